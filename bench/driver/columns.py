@@ -34,6 +34,7 @@ _ALL = [
     _tupleq("tupleq-copy", "tuple queues, small messages copied by the sender"),
     _tupleq("rput", "eager, and RDMA WRITE after a rendezvous"),
     _tupleq("rget", "eager, and RDMA READ after a rendezvous"),
+    Column("ob1-btl", mca(pml="ob1", btl="tupleq,self"), own=True, what="ob1 over btl/tupleq"),
     Column(
         "ob1-openib",
         mca(
@@ -84,9 +85,11 @@ _COLLECTIVES = [
 
 COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES}
 
-# Columns without an adapter, those that use it, those of collectives, and those that run any MPI program.
+# Columns without an adapter, those that use it, those of one-sided operations and of
+# collectives, and those that run any MPI program.
 SHARED_MEMORY = ["ob1-vader", "ucx-sm"]
 DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
+ONE_SIDED = ["tupleq", "ob1-btl", "ob1-openib", "ucx-rc_v"]
 COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
 MPI = [name for name, column in COLUMNS.items() if not column.suffix]
 

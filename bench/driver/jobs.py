@@ -6,6 +6,7 @@ import os
 import re
 import subprocess
 import tempfile
+import time
 
 import virtual
 
@@ -18,8 +19,11 @@ class Failed(Exception):
         self.said = said
 
 
-# The status of timeout(1) when it ended a program, and when it killed it.
+# The status of timeout(1) when it ended a program, and when it killed it. Programs may end with these, too.
 TIMED_OUT = (124, 137)
+
+# The status of a program that SIGKILL ended, and of a shell or mpirun that saw this.
+KILLED = (-9, 137)
 
 # Lines that give no reason: the last lines of a program often only say that others have failed.
 _NOISE = re.compile(
@@ -50,9 +54,22 @@ def _reason_alone(command):
     return "MPI_Init failed without saying why"
 
 
+def _why_failed(command, timeout, status, took, said):
+    """Returns why a command failed, which ran for `took` seconds."""
+    if status in TIMED_OUT and took >= float(timeout):
+        return f"not done after {timeout} s; --timeout S allows more"
+    reason = _reason(said)
+    if status in KILLED and not reason:
+        reason = "killed by SIGKILL, perhaps for want of memory: see dmesg"
+    if not reason:
+        reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "without a word"
+    return f"{reason} (status {status})"
+
+
 def run(command, timeout, each_line=None):
     """Runs a command, hands each line of its output to a function, and returns its output."""
     lines = []
+    began = time.monotonic()
     # A signal lets mpirun end its ranks; SIGKILL wouldn't.
     limited = ["timeout", "--kill-after=10", str(timeout), *command]
     with tempfile.TemporaryFile("w+") as errors:
@@ -70,13 +87,9 @@ def run(command, timeout, each_line=None):
         errors.seek(0)
         said = errors.read()
     said += "".join(lines)
-    if process.returncode in TIMED_OUT:
-        raise Failed(f"not done after {timeout} s; --timeout S allows more", said)
     if process.returncode:
-        reason = _reason(said)
-        if not reason:
-            reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "without a word"
-        raise Failed(f"{reason} (status {process.returncode})", said)
+        took = time.monotonic() - began
+        raise Failed(_why_failed(command, timeout, process.returncode, took, said), said)
     return "".join(lines)
 
 

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Latency, bandwidth and depth beside the figures of perftest on the same adapter."""
 
-import os
-import re
-
 import columns
 import jobs
-import place
+import perftest
 import report
 import virtual
 from rounds import Task, take_turns
@@ -21,18 +18,6 @@ ONE_NODE = " on one node"
 WITHIN = ("tupleq", "ob1-openib", "ucx-rc_v")  # the columns that are measured within a node too
 
 
-def _perftest(settings, program, *arguments):
-    """Runs a server and a client on two nodes, bound as ranks are. Returns the fields of the last line of figures."""
-    pair = os.path.join(settings.top, "tests", "clients", "pair")
-    pinned = os.path.join(settings.top, "bench", "mpi", "pinned")
-    bound = [pinned, settings.cores] if "," in settings.cores else []
-    said = jobs.run([pair, "1", *bound, program, "-c", "XRC", "-F", *arguments], settings.timeout)
-    lines = [line.split() for line in said.splitlines() if re.match(r"\s*\d+\s+\d+\s", line)]
-    if not lines:
-        raise jobs.Failed(f"{program} printed no figures", said)
-    return lines[-1]
-
-
 def _perftest_task(settings):
     latency_n, bandwidth_n = virtual.effort(
         settings,
@@ -42,16 +27,15 @@ def _perftest_task(settings):
     )
 
     def run(show):
-        place.need_softhca(settings, "perftest between its nodes")
         show("ib_send_lat")
-        latency = _perftest(settings, "ib_send_lat", "-s", "8", "-n", latency_n)
+        latency = perftest.figures(settings, "ib_send_lat", "-c", "XRC", "-s", "8", "-n", latency_n)
         show("ib_send_bw")
-        bandwidth = _perftest(
-            settings, "ib_send_bw", "-s", str(1 << 20), "-n", bandwidth_n, "--report_gbits"
+        bandwidth = perftest.figures(
+            settings, "ib_send_bw", "-c", "XRC", "-s", str(1 << 20), "-n", bandwidth_n, "--report_gbits"
         )
         return {
-            "latency": {"half_us": float(latency[4]), "printed": latency},
-            "bandwidth": {"gb_per_s": float(bandwidth[3]) / 8, "printed": bandwidth},
+            "latency": {"half_us": perftest.typical(latency), "printed": latency},
+            "bandwidth": {"gb_per_s": perftest.gigabytes(bandwidth), "printed": bandwidth},
         }
 
     return Task(PERFTEST, run)
@@ -136,13 +120,13 @@ def _judge_ratio(text, ratios, limit, at_most=True):
 
 def _judge(by_name):
     print("\nTargets for tupleq")
-    own, perftest = by_name.get("tupleq"), by_name.get(PERFTEST)
+    own, bound = by_name.get("tupleq"), by_name.get(PERFTEST)
     if not own:
         print("  tupleq was not measured")
         return
     _judge_ratio(
         f"8 B latency at most {LATENCY_TARGET} x ib_send_lat -c XRC",
-        _ratio(own, perftest, "latency", "half_us"),
+        _ratio(own, bound, "latency", "half_us"),
         LATENCY_TARGET,
     )
     for rival in ("ob1-openib", "ucx-rc_v"):
@@ -150,7 +134,7 @@ def _judge(by_name):
         _judge_ratio(f"8 B latency below that of {rival}", ratios, 1)
     _judge_ratio(
         f"1 MiB bandwidth at least {BANDWIDTH_TARGET} x ib_send_bw -c XRC",
-        _ratio(own, perftest, "bandwidth", "gb_per_s"),
+        _ratio(own, bound, "bandwidth", "gb_per_s"),
         BANDWIDTH_TARGET,
         at_most=False,
     )

@@ -72,6 +72,8 @@ def print_skipped(tasks):
     for task in tasks:
         if task.skipped:
             print(f"  {task.name} did not run: {task.skipped}")
+        for case, reason in task.lost.items():
+            print(f"  {task.name}, {case}, did not run: {reason}")
 
 
 def _output(*command):
@@ -132,6 +134,11 @@ def print_head(settings):
     print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
+def _run(task):
+    """Returns what the JSON file says of a column."""
+    return {"name": task.name, "skipped": task.skipped, "lost": task.lost, "said": task.said, "rounds": task.results}
+
+
 def write_json(settings, name, tasks):
     """Writes everything that was measured. Returns the path of the file without its suffix."""
     stamp = datetime.datetime.now(datetime.timezone.utc)
@@ -144,7 +151,7 @@ def write_json(settings, name, tasks):
         "versions": versions(settings),
         "settings": {key: value for key, value in vars(settings).items() if key != "part"},
         "columns": {column.name: column.options + (() if settings.hostfile else column.softhca_options) for column in columns.COLUMNS.values()},
-        "runs": [{"name": task.name, "skipped": task.skipped, "said": task.said, "rounds": task.results} for task in tasks],
+        "runs": [_run(task) for task in tasks],
     }
     os.makedirs(settings.results, exist_ok=True)
     with open(f"{stem}.json", "w", encoding="utf-8") as file:

@@ -16,6 +16,7 @@ import depth_figure
 import overlap_figure
 import report
 import sp_figure
+import timeline
 import virtual
 
 FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure)}
@@ -26,11 +27,13 @@ def parse():
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
     parser = argparse.ArgumentParser(prog="bench/run.sh paper", description=f"Figures: {names}. Without a name: all.")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="of " + ", ".join(FIGURES))
+    parser.add_argument("--timeline", action="store_true", help=f"a picture instead of figures: {timeline.TITLE}")
     parser.add_argument("--quick", action="store_true", help="a few points of each figure, to see that it can be made")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (3, quick: 1)")
     parser.add_argument("--cpu", type=float, default=1, metavar="FACTOR", help="factor of the programs' CPU time (1); 0: none, and work is a sleep")
     parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64")
+    parser.add_argument("--steps", type=int, metavar="N", help="sp: run N steps, and say what all steps would take")
     parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
     settings = parser.parse_args()
     unknown = [name for name in settings.figures if name not in FIGURES]
@@ -38,6 +41,10 @@ def parse():
         parser.error(f"there is no figure {unknown[0]}; there are: {', '.join(FIGURES)}")
     if not 0 <= settings.cpu <= 1000:
         parser.error("--cpu wants a factor from 0 to 1000")
+    if settings.timeline and settings.figures:
+        parser.error("--timeline is a picture of its own: leave the figures out")
+    if settings.steps is not None and settings.steps < 1:
+        parser.error("--steps wants a positive number")
     known = {f"{case[0]}{case[1]}" for case in sp_figure.CASES}
     if settings.cases and not set(settings.cases.split(",")) <= known:
         parser.error(f"--cases wants some of {', '.join(sorted(known))}")
@@ -51,6 +58,20 @@ def parse():
     return settings
 
 
+def make(settings, module, part):
+    """Makes a figure. Returns False if a column of this project did not run."""
+    settings.part = part
+    print(f"\n== {module.TITLE}\n")
+    report.print_machine()
+    print(virtual.describe(settings))
+    print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
+    begun = time.monotonic()
+    tasks = module.main(settings)
+    report.print_skipped(tasks)
+    print(f"This took {time.monotonic() - begun:.0f} s of real time.")
+    return not any(task.own and (task.skipped or task.lost) for task in tasks)
+
+
 def main():
     """Makes the figures. Returns the exit status: 1 if a column of this project did not run."""
     settings = parse()
@@ -59,19 +80,11 @@ def main():
     os.environ.update(
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
     )
-    failed = False
-    for name in settings.figures or FIGURES:
-        settings.part = name
-        print(f"\n== {FIGURES[name].TITLE}\n")
-        report.print_machine()
-        print(virtual.describe(settings))
-        print(f"Rounds: {settings.rounds}, columns in turn; medians over rounds, ± half the distance of the quartiles.")
-        begun = time.monotonic()
-        tasks = FIGURES[name].main(settings)
-        report.print_skipped(tasks)
-        print(f"This took {time.monotonic() - begun:.0f} s of real time.")
-        failed |= any(task.own and task.skipped for task in tasks)
-    return int(failed)
+    if settings.timeline:
+        made = [make(settings, timeline, "sp")]
+    else:
+        made = [make(settings, FIGURES[name], name) for name in settings.figures or FIGURES]
+    return 0 if all(made) else 1
 
 
 if __name__ == "__main__":

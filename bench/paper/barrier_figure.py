@@ -6,7 +6,6 @@ import by_size
 import cluster
 import columns
 import figure
-import jobs
 import report
 
 NAME = "barrier"
@@ -29,20 +28,28 @@ def _operations(settings, column, ranks):
     return max((more - less) / 10 for less, more in zip(few, many))
 
 
-def _run(settings, column, show):
+def _barrier(settings, column, place):
+    """Returns the result of the barrier."""
+    one = cluster.run(settings, place, column, "collective", *_effort(20))[0]
+    operations = _operations(settings, column, place.ranks)
+    return [{"ranks": place.ranks, "name": "barrier", "bytes": 0, "us": one["us"], "operations": operations}]
+
+
+def _collective(settings, column, place, name):
+    """Returns the results of another collective, by size."""
+    measured = cluster.run(settings, place, column, "collective", *_effort(5), f"--{name}", SIZES)
+    return [{"ranks": place.ranks, "name": name, "bytes": one["bytes"], "us": one["us"]} for one in measured]
+
+
+def _run(settings, column, turn):
     results = []
     for ranks in QUICK_RANKS if settings.quick else RANKS:
         place = cluster.Cluster(ranks, ranks)
-        show(place.text())
-        try:
-            barrier = cluster.run(settings, place, column, "collective", *_effort(20))[0]
-            operations = _operations(settings, column, ranks)
-        except jobs.Failed as failure:
-            raise jobs.Failed(f"{place.text()}: {failure}", failure.said) from failure
-        results.append({"ranks": ranks, "name": "barrier", "bytes": 0, "us": barrier["us"], "operations": operations})
+        results += turn.case(f"barrier, {_label(ranks)}", lambda place=place: _barrier(settings, column, place))
         for name in OTHERS if not settings.quick else ():
-            for one in cluster.run(settings, place, column, "collective", *_effort(5), f"--{name}", SIZES):
-                results.append({"ranks": ranks, "name": name, "bytes": one["bytes"], "us": one["us"]})
+            results += turn.case(
+                f"{name}, {_label(ranks)}", lambda place=place, name=name: _collective(settings, column, place, name)
+            )
     return results
 
 
@@ -69,7 +76,7 @@ def _print_gain(tasks, times):
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
     chosen = columns.choose(settings.columns, ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v"])
-    tasks = figure.measure(settings, chosen, lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, chosen, lambda column, turn: _run(settings, column, turn))
     times = _values(tasks, "us")
     figure.print_table("Barrier: time (us)", tasks, times, _label)
     _print_gain(tasks, times)

@@ -14,17 +14,17 @@ QUICK_WORK = "0,400,1000"
 TESTS = (0, 3)
 
 
-def _run(settings, column, show):
+def _run(settings, column, turn):
     arguments = ["--work", QUICK_WORK if settings.quick else WORK, "--tests", ",".join(map(str, TESTS))]
     arguments += ["--least", "3", "--most", "5" if settings.cpu == 0 else "20", "--ms", "20", "--warm-up", "20"]
     arguments += [] if settings.cpu else ["--sleep"]
-    show("batches")
+    turn.show("batches")
     return cluster.run(settings, cluster.Cluster(2, 2), column, "bypass", *arguments)
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
     panels = []
     for tests in TESTS:
         values = by_size.collect(

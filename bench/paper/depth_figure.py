@@ -15,15 +15,15 @@ DEPTHS = (0, 16, 64, 256, 1024, 2048, 4096, 8192)
 QUICK_DEPTHS = (0, 64, 256)
 
 
-def _run(settings, column, show):
+def _run(settings, column, turn):
     depths = ",".join(map(str, QUICK_DEPTHS if settings.quick else DEPTHS))
-    show("depths")
+    turn.show("depths")
     return cluster.run(settings, cluster.Cluster(2, 2), column, "depth", "--depths", depths, "--pairs", "1", "--repeats", "20")
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
     values = by_size.collect(tasks, lambda results: ((one["depth"], report.median(one["with_us"])) for one in results))
     first = [report.median(by["tupleq"]) for place, by in values.items() if place == 0 and "tupleq" in by]
     base = first[0] if first else 0

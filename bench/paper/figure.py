@@ -1,13 +1,37 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the figures share: running columns in turn, and writing table, plot and JSON under one name."""
 
+import jobs
 import report
 from rounds import Task, take_turns
 
 
+class Turn:
+    """A turn of a column that has several cases. A case that fails leaves the others as they are."""
+
+    def __init__(self, task, show):
+        self.task, self.show = task, show
+
+    def case(self, text, function):
+        """Returns the results of a case, function(), or an empty list if the case has failed, now or in a round before."""
+        if text in self.task.lost:
+            return []
+        self.show(text)
+        try:
+            return function()
+        except jobs.Failed as failure:
+            self.task.lost[text] = str(failure)
+            self.task.said = failure.said
+            return []
+
+
 def measure(settings, columns, function):
-    """Runs function(column, show) once per round for each column. Returns the tasks."""
-    tasks = [Task(column.name, lambda show, column=column: function(column, show), column.own) for column in columns]
+    """Runs function(column, turn) once per round for each column. Returns the tasks."""
+    tasks = []
+    for column in columns:
+        task = Task(column.name, None, column.own)
+        task.function = lambda show, task=task, column=column: function(column, Turn(task, show))
+        tasks.append(task)
     take_turns(tasks, settings.rounds)
     return tasks
 

@@ -15,13 +15,13 @@ LEAST = 99.0
 PAPER = {1 << n: "tupleq ~100, rput, rget ~0" if 1 << n >= 8 << 10 else "tupleq ~100" for n in range(23)}
 
 
-def _run(settings, column, show):
+def _run(settings, column, turn):
     arguments = ["--sizes", "1K,16K,256K" if settings.quick else "1-4M"]
     if settings.cpu:
         arguments += ["--step-ms", "2", "--overhead-ms", "16", "--most", "100"]
     else:
         arguments += ["--sleep", "--step-ms", "1", "--overhead-ms", "1", "--least", "3", "--most", "5"]
-    show("availability")
+    turn.show("availability")
     return cluster.run(settings, cluster.Cluster(2, 2), column, "overlap", *arguments)
 
 
@@ -34,7 +34,7 @@ def _judge(side, values):
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
     panels = []
     for side, title in SIDES.items():
         for field, factor, what in (("availability", 100, "availability (%)"), ("overhead_us", 1, "overhead (us)")):

@@ -19,6 +19,7 @@ CASES = {
     ("C", 64, "paper"): cluster.Cluster(8, 64),
     ("B", 64, "today"): cluster.Cluster(8, 64, cluster.TODAY_LINK),
 }
+STEPS = {"S": 100, "A": 400, "B": 400, "C": 400}
 QUICK = [("S", 4, "paper")]
 
 
@@ -34,21 +35,26 @@ def _label(case):
     return f"class {case[0]}, {case[1]} ranks, link of {'the paper' if case[2] == 'paper' else 'today'}"
 
 
-def _run(settings, column, show):
+def _run(settings, column, turn):
+    steps = ["--steps", str(settings.steps)] if settings.steps else []
     results = []
     for case in _cases(settings):
-        show(_label(case))
-        one = cluster.run(settings, CASES[case], column, "sp/sp", "--class", case[0])[0]
-        results.append({"case": case, **one})
+        program = ["sp/sp", "--class", case[0], *steps]
+        for one in turn.case(_label(case), lambda case=case, program=program: cluster.run(settings, CASES[case], column, *program)):
+            results.append({"case": case, **one, "seconds_of_all_steps": one["seconds"] / one["steps"] * STEPS[case[0]]})
     return results
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, show: _run(settings, column, show))
-    seconds = by_size.collect(tasks, lambda results: ((tuple(one["case"]), one["seconds"]) for one in results))
+    tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
+    seconds = by_size.collect(tasks, lambda results: ((tuple(one["case"]), one["seconds_of_all_steps"]) for one in results))
     share = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
-    figure.print_table("Time (s)", tasks, seconds, _label)
+    step = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 1e3 * one["seconds"] / one["steps"]) for one in results))
+    waits = by_size.collect(
+        tasks, lambda results: ((tuple(one["case"]), 1e3 * one["seconds"] / one["steps"] * one["mpi_share"]) for one in results)
+    )
+    figure.print_table(f"Time (s){f', as {settings.steps} steps say' if settings.steps else ''}", tasks, seconds, _label)
     rows = []
     for case, by_column in seconds.items():
         base = by_column.get("rget")
@@ -57,6 +63,8 @@ def main(settings):
             rows.append([f"{_label(case)}: {name}", report.cell(report.ratios(values, base)) if base else "-", paper])
     report.table("Ratio to rget", ["", "here", "paper"], rows)
     figure.print_table("Share of the time in MPI (%)", tasks, share, _label)
+    figure.print_table("A step, of three sweeps and an exchange of faces: time (ms)", tasks, step, _label)
+    figure.print_table("A step: time in MPI, the ranks' mean (ms)", tasks, waits, _label)
     stem = report.write_json(settings, "paper-sp", tasks)
     for case, by_column in seconds.items():
         report.bars(f"{stem}-{case[0]}{case[1]}-{case[2]}", f"SP, {_label(case)}", by_column)

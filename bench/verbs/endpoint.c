@@ -53,8 +53,7 @@ static uint8_t *make_buffer(struct endpoint *e, struct ibv_mr **mr, int access)
 	*mr = ibv_reg_mr(e->pd, buf, bytes, access);
 	if (!*mr)
 		die("%zu bytes can't be registered (%s); raise `ulimit -l`, give softhca --memlock "
-		    "unlimited, or "
-		    "use a smaller --max-size",
+		    "unlimited, or use a smaller --max-size",
 		    bytes, strerror(errno));
 	return buf;
 }

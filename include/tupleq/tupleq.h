@@ -240,6 +240,12 @@ int tq_address_node(const void *address, size_t len, struct tq_node_id *node);
  * failure (parameter keepalive) even if it sends the peer nothing.
  */
 void tq_peer_connect(struct tq_peer *peer);
+/*
+ * Ends the communication with a process of which the caller knows that it has failed, before the
+ * connection shows it: operations that are under way end with -EIO, after the log has said why.
+ * Doesn't wait.
+ */
+void tq_peer_give_up(struct tq_peer *peer, const char *why);
 /* Returns 0, -EIO if the connection has failed (the log says how), or -ESHUTDOWN if the peer has
  * closed its endpoint. */
 int tq_peer_error(struct tq_peer *peer);
@@ -283,6 +289,20 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 #define TQ_ACCESS_WRITE  2u
 #define TQ_ACCESS_ATOMIC 4u
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+
+/* A registration by which peers may read memory, and write it if that was asked for. */
+struct tq_key {
+	uint32_t key; /* for tq_rma() of peers */
+	void *registration, *cookie;
+};
+
+/*
+ * Returns in *key a registration of the buffer of one message, by the cache if there is one. The
+ * memory must stay mapped until tq_key_put(). Returns 0; -ENOMEM if the memory can't be
+ * registered; or -EINVAL if `len` is 0.
+ */
+int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_key *key);
+void tq_key_put(struct tq_ep *ep, const struct tq_key *key);
 
 /* The accesses with which the adapter's atomic operations are atomic (atomic_cap of
  * ibv_query_device(3)). */
@@ -397,6 +417,18 @@ void tq_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
 
 /* Removes a context. Operations under way still end; the context is freed after them. */
 void tq_ctx_remove(struct tq_ctx *ctx);
+
+/*
+ * Revokes a context, as MPIX_Comm_revoke() does, or with `only_negative` its negative tags:
+ * receives that haven't matched end with `error`, and receives, probes and sends that are started
+ * later return it. `error` is a negative errno other than -EIO. Messages that have come or that
+ * come later are dropped; for their senders they are received. So if each process of the context
+ * revokes it, unless it has failed, no operation there waits for ever.
+ *
+ * A context that was revoked may be removed before all messages have come, but keeps its id until
+ * the endpoint is closed.
+ */
+void tq_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error);
 
 /* ---- messages ---- */
 

@@ -8,6 +8,7 @@
 #include "endpoint.h"
 #include "failure.h"
 #include "frag.h"
+#include "pml/cache.h"
 #include "pml/params.h"
 #include "rma.h"
 #include "windows.h"
@@ -162,6 +163,10 @@ static struct tq_params *make_params(void)
 
 static int open_endpoint(void)
 {
+	static const struct mca_pml_tupleq_cache_owner cache_owner = {
+		.ep = &mca_btl_tupleq.ep,
+		.log = mca_btl_tupleq_log,
+	};
 	struct tq_job job = {
 		/* Not that of pml/tupleq, by which coll/tupleq would find this endpoint. */
 		.key = ~series_job_key(),
@@ -176,11 +181,12 @@ static int open_endpoint(void)
 	if (!params)
 		return -EINVAL;
 	mca_btl_tupleq.opening = true;
-	rc = tq_open(params, &job, NULL, &mca_btl_tupleq.ep);
+	rc = tq_open(params, &job, mca_pml_tupleq_cache_open(&cache_owner), &mca_btl_tupleq.ep);
 	mca_btl_tupleq.opening = false;
 	tq_params_free(params);
 	if (rc) {
 		mca_btl_tupleq.ep = NULL;
+		mca_pml_tupleq_cache_close();
 		if (!mca_btl_tupleq.open_error[0])
 			snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
 				 "%s.", strerror(-rc));
@@ -214,6 +220,15 @@ static bool publish_address(void)
 	return rc == OPAL_SUCCESS;
 }
 
+/* Ends all registrations and then the endpoint. */
+static void close_endpoint(void)
+{
+	tq_flush(mca_btl_tupleq.ep);
+	mca_pml_tupleq_cache_close();
+	tq_close(mca_btl_tupleq.ep);
+	mca_btl_tupleq.ep = NULL;
+}
+
 static int open_own(void)
 {
 	mca_btl_base_module_t *m = &mca_btl_tupleq_module;
@@ -224,8 +239,7 @@ static int open_own(void)
 	if (open_endpoint() || !publish_address() || !open_messages()) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, mca_btl_tupleq.open_error);
 		if (mca_btl_tupleq.ep)
-			tq_close(mca_btl_tupleq.ep);
-		mca_btl_tupleq.ep = NULL;
+			close_endpoint();
 		return OPAL_ERROR;
 	}
 	/* A process has to be a peer before its messages can come. */
@@ -280,6 +294,7 @@ static int component_progress(void)
 	/* pml/tupleq makes progress itself. */
 	if (!mca_btl_tupleq.is_owner)
 		return 0;
+	mca_btl_tupleq_frags_post();
 	n = tq_progress(mca_btl_tupleq.ep);
 	if (!n && ++mca_btl_tupleq.idle_polls % IDLE_POLLS == 0)
 		mca_btl_tupleq_look_for_failures();
@@ -292,7 +307,7 @@ static int module_finalize(mca_btl_base_module_t *module)
 	if (mca_btl_tupleq.is_owner) {
 		mca_btl_tupleq.closing = true;
 		tq_ctx_remove(mca_btl_tupleq.ctx);
-		tq_close(mca_btl_tupleq.ep);
+		close_endpoint();
 		mca_btl_tupleq_frags_close();
 	}
 	mca_btl_tupleq.ep = NULL;

@@ -19,15 +19,20 @@ void mca_btl_tupleq_end_job(int code, const char *during)
 	ompi_mpi_errors_are_fatal_win_handler(NULL, &code, during);
 }
 
-void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
+/* Returns true for the first call of a process whose failure is to be reported. */
+static bool is_news(mca_btl_base_endpoint_t *endpoint)
+{
+	/* Others may be gone when this process is about to go, too. */
+	if (mca_btl_tupleq.closing || ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED)
+		return false;
+	return !__atomic_exchange_n(&endpoint->has_failed, true, __ATOMIC_RELAXED);
+}
+
+static void report(ompi_proc_t *proc)
 {
 	char name[300], text[400];
 
-	/* Others may be gone when this process is about to go, too. */
-	if (mca_btl_tupleq.closing || ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED ||
-	    __atomic_exchange_n(&endpoint->has_failed, true, __ATOMIC_RELAXED))
-		return;
-	mca_btl_tupleq_proc_name(endpoint->proc, name, sizeof(name));
+	mca_btl_tupleq_proc_name(proc, name, sizeof(name));
 	if (!error_function) {
 		/* Logged as well, because mpirun sometimes loses what MPI prints of an error. */
 		snprintf(text, sizeof(text),
@@ -38,23 +43,34 @@ void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
 		return;
 	}
 	snprintf(text, sizeof(text), "The communication with %s has failed.", name);
-	error_function(&mca_btl_tupleq_module, MCA_BTL_ERROR_FLAGS_FATAL, &endpoint->proc->super,
-		       text);
+	error_function(&mca_btl_tupleq_module, MCA_BTL_ERROR_FLAGS_FATAL, &proc->super, text);
+}
+
+void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
+{
+	if (is_news(endpoint))
+		report(endpoint->proc);
 }
 
 void mca_btl_tupleq_look_for_failures(void)
 {
 	mca_btl_base_endpoint_t *endpoint;
-	bool has_failed = false;
+	ompi_proc_t *proc = NULL;
 
 	opal_mutex_lock(&mca_btl_tupleq.endpoints_lock);
 	endpoint = mca_btl_tupleq.endpoints;
 	if (endpoint) {
 		DL_DELETE(mca_btl_tupleq.endpoints, endpoint);
 		DL_APPEND(mca_btl_tupleq.endpoints, endpoint);
-		has_failed = tq_peer_error(endpoint->peer) == -EIO;
+		if (tq_peer_error(endpoint->peer) == -EIO && is_news(endpoint)) {
+			/* Another thread may remove the endpoint once the lock is released. */
+			proc = endpoint->proc;
+			OBJ_RETAIN(proc);
+		}
 	}
 	opal_mutex_unlock(&mca_btl_tupleq.endpoints_lock);
-	if (has_failed)
-		mca_btl_tupleq_failed(endpoint);
+	if (!proc)
+		return;
+	report(proc);
+	OBJ_RELEASE(proc);
 }

@@ -9,6 +9,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "failure.h"
 
@@ -24,6 +25,7 @@ struct receive {
 	struct user user;
 	struct tq_req *req;
 	char *data;
+	struct receive *next; /* unposted */
 };
 
 typedef struct mca_btl_tupleq_frag {
@@ -45,9 +47,15 @@ OBJ_CLASS_INSTANCE(mca_btl_tupleq_frag_t, mca_btl_base_descriptor_t, frag_constr
 
 static struct receive receives[RECEIVES];
 
+/* Receives that could not be posted for lack of memory: a list and its length. */
+static struct receive *unposted;
+static unsigned unposted_count;
+static opal_mutex_t unposted_lock = OPAL_MUTEX_STATIC_INIT;
+
 /* ---- receiving ---- */
 
-static void complain(const struct tq_status *status)
+/* Ends the job, because a message is lost for which pml/ob1 would wait for ever. */
+static void lose(const struct tq_status *status)
 {
 	char text[256];
 
@@ -60,6 +68,8 @@ static void complain(const struct tq_status *status)
 	else
 		snprintf(text, sizeof(text), "A message is lost (%s).", strerror(-status->error));
 	mca_btl_tupleq_log(NULL, TQ_LOG_ERROR, text);
+	mca_btl_tupleq_end_job(status->error == -EMSGSIZE ? MPI_ERR_TRUNCATE : MPI_ERR_OTHER,
+			       "the receipt of a message");
 }
 
 /* Delivers the message of a receive. Returns false if there will be no other, because the context
@@ -68,12 +78,29 @@ static bool take(const struct receive *r, const struct tq_status *status)
 {
 	if (mca_btl_tupleq.closing || status->error == -ECANCELED)
 		return false;
-	if (status->error)
-		complain(status);
-	else
+	if (!status->error)
 		series_btl_deliver(&mca_btl_tupleq_module, (mca_btl_base_tag_t)status->tag, NULL,
 				   r->data, status->length);
+	else if (status->error != -EIO) /* the sender's failure is reported elsewhere */
+		lose(status);
 	return true;
+}
+
+/* Keeps a receive for mca_btl_tupleq_frags_post(). */
+static void keep(struct receive *r)
+{
+	static bool is_said;
+	bool say;
+
+	opal_mutex_lock(&unposted_lock);
+	LL_PREPEND(unposted, r);
+	__atomic_store_n(&unposted_count, unposted_count + 1, __ATOMIC_RELAXED);
+	say = !is_said;
+	is_said = true;
+	opal_mutex_unlock(&unposted_lock);
+	if (say)
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN,
+				   "There is no memory for a receive, which is tried again.");
 }
 
 static void post(struct receive *r)
@@ -86,8 +113,25 @@ static void post(struct receive *r)
 		rc = tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &buf, r, &r->req,
 			     &status);
 	while (rc == 1 && take(r, &status));
-	if (rc < 0)
-		complain(&(struct tq_status){.error = rc});
+	/* The other error is that of an adapter that has failed. */
+	if (rc == -ENOMEM)
+		keep(r);
+}
+
+void mca_btl_tupleq_frags_post(void)
+{
+	struct receive *list, *r, *next;
+
+	if (OPAL_LIKELY(!__atomic_load_n(&unposted_count, __ATOMIC_RELAXED)))
+		return;
+	opal_mutex_lock(&unposted_lock);
+	list = unposted;
+	unposted = NULL;
+	__atomic_store_n(&unposted_count, 0, __ATOMIC_RELAXED);
+	opal_mutex_unlock(&unposted_lock);
+	LL_FOREACH_SAFE(list, r, next) {
+		post(r);
+	}
 }
 
 int mca_btl_tupleq_frags_open(void)
@@ -108,7 +152,7 @@ int mca_btl_tupleq_frags_open(void)
 		return rc;
 	}
 	for (int i = 0; i < RECEIVES; i++) {
-		receives[i] = (struct receive){{true}, NULL, memory + (size_t)i * size};
+		receives[i] = (struct receive){{true}, .data = memory + (size_t)i * size};
 		post(&receives[i]);
 	}
 	return OPAL_SUCCESS;

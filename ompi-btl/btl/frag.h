@@ -10,6 +10,9 @@ int mca_btl_tupleq_frags_open(void);
 /* Called when the endpoint is closed. */
 void mca_btl_tupleq_frags_close(void);
 
+/* Posts the receives that could not be posted earlier, for lack of memory. */
+void mca_btl_tupleq_frags_post(void);
+
 /* The library's callback: a send or a receive has ended. */
 void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status);
 

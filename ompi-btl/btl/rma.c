@@ -81,12 +81,38 @@ static void say_unregistered(const void *base, size_t size, int rc)
 		mca_btl_tupleq_end_job(MPI_ERR_NO_MEM, "the registration of memory");
 }
 
+/* Registers a window's memory. */
+static int expose(mca_btl_base_registration_handle_t *handle, unsigned access)
+{
+	int rc = tq_mr_expose(mca_btl_tupleq.ep, handle->base, handle->size, access, &handle->mr);
+
+	if (rc)
+		return rc;
+	__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
+	handle->key = tq_mr_key(handle->mr);
+	opal_mutex_lock(&handles_lock);
+	DL_APPEND(handles, handle);
+	opal_mutex_unlock(&handles_lock);
+	return 0;
+}
+
+/* Registers the buffer of a message of pml/ob1, from the cache. */
+static int lend(mca_btl_base_registration_handle_t *handle, unsigned access)
+{
+	int rc = tq_key_get(mca_btl_tupleq.ep, handle->base, handle->size, access & TQ_ACCESS_WRITE,
+			    &handle->kept);
+
+	handle->key = handle->kept.key;
+	return rc;
+}
+
 mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_module_t *module,
 								mca_btl_base_endpoint_t *endpoint,
 								void *base, size_t size,
 								uint32_t flags)
 {
 	mca_btl_base_registration_handle_t *handle;
+	unsigned access;
 	int rc;
 
 	(void)module;
@@ -96,36 +122,41 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 	handle = calloc(1, sizeof(*handle));
 	if (!handle)
 		return NULL;
-	rc = tq_mr_expose(mca_btl_tupleq.ep, base, size, rights(flags), &handle->mr);
-	if (rc) {
-		say_unregistered(base, size, rc);
-		free(handle);
-		return NULL;
-	}
-	__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
-	handle->key = tq_mr_key(handle->mr);
 	handle->base = base;
 	handle->size = size;
-	opal_mutex_lock(&handles_lock);
-	DL_APPEND(handles, handle);
-	opal_mutex_unlock(&handles_lock);
-	return handle;
+	access = rights(flags);
+	/* If a message's buffer can't be registered, pml/ob1 sends the message in pieces. */
+	if (mca_btl_tupleq.is_owner && !(access & TQ_ACCESS_ATOMIC)) {
+		if (!lend(handle, access))
+			return handle;
+	} else {
+		rc = expose(handle, access);
+		if (!rc)
+			return handle;
+		say_unregistered(base, size, rc);
+	}
+	free(handle);
+	return NULL;
 }
 
 int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
 				  mca_btl_base_registration_handle_t *handle)
 {
 	(void)module;
-	opal_mutex_lock(&handles_lock);
-	DL_DELETE(handles, handle);
-	opal_mutex_unlock(&handles_lock);
-	tq_mr_deregister(handle->mr);
+	if (handle->mr) {
+		opal_mutex_lock(&handles_lock);
+		DL_DELETE(handles, handle);
+		opal_mutex_unlock(&handles_lock);
+		tq_mr_deregister(handle->mr);
+	} else {
+		tq_key_put(mca_btl_tupleq.ep, &handle->kept);
+	}
 	free(handle);
 	return OPAL_SUCCESS;
 }
 
-/* Returns the registration of the address. NULL: there is none. */
-static const mca_btl_base_registration_handle_t *find_handle(uint64_t addr)
+/* Finds the key of the address's registration. Returns false if there is none. */
+static bool find_key(uint64_t addr, uint32_t *key)
 {
 	const mca_btl_base_registration_handle_t *handle;
 
@@ -134,20 +165,25 @@ static const mca_btl_base_registration_handle_t *find_handle(uint64_t addr)
 		if (addr - (uintptr_t)handle->base < handle->size)
 			break;
 	}
+	if (handle)
+		*key = handle->key;
 	opal_mutex_unlock(&handles_lock);
-	return handle;
+	return handle != NULL;
 }
 
 /* Returns the registration of the sink; NULL: it can't be registered. */
 static struct tq_mr *sink_mr(void)
 {
+	struct tq_mr *mr;
+
 	opal_mutex_lock(&sink_lock);
 	/* The registration ends with the endpoint, which may be that of pml/tupleq. */
 	if (!mca_btl_tupleq.sink_mr &&
 	    !tq_mr_register(mca_btl_tupleq.ep, &sink, sizeof(sink), true, &mca_btl_tupleq.sink_mr))
 		tq_mr_abandon(mca_btl_tupleq.ep, mca_btl_tupleq.sink_mr);
+	mr = mca_btl_tupleq.sink_mr;
 	opal_mutex_unlock(&sink_lock);
-	return mca_btl_tupleq.sink_mr;
+	return mr;
 }
 
 /* ---- operations ---- */
@@ -177,15 +213,9 @@ static void done(void *user, int error)
  */
 static int find_own_key(const struct end *end, struct tq_rma *rma)
 {
-	const mca_btl_base_registration_handle_t *handle;
-
 	if (!end->endpoint || end->endpoint->peer != mca_btl_tupleq.self)
 		return -EOPNOTSUPP;
-	handle = find_handle(rma->addr);
-	if (!handle)
-		return -EOPNOTSUPP;
-	rma->key = handle->key;
-	return 0;
+	return find_key(rma->addr, &rma->key) ? 0 : -EOPNOTSUPP;
 }
 
 /*

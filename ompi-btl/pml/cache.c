@@ -7,9 +7,7 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
-#include "gpu.h"
-#include "log.h"
-#include "pml.h"
+#include "series.h"
 
 /* A registration. The library and recent[] together hold one reference in Open MPI's cache. */
 struct registration {
@@ -52,6 +50,7 @@ enum {
 	READ_WRITE = READ | MCA_RCACHE_ACCESS_LOCAL_WRITE | MCA_RCACHE_ACCESS_REMOTE_WRITE
 };
 
+static const struct mca_pml_tupleq_cache_owner *owner;
 static mca_rcache_base_module_t *rcache;
 static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 
@@ -63,13 +62,13 @@ static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
 	struct registration *registration = (struct registration *)reg;
-	int rc = tq_mr_register(mca_pml_tupleq.ep, base, size, true, &registration->mr);
+	int rc = tq_mr_register(*owner->ep, base, size, true, &registration->mr);
 
 	(void)arg;
 	if (!rc)
 		reg->access_flags = READ_WRITE;
 	else if (rc != -ENOMEM && reg->access_flags == READ)
-		rc = tq_mr_register(mca_pml_tupleq.ep, base, size, false, &registration->mr);
+		rc = tq_mr_register(*owner->ep, base, size, false, &registration->mr);
 	registration->uses = 0;
 	registration->recent = false;
 	/* With this error the cache evicts an idle registration and tries again. */
@@ -162,7 +161,8 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 	lock_freed();
 	record_freed(range);
 	unlock_freed();
-	mca_pml_tupleq_gpu_invalidate(range.base, range.bound);
+	if (owner->invalidated)
+		owner->invalidated(range.base, range.bound);
 	return OPAL_SUCCESS;
 }
 
@@ -383,11 +383,12 @@ static bool hooks_report_all(void)
 		 "Open MPI's memory hooks don't report %s(), so buffers are registered for each "
 		 "message.",
 		 call);
-	mca_pml_tupleq_log(NULL, TQ_LOG_INFO, text);
+	owner->log(NULL, TQ_LOG_INFO, text);
 	return false;
 }
 
-const struct tq_mr_cache *mca_pml_tupleq_cache_open(void)
+const struct tq_mr_cache *
+mca_pml_tupleq_cache_open(const struct mca_pml_tupleq_cache_owner *component)
 {
 	static const struct tq_mr_cache cache = {.get = cache_get, .put = cache_put};
 	mca_rcache_base_resources_t resources = {
@@ -397,6 +398,7 @@ const struct tq_mr_cache *mca_pml_tupleq_cache_open(void)
 		.deregister_mem = deregister_mem,
 	};
 
+	owner = component;
 	rcache = mca_rcache_base_module_create("grdma", NULL, &resources);
 	if (!rcache)
 		return NULL;
@@ -406,7 +408,6 @@ const struct tq_mr_cache *mca_pml_tupleq_cache_open(void)
 		mca_pml_tupleq_cache_close();
 		return NULL;
 	}
-	mca_pml_tupleq_gpu_cache_pages();
 	return &cache;
 }
 

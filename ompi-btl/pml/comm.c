@@ -93,6 +93,33 @@ int mca_pml_tupleq_del_comm(ompi_communicator_t *comm)
 	return OMPI_SUCCESS;
 }
 
+/* ---- fault tolerance ---- */
+
+/* Gives the processes up that Open MPI knows to have failed. */
+static void give_up_failed(ompi_group_t *group)
+{
+	for (int rank = 0; rank < ompi_group_size(group); rank++) {
+		ompi_proc_t *proc = ompi_group_get_proc_ptr(group, rank, false);
+
+		if (proc && series_has_failed(proc))
+			mca_pml_tupleq_proc_failed(proc);
+	}
+}
+
+int mca_pml_tupleq_revoke_comm(ompi_communicator_t *comm, bool coll_only)
+{
+	/* Collectives of an intercommunicator use the communicator of its own side, too. */
+	if (OMPI_COMM_IS_INTER(comm) && comm->c_local_comm)
+		mca_pml_tupleq_revoke_comm(comm->c_local_comm, coll_only);
+	series_mark_revoked(comm, coll_only);
+	if (!comm->c_pml_comm)
+		return OMPI_SUCCESS;
+	give_up_failed(comm->c_remote_group);
+	tq_ctx_revoke(comm->c_pml_comm->ctx, coll_only,
+		      series_is_revoked(comm) ? -ESHUTDOWN : -ECONNABORTED);
+	return OMPI_SUCCESS;
+}
+
 void mca_pml_tupleq_comm_update_assertions(ompi_communicator_t *comm)
 {
 	comm->c_pml_comm->assertions = series_assertions(comm);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cache.h"
+#include "gpu.h"
 #include "log.h"
 #include "params.h"
 #include "pml.h"
@@ -71,6 +72,11 @@ static void explain(const char *why, bool no_device)
  * -ENODEV: no adapter is suitable. */
 static int open_endpoint(void)
 {
+	static const struct mca_pml_tupleq_cache_owner cache_owner = {
+		.ep = &mca_pml_tupleq.ep,
+		.log = mca_pml_tupleq_log,
+		.invalidated = mca_pml_tupleq_gpu_invalidate,
+	};
 	struct tq_job job = {
 		.key = series_job_key(),
 		.dir = series_job_dir(),
@@ -79,15 +85,10 @@ static int open_endpoint(void)
 		.complete = mca_pml_tupleq_complete,
 		.send_pending = mca_pml_tupleq_isend_pending,
 	};
-	const char *obstacle = series_obstacle();
+	const struct tq_mr_cache *cache;
 	struct tq_params *params;
 	int rc;
 
-	if (obstacle) {
-		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s",
-			 obstacle);
-		return -1;
-	}
 	if (!mca_pml_tupleq_value("pml_tupleq_priority", priority_text, 100,
 				  &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
 				  sizeof(mca_pml_tupleq.open_error)))
@@ -97,8 +98,11 @@ static int open_endpoint(void)
 				      mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error));
 	if (!params)
 		return -1;
+	cache = mca_pml_tupleq_cache_open(&cache_owner);
+	if (cache)
+		mca_pml_tupleq_gpu_cache_pages();
 	mca_pml_tupleq.opening = true;
-	rc = tq_open(params, &job, mca_pml_tupleq_cache_open(), &mca_pml_tupleq.ep);
+	rc = tq_open(params, &job, cache, &mca_pml_tupleq.ep);
 	mca_pml_tupleq.opening = false;
 	tq_params_free(params);
 	if (!rc)
@@ -113,7 +117,11 @@ static int open_endpoint(void)
 
 static int progress(void)
 {
-	return tq_progress(mca_pml_tupleq.ep);
+	int n = tq_progress(mca_pml_tupleq.ep);
+
+	if (OPAL_UNLIKELY(series_has_fault_tolerance()) && !n)
+		mca_pml_tupleq_procs_look();
+	return n;
 }
 
 static int publish_address(void)
@@ -158,6 +166,8 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 		return NULL;
 	}
 	series_open_btls(mpi_threads);
+	if (series_has_fault_tolerance())
+		mca_pml_tupleq_module.pml_max_contextid = SERIES_MAX_INDEX;
 	return &mca_pml_tupleq_module;
 }
 

@@ -22,7 +22,8 @@ extern uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 /* Returns true if the address is in a GPU's memory, without a look at the cached pages. */
 bool mca_pml_tupleq_gpu_query(const void *addr);
-/* Starts to cache pages. From now on each range that is unmapped must be reported. */
+/* Starts to cache pages. Each range that is unmapped must have been reported since the cache of
+ * registrations was opened. */
 void mca_pml_tupleq_gpu_cache_pages(void);
 /* Removes the pages of a range that is unmapped. Called by memory hooks. */
 void mca_pml_tupleq_gpu_invalidate(uintptr_t base, uintptr_t bound);

@@ -75,7 +75,10 @@ int mca_pml_tupleq_mpi_error(int err)
 	case -EFAULT:
 		return MPI_ERR_BUFFER;
 	case -EIO:
+	case -ECONNABORTED:
 		return series_peer_error();
+	case -ESHUTDOWN:
+		return series_revoked_error();
 	default:
 		return MPI_ERR_INTERN;
 	}

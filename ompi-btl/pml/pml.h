@@ -37,6 +37,9 @@ struct mca_pml_comm_t {
 
 int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_tupleq_del_comm(struct ompi_communicator_t *comm);
+/* Ends the operations of a communicator that was revoked, or of its collectives because a process
+ * has failed. */
+int mca_pml_tupleq_revoke_comm(struct ompi_communicator_t *comm, bool coll_only);
 void mca_pml_tupleq_comm_update_assertions(struct ompi_communicator_t *comm);
 
 static inline struct tq_ctx *mca_pml_tupleq_ctx(struct ompi_communicator_t *comm)

@@ -32,9 +32,11 @@ int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
 {
 	int matched = 0, rc;
 
-	do
-		rc = mca_pml_tupleq_iprobe(src, tag, comm, &matched, status);
-	while (rc == OMPI_SUCCESS && !matched);
+	do {
+		rc = series_check(comm, src);
+		if (rc == OMPI_SUCCESS)
+			rc = mca_pml_tupleq_iprobe(src, tag, comm, &matched, status);
+	} while (rc == OMPI_SUCCESS && !matched);
 	return rc;
 }
 
@@ -76,8 +78,10 @@ int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
 {
 	int matched = 0, rc;
 
-	do
-		rc = mca_pml_tupleq_improbe(src, tag, comm, &matched, message, status);
-	while (rc == OMPI_SUCCESS && !matched);
+	do {
+		rc = series_check(comm, src);
+		if (rc == OMPI_SUCCESS)
+			rc = mca_pml_tupleq_improbe(src, tag, comm, &matched, message, status);
+	} while (rc == OMPI_SUCCESS && !matched);
 	return rc;
 }

@@ -20,6 +20,7 @@
 struct proc {
 	opal_process_name_t name; /* key */
 	struct tq_peer *peer;
+	bool is_reported; /* as failed */
 	UT_hash_handle hh;
 };
 
@@ -58,8 +59,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	if (rc != OPAL_SUCCESS || !len) {
 		log_peer(TQ_LOG_ERROR, name,
 			 "has published no address, so it doesn't use the PML tupleq. Name it on "
-			 "all "
-			 "hosts: --mca pml tupleq.");
+			 "all hosts: --mca pml tupleq.");
 		return series_peer_error();
 	}
 	rc = tq_peer_add(mca_pml_tupleq.ep, address, len, name, peer);
@@ -127,7 +127,9 @@ int mca_pml_tupleq_proc_peer(ompi_proc_t *proc, struct tq_peer **peer)
 int mca_pml_tupleq_add_procs(ompi_proc_t **procs, size_t nprocs)
 {
 	/* The first communicator that contains a process fetches its address. */
-	return mca_pml_base_pml_check_selected("tupleq", procs, nprocs);
+	int rc = mca_pml_base_pml_check_selected("tupleq", procs, nprocs);
+
+	return rc == OMPI_SUCCESS ? series_add_to_btls(procs, nprocs) : rc;
 }
 
 int mca_pml_tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
@@ -151,7 +153,60 @@ int mca_pml_tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 	}
 	tq_peers_remove(peers, n);
 	free(peers);
-	return OMPI_SUCCESS;
+	return series_delete_from_btls(procs, nprocs);
+}
+
+/* ---- fault tolerance ---- */
+
+/* Polls that find nothing to do, between two looks at all processes. */
+enum { IDLE_POLLS = 1024 };
+
+void mca_pml_tupleq_proc_failed(ompi_proc_t *proc)
+{
+	struct proc *known;
+
+	opal_mutex_lock(&procs_lock);
+	known = proc->proc_endpoints[OMPI_PROC_ENDPOINT_TAG_PML];
+	if (known) {
+		known->is_reported = true;
+		tq_peer_give_up(known->peer, "Open MPI reports that the process has failed");
+	}
+	opal_mutex_unlock(&procs_lock);
+}
+
+/* Finds a process to which the connection has failed. Returns false if none has. */
+static bool find_failed(opal_process_name_t *name)
+{
+	struct proc *known, *next;
+	bool found = false;
+
+	opal_mutex_lock(&procs_lock);
+	HASH_ITER(hh, procs_known, known, next) {
+		if (known->is_reported || tq_peer_error(known->peer) != -EIO)
+			continue;
+		known->is_reported = true;
+		*name = known->name;
+		found = true;
+		break;
+	}
+	opal_mutex_unlock(&procs_lock);
+	return found;
+}
+
+void mca_pml_tupleq_procs_look(void)
+{
+	static unsigned idle_polls;
+	opal_process_name_t name;
+	ompi_proc_t *proc;
+
+	if (mca_pml_tupleq.finalizing ||
+	    __atomic_add_fetch(&idle_polls, 1, __ATOMIC_RELAXED) % IDLE_POLLS)
+		return;
+	while (find_failed(&name)) {
+		proc = ompi_proc_find(&name);
+		if (proc)
+			series_report_failure(proc);
+	}
 }
 
 void mca_pml_tupleq_procs_close(void)

@@ -55,7 +55,8 @@ static int blocking(struct from *from, void *addr, size_t count, ompi_datatype_t
 static inline int nonblocking(struct from *from, void *addr, size_t count, ompi_datatype_t *type,
 			      ompi_request_t **out)
 {
-	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_RECV, from->comm);
+	mca_pml_tupleq_request_t *request =
+		mca_pml_tupleq_request_new(TUPLEQ_OP_RECV, from->source, from->tag, from->comm);
 	struct tq_status ended;
 	int rc;
 
@@ -81,6 +82,26 @@ undo:
 	return rc;
 }
 
+/*
+ * Receives from any source with fault tolerance: the receive is given up if a process of the
+ * communicator has failed, which Open MPI finds out while it waits for a request.
+ */
+static int blocking_from_any(struct from *from, void *addr, size_t count, ompi_datatype_t *type,
+			     ompi_status_public_t *status)
+{
+	ompi_request_t *request;
+	int rc = nonblocking(from, addr, count, type, &request);
+
+	if (rc != OMPI_SUCCESS)
+		return rc;
+	rc = ompi_request_wait(&request, status);
+	if (request == MPI_REQUEST_NULL)
+		return rc;
+	ompi_request_cancel(request);
+	ompi_request_wait(&request, status);
+	return series_peer_error();
+}
+
 int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,
 			ompi_communicator_t *comm, ompi_status_public_t *status)
 {
@@ -91,6 +112,8 @@ int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src
 			OMPI_COPY_STATUS(status, ompi_request_empty.req_status, false);
 		return OMPI_SUCCESS;
 	}
+	if (OPAL_UNLIKELY(series_has_fault_tolerance() && src == OMPI_ANY_SOURCE))
+		return blocking_from_any(&from, addr, count, type, status);
 	return blocking(&from, addr, count, type, status);
 }
 
@@ -108,7 +131,8 @@ int mca_pml_tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int sr
 
 static struct from from_message(const ompi_message_t *message)
 {
-	return (struct from){.comm = message->comm, .msg = message->req_ptr};
+	return (struct from){
+		.comm = message->comm, .source = message->peer, .msg = message->req_ptr};
 }
 
 /* Frees the user's handle of a message, unless its receive couldn't be started. */
@@ -155,7 +179,9 @@ int mca_pml_tupleq_irecv_init(void *addr, size_t count, ompi_datatype_t *type, i
 
 int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request)
 {
-	struct from from = {.comm = request->comm, .source = request->peer, .tag = request->tag};
+	struct from from = {.comm = request->comm,
+			    .source = request->op.base.req_peer,
+			    .tag = request->op.base.req_tag};
 	struct tq_status ended;
 	int rc;
 

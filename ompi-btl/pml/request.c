@@ -74,7 +74,7 @@ static void request_construct(mca_pml_tupleq_request_t *request)
 
 OBJ_CLASS_INSTANCE(mca_pml_tupleq_request_t, ompi_request_t, request_construct, NULL);
 
-static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind,
+static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind, int peer, int tag,
 					     ompi_communicator_t *comm, bool persistent)
 {
 	mca_pml_tupleq_request_t *request =
@@ -85,6 +85,10 @@ static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind,
 	series_taken_over(request);
 	OMPI_REQUEST_INIT(&request->op.ompi, persistent);
 	request->op.ompi.req_mpi_object.comm = comm;
+	request->op.base.req_type =
+		kind == TUPLEQ_OP_RECV ? MCA_PML_REQUEST_RECV : MCA_PML_REQUEST_SEND;
+	request->op.base.req_peer = peer;
+	request->op.base.req_tag = tag;
 	request->op.kind = kind;
 	request->op.tq = NULL;
 	request->type = NULL;
@@ -95,10 +99,10 @@ static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind,
 	return request;
 }
 
-mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind,
-						     ompi_communicator_t *comm)
+mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind, int peer,
+						     int tag, ompi_communicator_t *comm)
 {
-	mca_pml_tupleq_request_t *request = request_get(kind, comm, false);
+	mca_pml_tupleq_request_t *request = request_get(kind, peer, tag, comm, false);
 
 	if (request) {
 		request->refs = 2;
@@ -112,15 +116,13 @@ mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tup
 								ompi_datatype_t *type, int peer,
 								int tag, ompi_communicator_t *comm)
 {
-	mca_pml_tupleq_request_t *request = request_get(kind, comm, true);
+	mca_pml_tupleq_request_t *request = request_get(kind, peer, tag, comm, true);
 
 	if (request) {
 		request->refs = 1;
 		request->addr = addr;
 		request->count = count;
 		request->type = type;
-		request->peer = peer;
-		request->tag = tag;
 		OMPI_DATATYPE_RETAIN(type);
 	}
 	return request;
@@ -182,10 +184,18 @@ bool mca_pml_tupleq_bsends_pending(void)
 static void end_request(mca_pml_tupleq_request_t *request, const struct tq_status *status)
 {
 	struct mca_pml_tupleq_op *op = &request->op;
+	int error = series_given_error(&op->ompi);
 
-	op->ompi.req_status.MPI_ERROR = mca_pml_tupleq_mpi_error(status->error);
 	if (op->kind == TUPLEQ_OP_RECV)
 		mca_pml_tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
+	/* Fault tolerance has cancelled the receive, or has told the send's user to wait for its
+	 * end. */
+	if (error != MPI_SUCCESS &&
+	    (op->kind == TUPLEQ_OP_RECV ? status->error == -ECANCELED : !status->error))
+		op->ompi.req_status._cancelled = 0;
+	else
+		error = mca_pml_tupleq_mpi_error(status->error);
+	op->ompi.req_status.MPI_ERROR = error;
 	mca_pml_tupleq_buf_fini(&op->buf);
 	if (op->kind == TUPLEQ_OP_BSEND) {
 		mca_pml_tupleq_bsend_ended(request->bsend_copy);

@@ -14,9 +14,15 @@ enum mca_pml_tupleq_op_kind {
 	TUPLEQ_OP_BSEND /* sends a copy; no caller waits */
 };
 
-/* An operation: the `user` argument of the library's functions. */
+/*
+ * An operation: the `user` argument of the library's functions. Open MPI's fault tolerance takes
+ * the requests of a PML for mca_pml_base_request_t, and reads req_type, req_peer and req_tag there.
+ */
 struct mca_pml_tupleq_op {
-	ompi_request_t ompi;
+	union {
+		ompi_request_t ompi;
+		mca_pml_base_request_t base;
+	};
 	enum mca_pml_tupleq_op_kind kind;
 	struct tq_req *tq; /* receives: NULL if completed, or while a thread cancels it */
 	struct mca_pml_tupleq_buf buf;
@@ -34,7 +40,6 @@ typedef struct mca_pml_tupleq_request {
 	void *addr;
 	size_t count;
 	ompi_datatype_t *type;
-	int peer, tag;
 	mca_pml_base_send_mode_t mode;
 	ompi_communicator_t *comm;
 	void *bsend_copy;
@@ -49,8 +54,8 @@ void mca_pml_tupleq_complete(void *user, const struct tq_status *status);
 void mca_pml_tupleq_ended(struct mca_pml_tupleq_op *op, const struct tq_status *status);
 
 /* Returns a request with one activation, or NULL without memory. Retains the communicator. */
-mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind,
-						     ompi_communicator_t *comm);
+mca_pml_tupleq_request_t *mca_pml_tupleq_request_new(enum mca_pml_tupleq_op_kind kind, int peer,
+						     int tag, ompi_communicator_t *comm);
 
 /* Returns a persistent request with its arguments, which hasn't been activated, or NULL. */
 mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tupleq_op_kind kind,

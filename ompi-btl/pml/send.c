@@ -82,7 +82,8 @@ static void *bsend_copy(const struct tq_buf *buf)
 static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
 		 ompi_communicator_t *comm)
 {
-	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_BSEND, comm);
+	mca_pml_tupleq_request_t *request =
+		mca_pml_tupleq_request_new(TUPLEQ_OP_BSEND, dst, tag, comm);
 	struct mca_pml_tupleq_buf *buf;
 	void *copy;
 	int rc;
@@ -136,6 +137,9 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 		return rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
 	}
 	mca_pml_tupleq_wait(&op.ompi);
+	/* For a receiver that has revoked the communicator, a message has no receive. */
+	if (op.ompi.req_status.MPI_ERROR == MPI_SUCCESS && OPAL_UNLIKELY(series_is_revoked(comm)))
+		return series_revoked_error();
 	return op.ompi.req_status.MPI_ERROR;
 }
 
@@ -143,7 +147,7 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 struct isend {
 	ompi_communicator_t *comm;
 	struct tq_buf buf;
-	int tag;
+	int dst, tag;
 	ompi_request_t **out;
 	mca_pml_tupleq_request_t *request; /* NULL: none was needed */
 };
@@ -151,7 +155,8 @@ struct isend {
 void *mca_pml_tupleq_isend_pending(void *user)
 {
 	struct isend *isend = user;
-	mca_pml_tupleq_request_t *request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, isend->comm);
+	mca_pml_tupleq_request_t *request =
+		mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, isend->dst, isend->tag, isend->comm);
 
 	if (!request)
 		return NULL;
@@ -163,10 +168,10 @@ void *mca_pml_tupleq_isend_pending(void *user)
 }
 
 /* Starts a send of memory without gaps. Most short sends end at once and need no request. */
-static int isend_plain(struct isend *isend, int dst, unsigned flags)
+static int isend_plain(struct isend *isend, unsigned flags)
 {
 	struct tq_req *tq;
-	int rc = tq_send(mca_pml_tupleq_ctx(isend->comm), dst, isend->tag, &isend->buf,
+	int rc = tq_send(mca_pml_tupleq_ctx(isend->comm), isend->dst, isend->tag, &isend->buf,
 			 flags | TQ_SEND_DEFER_USER, isend, &tq);
 
 	if (OPAL_LIKELY(rc >= 0))
@@ -181,7 +186,7 @@ int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, 
 			 mca_pml_base_send_mode_t mode, ompi_communicator_t *comm,
 			 ompi_request_t **out)
 {
-	struct isend isend = {.comm = comm, .tag = tag, .out = out};
+	struct isend isend = {.comm = comm, .dst = dst, .tag = tag, .out = out};
 	mca_pml_tupleq_request_t *request;
 	int rc;
 
@@ -191,8 +196,8 @@ int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, 
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
 	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&isend.buf, addr, count, type)))
-		return isend_plain(&isend, dst, send_flags(tag, mode));
-	request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, comm);
+		return isend_plain(&isend, send_flags(tag, mode));
+	request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, dst, tag, comm);
 	if (!request)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	rc = mca_pml_tupleq_buf_init(&request->op.buf, addr, count, type, true);
@@ -229,13 +234,13 @@ int mca_pml_tupleq_isend_init(const void *addr, size_t count, ompi_datatype_t *t
 int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request)
 {
 	static const struct tq_status ended;
-	unsigned flags = send_flags(request->tag, request->mode);
+	unsigned flags = send_flags(request->op.base.req_tag, request->mode);
 	struct mca_pml_tupleq_op *op = &request->op;
 	int rc;
 
 	if (request->mode == MCA_PML_BASE_SEND_BUFFERED) {
-		rc = bsend(request->addr, request->count, request->type, request->peer,
-			   request->tag, request->comm);
+		rc = bsend(request->addr, request->count, request->type, request->op.base.req_peer,
+			   request->op.base.req_tag, request->comm);
 		if (rc == OMPI_SUCCESS)
 			mca_pml_tupleq_ended(op, &ended);
 		return rc;
@@ -247,9 +252,9 @@ int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request)
 	rc = mca_pml_tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	set_status(request, request->tag);
-	rc = tq_send(mca_pml_tupleq_ctx(request->comm), request->peer, request->tag, &op->buf.tq,
-		     flags, request, &op->tq);
+	set_status(request, request->op.base.req_tag);
+	rc = tq_send(mca_pml_tupleq_ctx(request->comm), request->op.base.req_peer,
+		     request->op.base.req_tag, &op->buf.tq, flags, request, &op->tq);
 	if (rc < 0) {
 		mca_pml_tupleq_buf_fini(&op->buf);
 		return mca_pml_tupleq_mpi_error(rc);

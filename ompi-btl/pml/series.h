@@ -22,6 +22,7 @@
 #include "ompi/mca/hook/hook.h"
 #include "ompi/mca/pml/base/base.h"
 #include "ompi/mca/pml/base/pml_base_bsend.h"
+#include "ompi/mca/pml/base/pml_base_request.h"
 #include "ompi/mca/pml/pml.h"
 #include "ompi/message/message.h"
 #include "ompi/proc/proc.h"
@@ -84,10 +85,13 @@ static inline bool series_is_predefined(const ompi_communicator_t *comm)
 	"to it has failed"
 
 /* Returns the error code of an operation whose peer has failed. Open MPI 4.1 has no class for that,
- * so the first component adds one, and the other finds it by its text. Returns a code and not the
- * class, because to Open MPI's MPI_Error_class() an added class is an unknown error. */
+ * so the first component adds one, and the other finds it by its text. With fault tolerance (5.0)
+ * it is MPI_ERR_PROC_FAILED. Returns a code and not the class, because to Open MPI's
+ * MPI_Error_class() an added class is an unknown error. */
 static inline int series_peer_error(void)
 {
+	if (series_has_fault_tolerance())
+		return series_failed_error();
 	for (int i = ompi_mpi_errcode_lastpredefined + 1; i <= ompi_mpi_errcode_lastused; i++) {
 		const ompi_mpi_errcode_t *error =
 			(const ompi_mpi_errcode_t *)opal_pointer_array_get_item(&ompi_mpi_errcodes,

@@ -17,10 +17,56 @@ typedef mca_coll_base_component_2_0_0_t series_coll_component_t;
 /* The number of pointers that Open MPI stores behind the request of a nonblocking collective. */
 #define SERIES_COLL_RETAINED 4
 
-/* Returns why the PML can't be used in this job, or NULL. */
-static inline const char *series_obstacle(void)
+/* Fault tolerance: this series has none. */
+static inline bool series_has_fault_tolerance(void)
 {
-	return NULL;
+	return false;
+}
+
+static inline int series_failed_error(void)
+{
+	return MPI_ERR_INTERN;
+}
+
+static inline int series_revoked_error(void)
+{
+	return MPI_ERR_INTERN;
+}
+
+static inline int series_given_error(const ompi_request_t *request)
+{
+	(void)request;
+	return MPI_SUCCESS;
+}
+
+static inline bool series_is_revoked(const ompi_communicator_t *comm)
+{
+	(void)comm;
+	return false;
+}
+
+static inline void series_mark_revoked(ompi_communicator_t *comm, bool coll_only)
+{
+	(void)comm;
+	(void)coll_only;
+}
+
+static inline int series_check(ompi_communicator_t *comm, int source)
+{
+	(void)comm;
+	(void)source;
+	return OMPI_SUCCESS;
+}
+
+static inline bool series_has_failed(const ompi_proc_t *proc)
+{
+	(void)proc;
+	return false;
+}
+
+static inline void series_report_failure(ompi_proc_t *proc)
+{
+	(void)proc;
 }
 
 /* Refuses to take a checkpoint. */
@@ -35,10 +81,28 @@ static inline int series_ft_event(int state)
 
 #define SERIES_PML_FLAGS 0
 
+/* The highest index of a communicator with fault tolerance. */
+#define SERIES_MAX_INDEX INT32_MAX
+
 /* MPI_Init has initialised the BTLs, for one-sided communication. */
 static inline void series_open_btls(bool mpi_threads)
 {
 	(void)mpi_threads;
+}
+
+/* MPI_Init has added them. */
+static inline int series_add_to_btls(ompi_proc_t **procs, size_t n)
+{
+	(void)procs;
+	(void)n;
+	return OMPI_SUCCESS;
+}
+
+static inline int series_delete_from_btls(ompi_proc_t **procs, size_t n)
+{
+	(void)procs;
+	(void)n;
+	return OMPI_SUCCESS;
 }
 
 /* Returns the number that messages carry for the communicator. */

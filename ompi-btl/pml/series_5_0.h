@@ -3,6 +3,7 @@
 #ifndef TUPLEQ_PML_SERIES_5_0_H
 #define TUPLEQ_PML_SERIES_5_0_H
 
+#include "ompi/errhandler/errhandler.h"
 #include "ompi/mca/bml/base/base.h"
 #include "ompi/runtime/params.h"
 #include "opal/mca/pmix/pmix-internal.h"
@@ -21,33 +22,71 @@ typedef mca_coll_base_component_2_4_0_t series_coll_component_t;
  * those for Fortran's arrays. */
 #define SERIES_COLL_RETAINED 12
 
-/* Returns why the PML can't be used in this job, or NULL. With fault tolerance, Open MPI reads
- * requests as if they were those of pml/ob1, and expects that the operations of a revoked
- * communicator end. */
-static inline const char *series_obstacle(void)
+/* Returns true if the job is to go on after the failure of a process (mpirun --with-ft ulfm). */
+static inline bool series_has_fault_tolerance(void)
 {
-	return ompi_ftmpi_enabled
-		       ? "Fault tolerance (mpirun --with-ft) isn't supported: leave it out, or use "
-			 "--mca pml ob1 --mca btl tupleq,self."
-		       : NULL;
+	return ompi_ftmpi_enabled;
 }
 
-/* Reports that operations on the communicator go on, because Open MPI ignores the result. */
-static inline int series_revoke_comm(ompi_communicator_t *comm, bool coll_only)
+/* Returns the errors of operations with a process that has failed, and in a communicator that was
+ * revoked. */
+static inline int series_failed_error(void)
 {
-	(void)coll_only;
-	opal_output(
-		0,
-		"pml tupleq, %s: MPIX_Comm_revoke doesn't end operations that are under way "
-		"with this PML; a program that recovers from failures needs --mca pml ob1 --mca "
-		"btl tupleq,self.",
-		comm->c_name);
-	return OMPI_ERR_NOT_SUPPORTED;
+	return MPI_ERR_PROC_FAILED;
+}
+
+static inline int series_revoked_error(void)
+{
+	return MPI_ERR_REVOKED;
+}
+
+/* Returns the error with which Open MPI wants a request to end, or MPI_SUCCESS. Before it cancels
+ * the request, it stores the error there. It also stores that a receive from any source has to wait
+ * for the user, which ends no request. */
+static inline int series_given_error(const ompi_request_t *request)
+{
+	int error = request->req_status.MPI_ERROR;
+
+	return ompi_ftmpi_enabled && error != MPI_ERR_PROC_FAILED_PENDING ? error : MPI_SUCCESS;
+}
+
+static inline bool series_is_revoked(ompi_communicator_t *comm)
+{
+	return ompi_comm_is_revoked(comm);
+}
+
+/* Records that the communicator was revoked, or that its collectives were. */
+static inline void series_mark_revoked(ompi_communicator_t *comm, bool coll_only)
+{
+	comm->coll_revoked = true;
+	if (!coll_only)
+		comm->comm_revoked = true;
+}
+
+/* Returns the error of an operation that waits for a message from there, or OMPI_SUCCESS. */
+static inline int series_check(ompi_communicator_t *comm, int source)
+{
+	int rc = OMPI_SUCCESS;
+
+	if (ompi_ftmpi_enabled)
+		ompi_comm_iface_p2p_check_proc(comm, source, &rc);
+	return rc;
+}
+
+static inline bool series_has_failed(ompi_proc_t *proc)
+{
+	return !ompi_proc_is_active(proc);
+}
+
+/* Reports that a process has failed. Open MPI tells the other processes. */
+static inline void series_report_failure(ompi_proc_t *proc)
+{
+	ompi_errhandler_proc_failed(proc);
 }
 
 /* Members of the PML's module that other series don't have. pml_get_transports is left out, because
  * Open MPI prints its result under UCX's name. */
-#define SERIES_PML_MODULE .pml_revoke_comm = series_revoke_comm
+#define SERIES_PML_MODULE .pml_revoke_comm = mca_pml_tupleq_revoke_comm
 
 /* Initialises the BTLs, which are for the PML to do here: one-sided communication (osc/rdma) needs
  * one. What can't be initialised leaves that without a BTL, and says so when a window is made. */
@@ -57,7 +96,34 @@ static inline void series_open_btls(bool mpi_threads)
 		mca_bml_base_init(true, mpi_threads);
 }
 
+/*
+ * Adds processes to the BTLs, which is for the PML to do here. Only fault tolerance needs that,
+ * whose own messages go by any BTL that has active messages; osc/rdma adds processes itself.
+ */
+static inline int series_add_to_btls(ompi_proc_t **procs, size_t n)
+{
+	opal_bitmap_t reachable;
+	int rc;
+
+	if (!ompi_ftmpi_enabled || !n)
+		return OMPI_SUCCESS;
+	OBJ_CONSTRUCT(&reachable, opal_bitmap_t);
+	rc = opal_bitmap_init(&reachable, (int)n);
+	if (rc == OPAL_SUCCESS)
+		rc = mca_bml.bml_add_procs(n, procs, &reachable);
+	OBJ_DESTRUCT(&reachable);
+	return rc;
+}
+
+static inline int series_delete_from_btls(ompi_proc_t **procs, size_t n)
+{
+	return ompi_ftmpi_enabled ? mca_bml.bml_del_procs(n, procs) : OMPI_SUCCESS;
+}
+
 #define SERIES_PML_FLAGS MCA_PML_BASE_FLAG_SUPPORTS_EXT_CID
+
+/* The highest index of a communicator with fault tolerance, where epochs have the other bits. */
+#define SERIES_MAX_INDEX 0xffff
 
 /*
  * Returns the number that messages carry for the communicator. A communicator that was created from
@@ -70,8 +136,11 @@ static inline uint32_t series_context_id(const ompi_communicator_t *comm)
 	const ompi_comm_extended_cid_t *id = &comm->c_contextid;
 	uint64_t hash;
 
+	/* With fault tolerance, messages to a communicator that was revoked may come after its
+	 * index is used again, with another epoch. */
 	if (OMPI_COMM_IS_GLOBAL_INDEX(comm))
-		return comm->c_index;
+		return ompi_ftmpi_enabled ? (comm->c_epoch & 0x7fff) << 16 | comm->c_index
+					  : comm->c_index;
 	hash = (id->cid_base ^ id->cid_sub.u64 * 0xff51afd7ed558ccdu) * 0x9e3779b97f4a7c15u;
 	return 1u << 31 | (uint32_t)(hash >> 33);
 }

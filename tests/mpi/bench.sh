@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Short benchmarks: their programs and parts run, on softhca and on the hosts of a hostfile, and their
-# output is well-formed. No figure is judged. This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+# output is well-formed. No figure of real time is judged. This script needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
 set -u
 top=$(cd "$(dirname "$0")/../.." && pwd)
 dir=$(mktemp -d)
@@ -48,6 +48,27 @@ part() {
 	timeout -k 5 100 "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 || status=$?
 	case "$*" in *--hostfile*) [ $status -ne 1 ] || status=0 ;; esac
 	judge "bench/mpi/run.sh ${*//$dir\//}" $status "$holds"
+}
+
+# fails TEXT TIMEOUT COMMAND...: the driver says that the command failed, and why.
+fails() {
+	if python3 - "$top/bench/driver" "$@" >"$dir/log" 2>&1 <<-'END'; then
+		import sys
+		sys.path.insert(0, sys.argv[1])
+		import jobs
+		try:
+		    jobs.run(sys.argv[4:], sys.argv[3])
+		except jobs.Failed as failed:
+		    print(failed)
+		    sys.exit(sys.argv[2] not in str(failed))
+		sys.exit("the command didn't fail")
+	END
+		echo "ok bench: ${*:3} is $1"
+	else
+		echo "not ok bench: ${*:3} is $1"
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
 }
 
 # refuses TEXT NAME [ARGUMENT...]: a part with options that don't go together ends with a message that has the text.
@@ -110,6 +131,13 @@ for kind in posted unexpected; do
 	done
 done
 
+# The status of a program that was killed, or chose that of timeout(1), isn't that of one that took too long.
+fails "not done after 1 s" 1 sleep 9
+# shellcheck disable=SC2016 # the inner shell's pid
+fails "killed by SIGKILL" 9 sh -c 'kill -KILL $$'
+fails "killed by SIGKILL" 9 sh -c "exit 137"
+fails "without a word (status 124)" 9 sh -c "exit 124"
+
 counters=pml_tupleq_own_bytes,pml_tupleq_registered_bytes,pml_tupleq_tuples
 program memory 4 "sorted((o['peers'], o['tags'], o['rank']) for o in objects) == [
 	(p, t, r) for p in (0, 3) for t in (1, 5) for r in range(4)] and all(
@@ -134,6 +162,8 @@ part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['sett
 	patterns --virtual --cpu 0.5 --rounds 1 --columns tupleq -- --patterns stencil,jitter --sizes 1K
 part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0]['verified']" \
 	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
+part "all(0 < runs[name]['rounds'][0]['put_us'] < 1.3 * runs['perftest RC']['rounds'][0]['put_us'] for name in ('tupleq', 'ob1-btl'))" \
+	rma --virtual --cpu 0 --rounds 1 --columns tupleq,ob1-btl
 refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
 refuses "--cpu wants a factor" halo --virtual --cpu fast

@@ -61,6 +61,39 @@ static void wait_for_world(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+static void *read_nothing(void *arg)
+{
+	char c;
+
+	(void)read(*(int *)arg, &c, 1);
+	return NULL;
+}
+
+static void *compute_on(void *arg)
+{
+	/* The thread joins the clock with this. */
+	usleep(1);
+	compute();
+	return arg;
+}
+
+/* Stops the last rank. Rank 0 waits for its message, with a thread that computes and one that waits
+ * in the real world, which nobody waits for. */
+static void stop(void)
+{
+	static int ends[2];
+	pthread_t th;
+
+	if (t_rank == t_size - 1)
+		raise(SIGSTOP);
+	if (!t_rank) {
+		t_ok(pipe(ends));
+		t_ok(pthread_create(&th, NULL, read_nothing, &ends[0]));
+		t_ok(pthread_create(&th, NULL, compute_on, NULL));
+	}
+	wait_for_message();
+}
+
 /* Rank 0 leaves without a word. */
 static void leave(void)
 {
@@ -99,12 +132,23 @@ static const struct {
 	{"message", wait_for_message},
 	{"condition", wait_for_signal},
 	{"world", wait_for_world},
+	{"stop", stop},
 	{"leave", leave},
 	{"until-continued", until_continued},
 };
 
 int main(int argc, char **argv)
 {
+	void (*doing)(void) = NULL;
+
+	for (size_t i = 0; argc > 1 && i < sizeof(doings) / sizeof(*doings); i++)
+		if (!strcmp(doings[i].name, argv[1]))
+			doing = doings[i].fn;
+	if (!doing) {
+		fprintf(stderr, "endless: \"%s\" is nothing that it does\n",
+			argc > 1 ? argv[1] : "");
+		return 2;
+	}
 	t_init(&argc, &argv, 2);
 	signal(SIGCONT, on_cont);
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -112,9 +156,7 @@ int main(int argc, char **argv)
 		puts("ready");
 		fflush(stdout);
 	}
-	for (size_t i = 0; argc > 1 && i < sizeof(doings) / sizeof(*doings); i++)
-		if (!strcmp(doings[i].name, argv[1]))
-			doings[i].fn();
+	doing();
 	MPI_Finalize();
 	return 0;
 }

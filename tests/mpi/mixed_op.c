@@ -2,11 +2,15 @@
 /* mixed_op.c - see mixed_op.h. */
 #include "mixed_op.h"
 
-#if MPI_VERSION >= 4
-#define PERSISTENT(name) MPI_##name##_init
-#else
+#if MPI_VERSION < 4
 #include <mpi-ext.h>
+#endif
+
+/* Open MPI 5.0 has MPI 4's names, although its MPI_VERSION is 3. */
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
 #define PERSISTENT(name) MPIX_##name##_init
+#else
+#define PERSISTENT(name) MPI_##name##_init
 #endif
 
 static const char *const names[] = {

@@ -24,6 +24,24 @@ figure() {
 	END
 }
 
+# timeline: the picture is made, and shows that its four ranks compute and that data arrive.
+timeline() {
+	timeout -k 5 300 python3 "$top/bench/paper" --quick --columns tupleq --timeline >"$tmp/err" 2>&1 || return 1
+	python3 - 2>>"$tmp/err" <<-'END'
+		import glob, json, os, sys
+		path, = glob.glob(f"{os.environ['BENCH_RESULTS']}/paper-timeline-*.json")
+		run, = json.load(open(path))["runs"]
+		rows = run["rounds"][0]["rows"]
+		for row in rows.values():
+		    for kind in ("computes", "data arrive"):
+		        if not any(one[0] == kind and one[2] > one[1] for one in row):
+		            sys.exit(f"a rank of the timeline has no stretch '{kind}'")
+		if len(rows) != 4:
+		    sys.exit(f"the timeline has {len(rows)} ranks")
+	END
+	ls "$tmp"/results/paper-timeline-*.png >>"$tmp/err"
+}
+
 # refused TEXT [ARGUMENT...]: status 2, and a message with the text.
 refused() {
 	local text=$1 status=0
@@ -37,6 +55,9 @@ check "paper sp" figure sp "all(one['verified'] for one in rounds)"
 check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
+check "paper --timeline" timeline
+check "a timeline of a figure" refused "leave the figures out" --timeline sp
+check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
 check "a factor that is too large" refused "--cpu wants a factor" --cpu 2000

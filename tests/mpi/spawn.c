@@ -100,7 +100,10 @@ static void one_after_another(char *program, int rounds)
 	}
 }
 
-/* Connects rank 1 to rank 0; the others wait. */
+/*
+ * Connects rank 1 to rank 0; the others wait. Each time by another port, because Open MPI 5.0's
+ * mpirun (PRRTE 3.0) keeps what was said by a port, and gives it to those who use the port again.
+ */
 static void connect_and_accept(int rounds)
 {
 	char port[MPI_MAX_PORT_NAME] = "";
@@ -108,10 +111,10 @@ static void connect_and_accept(int rounds)
 	int i;
 
 	t_begin("spawn: connect and accept, %d times", rounds);
-	if (t_rank == 0)
-		MPI_Open_port(MPI_INFO_NULL, port);
-	MPI_Bcast(port, sizeof(port), MPI_CHAR, 0, MPI_COMM_WORLD);
 	for (i = 0; i < rounds; i++) {
+		if (t_rank == 0)
+			MPI_Open_port(MPI_INFO_NULL, port);
+		MPI_Bcast(port, sizeof(port), MPI_CHAR, 0, MPI_COMM_WORLD);
 		if (t_rank == 0)
 			MPI_Comm_accept(port, MPI_INFO_NULL, 0, MPI_COMM_SELF, &inter);
 		else if (t_rank == 1)
@@ -121,9 +124,9 @@ static void connect_and_accept(int rounds)
 		talk(inter, 0, 0, (unsigned int)i);
 		merge(inter, t_rank == 0);
 		MPI_Comm_disconnect(&inter);
+		if (t_rank == 0)
+			MPI_Close_port(port);
 	}
-	if (t_rank == 0)
-		MPI_Close_port(port);
 	t_end();
 }
 

@@ -98,6 +98,7 @@ done
 held_up compute 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) computes; its last call was of kind '
 held_up world 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) waits in the kernel .*; its last call was of kind '
 held_up condition 'stands still at .* all threads wait, and nothing is due'
+held_up stop 'held up at .* thread [0-9]+ of process [0-9]+ \(endless\) is stopped; its last call was of kind '
 signalled ring HUP run
 
 for doing in ring message; do

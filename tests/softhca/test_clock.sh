@@ -37,6 +37,15 @@ not_warned() {
 	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
 }
 
+# As a container refuses to switch off random addresses.
+addresses_stay_random() {
+	echo 'int *__errno_location(void); int personality(unsigned long p) { *__errno_location() = 1; return p == 0xffffffff ? 0 : -1; }' |
+		gcc -shared -fPIC -x c -o "$tmp/refuse.so" - || return 1
+	LD_PRELOAD=$tmp/refuse.so "$softhca" run --clock virtual --clock-cpu 0 --link latency=1us -- true 2>"$tmp/err"
+	[ "$(grep -c 'Addresses stay random.*Operation not permitted' "$tmp/err")" -eq 1 ] &&
+		LD_PRELOAD=$tmp/refuse.so not_warned true
+}
+
 # build_null OPTION...: a program that does nothing, linked so.
 build_null() {
 	echo 'int main(void) { return 0; }' >"$tmp/null.c"
@@ -68,6 +77,18 @@ differ() {
 	[ "$(hash 1)" != "$(hash 2)" ]
 }
 
+# randoms SEED FILE: stores the random numbers that a program gets.
+randoms() {
+	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --memlock unlimited --link latency=1us -- "$tests/randoms" \
+		>"$2" 2>"$tmp/err"
+}
+
+# randoms_repeat: by each function they are the same in two runs, and others with another seed.
+randoms_repeat() {
+	randoms 5 "$tmp/randoms" && randoms 5 "$tmp/again" && randoms 6 "$tmp/others" && [ -s "$tmp/randoms" ] &&
+		diff "$tmp/randoms" "$tmp/again" >"$tmp/err" && ! grep -Fxf "$tmp/randoms" "$tmp/others" >"$tmp/err"
+}
+
 # logs: as many lines as there are sync points, and more for completions; and two logs are the same.
 logs() {
 	local i
@@ -89,7 +110,7 @@ check "a clock that there isn't" refused "use one of real|virtual" --clock other
 check "a factor that is no number" refused "use a number from 0" --clock virtual --clock-cpu fast
 check "a negative price" refused "use a time from" --clock virtual --price-post -1
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
-check "a log that can't be written" refused "cannot write to" --clock virtual --clock-log /nowhere/log
+check "a log that can't be written" refused "can't be written" --clock virtual --clock-log /nowhere/log
 check "a link is taken and said" link_is_said
 build_null -static
 check "a static program" warned "null is linked statically" "$tmp/null"
@@ -107,9 +128,11 @@ if [ "$(id -u)" -eq 0 ]; then
 else
 	echo "ok a set-user-ID program # SKIP only root can make one"
 fi
+check "random addresses that can't be switched off" addresses_stay_random
 check "stat shows the clock" stat_shows
 check "ten runs, one hash" repeats 0 10
 check "the log of the events" logs
 check "a seed repeats" repeats 7 3
 check "seeds differ" differ
+check "random numbers come from the seed" randoms_repeat
 exit $bad

@@ -7,8 +7,12 @@
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/select.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,6 +106,122 @@ static void test_prices(void **state)
 	t_buf_free(&b);
 }
 
+static void passed(uint64_t since, uint64_t ns)
+{
+	passed_within(since, ns, 200000);
+}
+
+/* ---- CPUs ---- */
+
+static void *count_cpus(void *arg)
+{
+	cpu_set_t set;
+
+	/* The thread joins the clock with this. */
+	usleep(1);
+	t_ok(sched_getaffinity(0, sizeof(set), &set));
+	*(int *)arg = CPU_COUNT(&set);
+	return NULL;
+}
+
+/* Starts a thread, and checks on how many CPUs it believes that it may run. */
+static void thread_has(const pthread_attr_t *attr, int cpus)
+{
+	pthread_t th;
+	int n = 0;
+
+	t_ok(pthread_create(&th, attr, count_cpus, &n));
+	t_ok(pthread_join(th, NULL));
+	t_eq(n, cpus);
+}
+
+/* A thread has the CPUs of the thread that makes it, or those of its attributes. */
+static void test_cpus(void **state)
+{
+	pthread_attr_t attr;
+	cpu_set_t all, one;
+	int cpu = 0;
+
+	(void)state;
+	t_ok(sched_getaffinity(0, sizeof(all), &all));
+	while (!CPU_ISSET(cpu, &all))
+		cpu++;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	t_ok(pthread_attr_init(&attr));
+	thread_has(NULL, CPU_COUNT(&all));
+	thread_has(&attr, CPU_COUNT(&all));
+	t_ok(pthread_attr_setaffinity_np(&attr, sizeof(one), &one));
+	thread_has(&attr, 1);
+	t_ok(pthread_attr_destroy(&attr));
+}
+
+/* ---- select() ---- */
+
+enum { HIGH = 1500, LOW = 50, WORDS = HIGH / NFDBITS + 1 };
+
+static void *write_late(void *arg)
+{
+	sleep(10);
+	t_eq(write(*(int *)arg, "x", 1), 1);
+	return NULL;
+}
+
+/* Waits for descriptor `fd`, which gets something after 10 s, by the words of a set that are needed
+ * for it. */
+static void select_one(int fd, fd_mask *words)
+{
+	fd_mask bit = (fd_mask)(1ul << fd % NFDBITS);
+	struct timeval t = {30, 0};
+	uint64_t since;
+	int ends[2];
+	pthread_t th;
+
+	t_ok(pipe(ends));
+	t_eq(dup2(ends[0], fd), fd);
+	words[fd / NFDBITS] = bit;
+	t_ok(pthread_create(&th, NULL, write_late, &ends[1]));
+	since = t_now();
+	t_eq(select(fd + 1, (fd_set *)words, NULL, NULL, &t), 1);
+	passed(since, 10 * SECOND);
+	t_eq(words[fd / NFDBITS], bit);
+	t_ok(pthread_join(th, NULL));
+	close(ends[0]);
+	close(ends[1]);
+	close(fd);
+}
+
+/* A set may be larger than fd_set. */
+static void test_select_large(void **state)
+{
+	struct rlimit files;
+	fd_mask words[WORDS] = {0};
+
+	(void)state;
+	t_ok(getrlimit(RLIMIT_NOFILE, &files));
+	if (files.rlim_max <= HIGH) {
+		puts("skipped: the limit of open files is too low");
+		skip();
+	}
+	files.rlim_cur = files.rlim_max;
+	t_ok(setrlimit(RLIMIT_NOFILE, &files));
+	select_one(HIGH, words);
+}
+
+/* And smaller: what is behind the words that the call may use isn't touched. */
+static void test_select_small(void **state)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	char *two =
+		mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	t_true(two != MAP_FAILED, "no memory");
+	t_ok(mprotect(two + page, page, PROT_NONE));
+	select_one(LOW, (fd_mask *)(void *)(two + page) - 1);
+	t_ok(munmap(two, 2 * page));
+}
+
 /* ---- one thread at a time ---- */
 
 enum { THREADS = 4, ROUNDS = 200 };
@@ -134,11 +254,6 @@ static void test_one_at_a_time(void **state)
 	for (int i = 0; i < THREADS; i++)
 		t_ok(pthread_join(th[i], NULL));
 	t_eq(counter, THREADS * ROUNDS);
-}
-
-static void passed(uint64_t since, uint64_t ns)
-{
-	passed_within(since, ns, 200000);
 }
 
 /* ---- read-write locks ---- */
@@ -332,6 +447,9 @@ int main(int argc, char **argv)
 	};
 	const struct CMUnitTest rules[] = {
 		cmocka_unit_test_setup_teardown(test_prices, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_cpus, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_select_large, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_select_small, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_rwlock_written, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_rwlock_read, setup, t_teardown),

@@ -4,6 +4,7 @@
  * are none, signals that end waits. None takes real time, but for a moment.
  */
 #define _GNU_SOURCE 1
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -98,6 +99,74 @@ static void test_past(void **state)
 	t_ok(pthread_mutex_unlock(&m));
 	t_ok(pthread_rwlock_unlock(&l));
 	sem_destroy(&s);
+}
+
+/* ---- a thread without a clock, because it is older than the first device ---- */
+
+static struct {
+	sem_t begin, end;
+	struct timespec monotonic, date;
+	int waits[6]; /* results of functions that wait until a time */
+} older;
+
+static void *older_main(void *arg)
+{
+	const struct timespec moment = {0, 20000000};
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+	pthread_rwlock_t l = PTHREAD_RWLOCK_INITIALIZER;
+	struct timespec until;
+	uint32_t word = 0;
+	sem_t s;
+
+	while (sem_wait(&older.begin))
+		;
+	clock_gettime(CLOCK_MONOTONIC, &older.monotonic);
+	clock_gettime(CLOCK_REALTIME, &older.date);
+	sem_init(&s, 0, 0);
+	pthread_mutex_lock(&m);
+	pthread_rwlock_rdlock(&l);
+	until = from_now(CLOCK_REALTIME, 0);
+	until.tv_sec += (until.tv_nsec + moment.tv_nsec) / (long)SECOND;
+	until.tv_nsec = (until.tv_nsec + moment.tv_nsec) % (long)SECOND;
+	older.waits[0] = pthread_cond_timedwait(&c, &m, &until);
+	older.waits[1] = pthread_mutex_timedlock(&m, &until);
+	older.waits[2] = pthread_rwlock_timedwrlock(&l, &until);
+	older.waits[3] = sem_timedwait(&s, &until) ? errno : 0;
+	older.waits[4] = clock_nanosleep(CLOCK_REALTIME, TIMER_ABSTIME, &until, NULL);
+	older.waits[5] = syscall(SYS_futex, &word,
+				 FUTEX_WAIT_BITSET | FUTEX_PRIVATE_FLAG | FUTEX_CLOCK_REALTIME, 0,
+				 &until, NULL, FUTEX_BITSET_MATCH_ANY)
+				 ? errno
+				 : 0;
+	sem_post(&older.end);
+	return arg;
+}
+
+/* Reads the time of the others, and its timeouts are of that time: they neither are over at once
+ * nor take as long as the others have slept. */
+static void test_older_thread(void **state)
+{
+	static const int expected[6] = {ETIMEDOUT, ETIMEDOUT, ETIMEDOUT, ETIMEDOUT, 0, ETIMEDOUT};
+	struct timespec before, date;
+	uint64_t real;
+
+	(void)state;
+	t_ok(sleep(100));
+	clock_gettime(CLOCK_MONOTONIC, &before);
+	clock_gettime(CLOCK_REALTIME, &date);
+	real = real_now();
+	t_ok(sem_post(&older.begin));
+	t_ok(sem_wait(&older.end));
+	t_true(real_now() - real >= SECOND / 100, "the timeouts were over at once");
+	t_true(ns_of(&older.monotonic) + SECOND / 1000 >= ns_of(&before) &&
+		       ns_of(&older.monotonic) < ns_of(&before) + SECOND,
+	       "CLOCK_MONOTONIC is another one there");
+	t_true(ns_of(&older.date) + SECOND / 1000 >= ns_of(&date) &&
+		       ns_of(&older.date) < ns_of(&date) + SECOND,
+	       "CLOCK_REALTIME is another one there");
+	for (int i = 0; i < 6; i++)
+		t_true(older.waits[i] == expected[i], "wait %d returned %d", i, older.waits[i]);
 }
 
 /* ---- signals ---- */
@@ -402,6 +471,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_semaphore, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_past, setup, teardown),
+		cmocka_unit_test_setup_teardown(test_older_thread, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_signals, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_restart, setup, teardown),
 		cmocka_unit_test_setup_teardown(test_handlers, setup, teardown),
@@ -411,5 +481,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_alarm_of_parent, setup, teardown),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	pthread_t thread;
+	int failed;
+
+	sem_init(&older.begin, 0, 0);
+	sem_init(&older.end, 0, 0);
+	if (pthread_create(&thread, NULL, older_main, NULL))
+		return 1;
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
+	pthread_join(thread, NULL);
+	return failed;
 }

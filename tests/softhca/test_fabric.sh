@@ -176,7 +176,7 @@ under() { # KIB COMMAND...: with that limit
 }
 lacks='[0-9]* [KM]iB of addresses are needed beside [0-9]* [KM]iB that are mapped, and the limit is [0-9]* MiB: raise it (ulimit -v)'
 under 200000 ibv_devinfo
-[ $? -eq 255 ] && [ "$(grep -c "^softhca: Can't map the fabric .*: $lacks; lower limits of its adapters (--max-mr, " "$work/as")" = 1 ]
+[ $? -eq 255 ] && [ "$(grep -c "^softhca: The fabric .* can't be mapped: $lacks; lower limits of its adapters (--max-mr, " "$work/as")" = 1 ]
 check "too few addresses for the tables are said at the start" [ $? -eq 0 ]
 SOFTHCA_MAX_MR=1000 SOFTHCA_MAX_QP=1000 SOFTHCA_MAX_SRQ=1000 SOFTHCA_MAX_CQ=1000 under 200000 ibv_devinfo
 check "lower limits of the adapters need fewer addresses" [ $? -eq 0 ]
@@ -184,7 +184,7 @@ under 2000000 "$TEST_BUILD/tests/softhca/test_events"
 check "processes talk below a limit of addresses" [ $? -eq 0 ]
 under 2000000 "$TEST_BUILD/tests/softhca/test_space"
 status=$?
-[ $status -gt 0 ] && [ $status -lt 124 ] && grep -q "^softhca: can't map queues of a process: $lacks" "$work/as"
+[ $status -gt 0 ] && [ $status -lt 124 ] && grep -q "^softhca: The queues of a process can't be mapped: $lacks" "$work/as"
 check "a queue for which there are no addresses fails, and is said" [ $? -eq 0 ]
 
 # Shared memory is full, in a mount namespace.
@@ -193,13 +193,13 @@ on_shm() { # SIZE COMMAND: with a /dev/shm of that size
 }
 if on_shm 64k true; then
 	on_shm 64k "softhca run -- true"
-	[ $? -eq 125 ] && [ "$(grep -c "^softhca: A fabric can't be made, there is no space in /dev/shm (64 KiB of 64 KiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
+	[ $? -eq 125 ] && [ "$(grep -c "^softhca: A fabric can't be made: there is no space in /dev/shm (64 KiB of 64 KiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
 	check "a fabric that has no room says so" [ $? -eq 0 ]
 	on_shm 16m "softhca run -- sh -c 'cat /dev/zero >/dev/shm/fill; exec $TEST_BUILD/tests/softhca/test_cq'"
-	[ $? -ne 0 ] && [ "$(grep -c "^softhca: there is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
+	[ $? -ne 0 ] && [ "$(grep -c "^softhca: There is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
 	check "shared memory that is full fails verbs, and is said once" [ $? -eq 0 ]
 	on_shm 16m "softhca run -- $TEST_BUILD/tests/softhca/test_space full"
-	[ $? -eq 0 ] && [ "$(grep -c "^softhca: there is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
+	[ $? -eq 0 ] && [ "$(grep -c "^softhca: There is no space in /dev/shm ([0-9]* KiB of 16 MiB are free, [0-9]* [KM]iB are needed): enlarge it .*, or clean it" "$work/shm")" = 1 ]
 	check "a completion queue for which memory has run out is in error" [ $? -eq 0 ]
 else
 	echo "ok full shared memory # SKIP a file system can't be mounted"

@@ -78,7 +78,7 @@ check "a trace in virtual time" in_virtual_time
 check "the same run, the same trace" repeats
 check "a message that waits for a receive" held
 check "processes that are killed" killed
-check "no such folder" refused "Can.t make the folder" "$tmp/none/file"
+check "no such folder" refused "can.t be made" "$tmp/none/file"
 check "another run's folder in the way" in_the_way
 if mkdir "$tmp/small" && mount -t tmpfs -o size=256k none "$tmp/small" 2>"$tmp/err"; then
 	check "a file system that is full" full

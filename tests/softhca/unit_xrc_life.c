@@ -61,7 +61,7 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	t_eq(u_findable(u_hca, SHCA_QP, t->left), left_stays);
 	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, t->opened, &idx);
 	t_holds(qp != NULL);
-	t_eq(shca_life_proc(atomic_load(&qp->life)), SHCA_NO_PROC);
+	t_eq(shca_word_owner(atomic_load(&qp->state_word)), SHCA_NO_PROC);
 	/* The domain is open once more than needed: only the last close ends anything. */
 	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
 	t_holds(!u_findable(u_hca, SHCA_QP, t->opened));

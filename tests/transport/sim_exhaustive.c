@@ -100,8 +100,7 @@ static bool check(const struct small_case *c)
 		return false;
 	}
 	printf("ok exhaustive %s (%llu schedules%s, %llu cut; %llu direct, %llu held, %llu "
-	       "recalls, "
-	       "%llu CTS-DIRECT)\n",
+	       "recalls, %llu CTS-DIRECT)\n",
 	       c->name, (unsigned long long)shared->schedules, shared->stopped ? ", not all" : "",
 	       (unsigned long long)shared->cut, (unsigned long long)shared->stats.recv_direct,
 	       (unsigned long long)shared->stats.held, (unsigned long long)shared->stats.recalls,

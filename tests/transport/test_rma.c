@@ -98,6 +98,50 @@ static void reads(struct duo *d)
 	free(data);
 }
 
+/* Has rank 1 read rank 0's buffer, or write it, by the key that rank 0 got for that. */
+static void lend(struct duo *d, bool write, unsigned char *data, unsigned char *pattern)
+{
+	uint64_t lent[2] = {0};
+	struct tq_key key;
+	int rc;
+
+	rc = tq_key_get(d->ep, data, RMA_LONG, write, &key);
+	t_true(!rc, "no key: %d", rc);
+	/* The data are where they come from. */
+	memset(data, 0, RMA_LONG);
+	if (d->me == write)
+		memcpy(data, pattern, RMA_LONG);
+	lent[0] = (uintptr_t)data;
+	lent[1] = key.key;
+	duo_pass(d, 3, lent, sizeof(lent), 0);
+	if (d->me)
+		rma_go_well(d, 0,
+			    (struct tq_rma){.kind = write ? TQ_RMA_WRITE : TQ_RMA_READ,
+					    .local = data,
+					    .len = RMA_LONG,
+					    .addr = lent[0],
+					    .key = (uint32_t)lent[1]});
+	duo_meet(d);
+	t_true(!memcmp(data, pattern, RMA_LONG), "%s brought something else",
+	       write ? "a write" : "a read");
+	tq_key_put(d->ep, &key);
+}
+
+static void lends(struct duo *d)
+{
+	unsigned char *data = malloc(RMA_LONG), *pattern = malloc(RMA_LONG);
+	struct tq_key key;
+
+	for (unsigned i = 0; i < 20; i++) {
+		fill(pattern, RMA_LONG, i);
+		lend(d, i % 2, data, pattern);
+	}
+	t_true(tq_key_get(d->ep, data, 0, true, &key) == -EINVAL, "a key of nothing");
+	t_true(tq_key_get(d->ep, NULL, RMA_PAGE, true, &key) == -ENOMEM, "a key of no memory");
+	free(data);
+	free(pattern);
+}
+
 static struct tq_rma add(const struct rma_window *w, uint64_t *old, uint64_t n)
 {
 	return (struct tq_rma){.kind = TQ_RMA_FETCH_ADD,
@@ -310,6 +354,7 @@ int main(int argc, char **argv)
 	}
 	duo_run("writes", writes);
 	duo_run("reads", reads);
+	duo_run("lends", lends);
 	if (argc < 2 || strcmp(argv[1], "plain")) {
 		duo_run("adds", adds);
 		duo_run("locks", locks);

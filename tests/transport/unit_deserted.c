@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* When the last peer of a context has failed, its receives from any source end with an error. */
+/* When the last peer of a context has failed, its receives from any source end with an error,
+ * unless the context is open. */
 #include <errno.h>
 
 #include "proto/ctxs.h"
+#include "proto/pair.h"
 #include "proto/peers.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
@@ -19,6 +21,20 @@ static struct tq_ctx *context(uint32_t id, int n)
 	struct tq_ctx *ctx;
 
 	return tq_core_ctx_add(&unit.core, id, all, n, 0, 0, &ctx) ? NULL : ctx;
+}
+
+/* Returns a context that the first `n` peers have joined. */
+static struct tq_ctx *open_context(uint32_t id, int n)
+{
+	struct tq_ctx *ctx;
+
+	if (tq_core_ctx_add(&unit.core, id, NULL, 0, 0, TQ_CTX_OPEN, &ctx))
+		return NULL;
+	for (int i = 0; i < n; i++) {
+		if (tq_core_ctx_join(ctx, all[i]) != i)
+			return NULL;
+	}
+	return ctx;
 }
 
 static int receive(struct tq_ctx *ctx, struct tq_req **req)
@@ -40,8 +56,8 @@ static int ended(const struct tq_req *req)
 
 int main(void)
 {
-	struct tq_ctx *some, *whole, *later;
-	struct tq_req *req, *kept;
+	struct tq_ctx *some, *whole, *later, *open;
+	struct tq_req *req, *kept, *joined;
 	struct tq_status status;
 
 	unit_start(NULL, NULL);
@@ -51,7 +67,8 @@ int main(void)
 	}
 	some = context(1, 2);
 	whole = context(2, 3);
-	if (!some || !whole)
+	open = open_context(4, 2);
+	if (!some || !whole || !open)
 		return 1;
 	unit_check("deserted", "a receive waits", !receive(some, &req) && !receive(whole, &kept));
 	tq_core_peer_failed(&unit.core, &others[0]);
@@ -67,6 +84,11 @@ int main(void)
 	unit_check("deserted", "where peers are left, they wait",
 		   !tq_core_probe(whole, TQ_ANY_SOURCE, TAG, &status));
 
+	unit_check("deserted", "in an open context receives wait for peers that will join",
+		   !receive(open, &joined) && !tq_core_ended(&unit.core));
+	unit_check("deserted", "and so do probes",
+		   !tq_core_probe(open, TQ_ANY_SOURCE, TAG, &status));
+
 	/* A context that is removed keeps its receives, also when its peers are gone. */
 	tq_core_ctx_remove(whole);
 	tq_core_peer_fini(&unit.core, &unit.peer);
@@ -75,6 +97,10 @@ int main(void)
 	tq_core_peer_failed(&unit.core, &others[1]);
 	unit_check("deserted", "the last of the others ends a receive", ended(kept) == -EIO);
 	tq_core_release(kept);
+	tq_core_broken(&unit.core);
+	unit_check("deserted", "an adapter that fails ends receives in an open context",
+		   ended(joined) == -EIO);
+	tq_core_release(joined);
 	tq_core_destroy(&unit.core);
 	tq_params_free(unit.params);
 	return unit_status();

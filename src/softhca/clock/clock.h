@@ -80,7 +80,7 @@ bool shca_clock_heard(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
 bool shca_clock_handler_begins(uint32_t kind);
-void shca_clock_handler_ends(bool handled);
+void shca_clock_handler_ends(bool was_in_handler);
 /* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
 bool shca_clock_tells(void);
 /* Notes that waiting threads may be about to handle signals: until then the real world isn't quiet.
@@ -105,13 +105,15 @@ void shca_clock_contend(void);
 /* Marks the calling thread as softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
 /* Returns true if a thread that the calling thread makes has a clock. */
-bool shca_clock_has_heirs(void);
+bool shca_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one of those. */
 void shca_clock_inherit(void);
 /* Returns true if the calling thread has joined the clock, and is in its program. */
 bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined it. */
 bool shca_clock_is_joined(pid_t tid);
+/* Charges a yield and returns true if the thread keeps the turn: it has polled just before. */
+bool shca_clock_yields_free(void);
 /* Returns the calling thread's clock, in its program, and adds the price of reading it. */
 uint64_t shca_clock_read(void);
 /* Parks a spinning thread until `at`, when something is there for it, or until something else
@@ -133,6 +135,11 @@ void shca_spin_end(void);
 void shca_spin_forget(void);
 /* Notes how long (ns) the program computed between two calls. turn.c calls it. */
 void shca_spin_gap(uint64_t ns);
+/* Notes whether another thread had the turn at this sync point. turn.c calls it. */
+void shca_spin_cold(bool cold);
+/* Returns true if a yield of the thread needs no sync point, because the poll just before it was
+ * one. */
+bool shca_spin_yields_free(void);
 
 /* --- charge.c --- */
 /* Ends a stretch in which the thread ran its program. Returns its CPU time (ns). */

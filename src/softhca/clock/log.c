@@ -11,8 +11,9 @@
 
 #include "turn.h"
 
-/* Longest line. */
+/* Longest line, and longest name of a process. */
 #define LINE 96
+#define NAME 32
 
 static int file = -1; /* the file; -1: there is none */
 
@@ -40,31 +41,46 @@ static void write_line(const char *line, int n)
 		syscall(SYS_write, file, line, (size_t)n);
 }
 
+/* Stores the name of a process: its rank, with its job if that was spawned, or its node and slot.
+ */
+static const char *name_of(uint64_t order, char name[NAME])
+{
+	uint32_t process = SHCA_ORDER_PROCESS(order), job = process >> 20;
+
+	if (process & SHCA_ORDER_PLACE(0, 0))
+		snprintf(name, NAME, "%u:%u", (process & INT32_MAX) >> 8, process & 0xff);
+	else if (job)
+		snprintf(name, NAME, "%u@%u", process & 0xfffff, job + 1);
+	else
+		snprintf(name, NAME, "%u", process);
+	return name;
+}
+
 void shca_log_call(enum shca_call what)
 {
 	uint64_t time = shca_turn_self.clock - shca_clk->zero;
-	uint32_t order = shca_clk->actors[shca_turn_self.actor - 1].order;
-	char line[LINE];
+	uint64_t order = shca_clk->actors[shca_turn_self.actor - 1].order;
+	char line[LINE], name[NAME];
 
 	atomic_fetch_add_explicit(&shca_clk->syncs, 1, memory_order_relaxed);
 	hash(time << 8 ^ order);
 	if (__builtin_expect(file >= 0, 0))
 		write_line(line,
-			   snprintf(line, sizeof(line), "%llu %u.%u %s\n", (unsigned long long)time,
-				    order >> 8, order & 0xff, shca_call_names[what]));
+			   snprintf(line, sizeof(line), "%llu %s.%u %s\n", (unsigned long long)time,
+				    name_of(order, name), (uint32_t)order, shca_call_names[what]));
 }
 
 void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t status,
 			 uint32_t bytes)
 {
 	uint64_t time = at - shca_clk->zero;
-	char line[LINE];
+	char line[LINE], name[NAME];
 
 	hash(time << 8 ^ bytes ^ (uint64_t)(status << 4 | (opcode & 15)) << 48);
 	if (__builtin_expect(file >= 0, 0))
-		write_line(line,
-			   snprintf(line, sizeof(line),
-				    "%llu %u completion: opcode %u, status %u, %u bytes\n",
-				    (unsigned long long)time, shca_clk->actors[slot].order >> 8,
-				    opcode, status, bytes));
+		write_line(line, snprintf(line, sizeof(line),
+					  "%llu %s completion: opcode %u, status %u, %u bytes\n",
+					  (unsigned long long)time,
+					  name_of(shca_clk->actors[slot].order, name), opcode,
+					  status, bytes));
 }

@@ -198,7 +198,7 @@ static void set(const struct itimerval *to, struct itimerval *old)
 	if (old)
 		*old = timerisset(&was.it_value) ? was : real;
 	/* Time stands still until the thread has seen that. */
-	shca_program_stirs();
+	shca_program_disturbs();
 	eventfd_write(here.changed, 1);
 	errno = error;
 }

@@ -4,6 +4,8 @@
  * without virtual time, and so is what a new thread or process gets.
  */
 #define _GNU_SOURCE 1
+#include "next_cpus.h"
+
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -24,14 +26,26 @@
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
+bool shca_cpus_unpin(cpu_set_t *pinned)
+{
+	cpu_set_t set;
+
+	return shca_program_cpus(&set) && !NEXT(sched_getaffinity)(0, sizeof(*pinned), pinned) &&
+	       !NEXT(sched_setaffinity)(0, sizeof(set), &set);
+}
+
+void shca_cpus_pin(const cpu_set_t *pinned)
+{
+	NEXT(sched_setaffinity)(0, sizeof(*pinned), pinned);
+}
+
 /* A child of a thread that is pinned has its CPU; the program that it executes may go where it
  * likes. */
 static void unpin(void)
 {
-	cpu_set_t set;
+	cpu_set_t pinned;
 
-	if (shca_program_cpus(&set))
-		next_sched_setaffinity(0, sizeof(set), &set);
+	shca_cpus_unpin(&pinned);
 }
 
 __attribute__((constructor)) static void prepare(void)
@@ -106,9 +120,19 @@ int shca_pthread_setaffinity_np(pthread_t t, size_t size, const cpu_set_t *set)
 struct start {
 	void *(*fn)(void *arg);
 	void *arg;
+	bool placed; /* the attributes say where the thread runs */
 	cpu_set_t cpus;
-	bool heir; /* has a clock */
+	bool clocked;
 };
+
+/* Returns true if attributes have CPUs: without any, all bits of the set are set. */
+static bool has_cpus(const pthread_attr_t *attr)
+{
+	cpu_set_t set;
+
+	return attr && !pthread_attr_getaffinity_np(attr, sizeof(set), &set) &&
+	       CPU_COUNT(&set) < CPU_SETSIZE;
+}
 
 static void *start(void *arg)
 {
@@ -116,8 +140,9 @@ static void *start(void *arg)
 
 	free(arg);
 	shca_program_begins();
-	next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
-	if (s.heir)
+	if (!s.placed)
+		next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
+	if (s.clocked)
 		shca_program_inherits();
 	return s.fn(s.arg);
 }
@@ -130,13 +155,14 @@ int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void 
 	shca_program_makes_thread();
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_create)(t, a, fn, arg);
-	shca_program_stirs();
+	shca_program_disturbs();
 	s = malloc(sizeof(*s));
 	if (!s)
 		return EAGAIN;
 	if (!shca_program_cpus(&s->cpus))
 		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
-	s->heir = shca_program_has_heirs();
+	s->placed = has_cpus(a);
+	s->clocked = shca_program_clock_is_inherited();
 	s->fn = fn;
 	s->arg = arg;
 	r = NEXT(pthread_create)(t, a, start, s);

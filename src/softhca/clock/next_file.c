@@ -158,22 +158,22 @@ static bool stays_inside(int fd, size_t len)
 	return len == sizeof(eventfd_t) && !fstat(fd, &s) && !(s.st_mode & S_IFMT);
 }
 
-#define WRITING(fd, len, flags, call)      \
-	ssize_t r;                         \
-	bool away;                         \
-                                           \
-	if (is_file(fd))                   \
-		return call;               \
-	if (!stays_inside(fd, len))        \
-		shca_program_reaches();    \
-	if (!shca_program_is_clocked())    \
-		return call;               \
-	away = leaves(fd, POLLOUT, flags); \
-	r = call;                          \
-	if (away)                          \
-		shca_program_come_back();  \
-	else                               \
-		shca_program_stirs();      \
+#define WRITING(fd, len, flags, call)           \
+	ssize_t r;                              \
+	bool away;                              \
+                                                \
+	if (is_file(fd))                        \
+		return call;                    \
+	if (!stays_inside(fd, len))             \
+		shca_program_disturbs_others(); \
+	if (!shca_program_is_clocked())         \
+		return call;                    \
+	away = leaves(fd, POLLOUT, flags);      \
+	r = call;                               \
+	if (away)                               \
+		shca_program_come_back();       \
+	else                                    \
+		shca_program_disturbs();        \
 	return r
 
 ssize_t shca_write(int fd, const void *buf, size_t len)
@@ -218,8 +218,8 @@ static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 	int r = NEXT(connect)(fd, to, len);
 
 	if (!r) {
-		shca_program_reaches();
-		shca_program_stirs();
+		shca_program_disturbs_others();
+		shca_program_disturbs();
 	}
 	return r;
 }
@@ -228,7 +228,7 @@ int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
 	if (shca_program_is_clocked() && to->sa_family == AF_UNIX)
 		return connect_here(fd, to, len);
-	shca_program_reaches();
+	shca_program_disturbs_others();
 	AWAY(NEXT(connect)(fd, to, len));
 }
 
@@ -250,6 +250,6 @@ int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 int shca_eventfd_write(int fd, eventfd_t n)
 {
 	if (shca_program_is_clocked())
-		shca_program_stirs();
+		shca_program_disturbs();
 	return NEXT(eventfd_write)(fd, n);
 }

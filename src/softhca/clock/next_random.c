@@ -14,7 +14,10 @@
 
 #define FUNCTIONS(FN)                                                   \
 	FN(ssize_t, getrandom, (void *buf, size_t len, unsigned flags)) \
-	FN(int, getentropy, (void *buf, size_t len))
+	FN(int, getentropy, (void *buf, size_t len))                    \
+	FN(uint32_t, arc4random, (void))                                \
+	FN(void, arc4random_buf, (void *buf, size_t len))               \
+	FN(uint32_t, arc4random_uniform, (uint32_t bound))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
@@ -28,9 +31,15 @@ static void fill(void *buf, size_t len)
 	}
 }
 
+/* Returns true if the calling thread's random numbers come from the seed. */
+static bool is_seeded(void)
+{
+	return shca_program_is_clocked() && shca_program_is_repeatable();
+}
+
 ssize_t shca_getrandom(void *buf, size_t len, unsigned flags)
 {
-	if (!shca_program_is_clocked() || !shca_program_is_repeatable())
+	if (!is_seeded())
 		return NEXT(getrandom)(buf, len, flags);
 	fill(buf, len);
 	return (ssize_t)len;
@@ -38,7 +47,7 @@ ssize_t shca_getrandom(void *buf, size_t len, unsigned flags)
 
 int shca_getentropy(void *buf, size_t len)
 {
-	if (!shca_program_is_clocked() || !shca_program_is_repeatable())
+	if (!is_seeded())
 		return NEXT(getentropy)(buf, len);
 	if (len > 256) { /* getentropy(3) */
 		errno = EIO;
@@ -46,4 +55,25 @@ int shca_getentropy(void *buf, size_t len)
 	}
 	fill(buf, len);
 	return 0;
+}
+
+/* glibc's arc4random functions don't call getrandom() as a program would. */
+uint32_t shca_arc4random(void)
+{
+	return is_seeded() ? (uint32_t)shca_program_random() : NEXT(arc4random)();
+}
+
+void shca_arc4random_buf(void *buf, size_t len)
+{
+	if (is_seeded())
+		fill(buf, len);
+	else
+		NEXT(arc4random_buf)(buf, len);
+}
+
+uint32_t shca_arc4random_uniform(uint32_t bound)
+{
+	if (!is_seeded())
+		return NEXT(arc4random_uniform)(bound);
+	return (uint32_t)((unsigned __int128)shca_program_random() * bound >> 64);
 }

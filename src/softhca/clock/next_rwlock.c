@@ -10,6 +10,7 @@
 
 #include "next.h"
 #include "next_sync.h"
+#include "next_times.h"
 #include "program.h"
 
 #define FUNCTIONS(FN)                                                                         \
@@ -66,15 +67,21 @@ int shca_pthread_rwlock_rdlock(pthread_rwlock_t *l)
 
 int shca_pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
+
 	if (!shca_program_is_clocked() || is_own(l) || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_rwlock_clockrdlock)(l, clock, t);
+		return NEXT(pthread_rwlock_clockrdlock)(l, clock,
+							shca_real_deadline(clock, t, &real));
 	return take(try_read, l, shca_sync_deadline(clock, t));
 }
 
 int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *t)
 {
+	struct timespec real;
+
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_rwlock_timedrdlock)(l, t);
+		return NEXT(pthread_rwlock_timedrdlock)(
+			l, shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return shca_pthread_rwlock_clockrdlock(l, CLOCK_REALTIME, t);
 }
 
@@ -87,15 +94,21 @@ int shca_pthread_rwlock_wrlock(pthread_rwlock_t *l)
 
 int shca_pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
+
 	if (!shca_program_is_clocked() || is_own(l) || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_rwlock_clockwrlock)(l, clock, t);
+		return NEXT(pthread_rwlock_clockwrlock)(l, clock,
+							shca_real_deadline(clock, t, &real));
 	return take(try_write, l, shca_sync_deadline(clock, t));
 }
 
 int shca_pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *t)
 {
+	struct timespec real;
+
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_rwlock_timedwrlock)(l, t);
+		return NEXT(pthread_rwlock_timedwrlock)(
+			l, shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return shca_pthread_rwlock_clockwrlock(l, CLOCK_REALTIME, t);
 }
 

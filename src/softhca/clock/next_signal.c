@@ -37,12 +37,12 @@ static struct {
 static void on_signal(int nr, siginfo_t *info, void *context)
 {
 	handler_fn *handler = atomic_load(&theirs[nr].handler);
-	bool handled = shca_program_handler_begins(
+	bool was_in_handler = shca_program_handler_begins(
 		atomic_load(&theirs[nr].restarts) ? SHCA_HEARD_RESTART : SHCA_HEARD_INTERRUPT);
 
 	/* Three arguments do no harm to a handler that wants one. */
 	handler(nr, info, context);
-	shca_program_handler_ends(handled);
+	shca_program_handler_ends(was_in_handler);
 }
 
 int shca_kernel_sigaction(int nr, const struct sigaction *act, struct sigaction *old)

@@ -11,6 +11,7 @@
 #include <semaphore.h>
 #include <stdarg.h>
 #include <stdatomic.h>
+#include <sys/random.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -49,20 +50,20 @@ static _Atomic unsigned waiting;
 
 /* Notes that a thread with a clock, inside of a call, may have woken threads of its process, or
  * also of other processes (`shared`). */
-static void stir_inside(bool shared)
+static void disturb_inside(bool shared)
 {
 	if (shared)
-		shca_program_reaches();
-	shca_program_stirs();
+		shca_program_disturbs_others();
+	shca_program_disturbs();
 }
 
-/* Calls stir_inside() for a thread in its program. */
-static void stir(bool shared)
+/* Calls disturb_inside() for a thread in its program. */
+static void disturb(bool shared)
 {
 	if (shca_program_is_clocked())
-		stir_inside(shared);
+		disturb_inside(shared);
 	else if (shared)
-		shca_program_reaches();
+		shca_program_disturbs_others();
 }
 
 /* Returns true if other processes may use the mutex, as glibc notes there. */
@@ -113,7 +114,7 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 	atomic_fetch_add(&waiting, 1);
 	/* The thread that holds the lock may be parked, or on its way without a clock. */
 	if (unclocked)
-		stir_inside(shared);
+		disturb_inside(shared);
 	for (;;) {
 		shca_program_watches(true);
 		r = attempt(lock);
@@ -139,9 +140,9 @@ void shca_sync_released(bool contended, bool shared)
 	bool clocked = shca_program_is_clocked();
 
 	if (clocked && contended)
-		stir_inside(shared);
+		disturb_inside(shared);
 	wake();
-	if (clocked && shca_program_is_stirred())
+	if (clocked && shca_program_is_disturbed())
 		settle();
 }
 
@@ -191,10 +192,11 @@ static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct t
 
 int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
 	int r;
 
 	if (!shca_program_is_clocked() || is_refused(m, clock, t))
-		return NEXT(pthread_mutex_clocklock)(m, clock, t);
+		return NEXT(pthread_mutex_clocklock)(m, clock, shca_real_deadline(clock, t, &real));
 	r = pthread_mutex_trylock(m);
 	if (r != EBUSY)
 		return r;
@@ -203,8 +205,10 @@ int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const stru
 
 int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_timedlock)(m, t);
+		return NEXT(pthread_mutex_timedlock)(m,
+						     shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
 }
 
@@ -233,7 +237,7 @@ static int wait_for_signal(const pthread_cond_t *c, pthread_mutex_t *m, uint64_t
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches(is_shared_cond(c));
 	if (is_contended(m))
-		stir_inside(is_shared_mutex(m));
+		disturb_inside(is_shared_mutex(m));
 	r = NEXT(pthread_mutex_unlock)(m);
 	if (r) {
 		atomic_fetch_sub(&waiting, 1);
@@ -259,19 +263,22 @@ int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 
 int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
 {
+	struct timespec real;
 	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
 	clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_timedwait)(c, m, t);
+		return NEXT(pthread_cond_timedwait)(c, m, shca_real_deadline(clock, t, &real));
 	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
 int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
 				const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_clockwait)(c, m, clock, t);
+		return NEXT(pthread_cond_clockwait)(c, m, clock,
+						    shca_real_deadline(clock, t, &real));
 	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
 }
 
@@ -281,7 +288,7 @@ static int signal_by(int (*next)(pthread_cond_t *c), pthread_cond_t *c)
 	int r = next(c);
 
 	if (awaited)
-		stir(shared);
+		disturb(shared);
 	wake();
 	return r;
 }
@@ -326,7 +333,7 @@ int shca_pthread_cancel(pthread_t t)
 {
 	int r = NEXT(pthread_cancel)(t);
 
-	stir(false);
+	disturb(false);
 	wake();
 	return r;
 }
@@ -373,15 +380,17 @@ int shca_sem_wait(sem_t *s)
 
 int shca_sem_timedwait(sem_t *s, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, t))
-		return NEXT(sem_timedwait)(s, t);
+		return NEXT(sem_timedwait)(s, shca_real_deadline(CLOCK_REALTIME, t, &real));
 	return wait_for_post(s, shca_sync_deadline(CLOCK_REALTIME, t));
 }
 
 int shca_sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *t)
 {
+	struct timespec real;
 	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(sem_clockwait)(s, clock, t);
+		return NEXT(sem_clockwait)(s, clock, shca_real_deadline(clock, t, &real));
 	return wait_for_post(s, shca_sync_deadline(clock, t));
 }
 
@@ -389,7 +398,7 @@ int shca_sem_post(sem_t *s)
 {
 	int r = NEXT(sem_post)(s);
 
-	stir(true);
+	disturb(true);
 	wake();
 	return r;
 }
@@ -403,15 +412,19 @@ struct futex {
 	const struct timespec *timeout;
 };
 
+static clockid_t futex_clock(int op)
+{
+	return op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
+}
+
 static uint64_t futex_deadline(const struct futex *f)
 {
 	bool absolute = (f->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-	clockid_t clock = f->op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 
 	if (!f->timeout)
 		return SHCA_FOREVER;
 	if (absolute)
-		return shca_sync_deadline(clock, f->timeout);
+		return shca_sync_deadline(futex_clock(f->op), f->timeout);
 	return shca_after(shca_program_now(), shca_ns(f->timeout));
 }
 
@@ -438,9 +451,11 @@ static long futex_wait(const struct futex *f)
 	return r;
 }
 
-/* Makes SYS_futex of programs that have locks of their own virtual. */
+/* Makes SYS_futex of programs that have locks of their own virtual, and SYS_getrandom what
+ * getrandom() is. */
 long shca_syscall(long nr, ...)
 {
+	struct timespec real;
 	long a[6], r;
 	va_list ap;
 	int cmd;
@@ -449,11 +464,16 @@ long shca_syscall(long nr, ...)
 	for (int i = 0; i < 6; i++)
 		a[i] = va_arg(ap, long);
 	va_end(ap);
+	if (nr == SYS_getrandom)
+		return getrandom((void *)a[0], (size_t)a[1], (unsigned)a[2]);
 	cmd = (int)a[1] & FUTEX_CMD_MASK;
 	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
 	    shca_program_is_clocked())
 		return futex_wait(&(struct futex){(uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
 						  (const struct timespec *)a[3]});
+	if (nr == SYS_futex && cmd == FUTEX_WAIT_BITSET)
+		a[3] = (long)shca_real_deadline(futex_clock((int)a[1]),
+						(const struct timespec *)a[3], &real);
 	r = NEXT(syscall)(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
 	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
 		int error = errno;
@@ -461,7 +481,7 @@ long shca_syscall(long nr, ...)
 		/* softhca's own calls come here, too: inside of a call, or in threads without a
 		 * clock. */
 		if (shca_program_is_clocked())
-			stir_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
+			disturb_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
 		wake();
 		errno = error;
 	}

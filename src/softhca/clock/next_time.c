@@ -93,6 +93,19 @@ int shca_timespec_get(struct timespec *t, int base)
 	return base;
 }
 
+const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec *t,
+					  struct timespec *real)
+{
+	uint64_t offset, now;
+
+	if (shca_program_is_clocked() || !shca_program_tells_time() || !is_valid(t) ||
+	    !offset_of(clock, &offset) || NEXT(clock_gettime)(clock, real))
+		return t;
+	now = shca_program_now() + offset;
+	*real = shca_timespec(shca_after(shca_ns(real), shca_ns(t) > now ? shca_ns(t) - now : 0));
+	return real;
+}
+
 /* Sleeps until a time. Returns the ns that are left because a signal handler ran. */
 static uint64_t sleep_until(uint64_t until)
 {
@@ -135,10 +148,13 @@ int shca_nanosleep(const struct timespec *t, struct timespec *left)
 int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t,
 			 struct timespec *left)
 {
+	struct timespec real;
 	uint64_t offset, ns;
 
 	if (!shca_program_is_clocked() || !is_valid(t) || !offset_of(clock, &offset))
-		return NEXT(clock_nanosleep)(clock, flags, t, left);
+		return NEXT(clock_nanosleep)(
+			clock, flags,
+			flags & TIMER_ABSTIME ? shca_real_deadline(clock, t, &real) : t, left);
 	if (flags & TIMER_ABSTIME) {
 		shca_program_enter();
 		ns = sleep_until(shca_ns(t) > offset ? shca_ns(t) - offset : 0);
@@ -173,6 +189,8 @@ int shca_sched_yield(void)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(sched_yield)();
+	if (shca_program_yields_free())
+		return 0;
 	shca_program_enter();
 	/* A parked thread may hold a lock that the caller wants. */
 	shca_program_contends();

@@ -5,7 +5,6 @@
  * that the program has for SIGSEGV is called for all others.
  */
 #define _GNU_SOURCE 1
-#include "next.h"
 #include "next_signal.h"
 #include "next_tsc.h"
 #include "program.h"
@@ -14,31 +13,12 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <spawn.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/prctl.h>
 #include <ucontext.h>
-#include <unistd.h>
 
 #define VDSO_LEN 8192u
-
-#define FUNCTIONS(FN)                                                                 \
-	FN(int, execve, (const char *path, char *const argv[], char *const env[]))    \
-	FN(int, execv, (const char *path, char *const argv[]))                        \
-	FN(int, execvp, (const char *file, char *const argv[]))                       \
-	FN(int, posix_spawn,                                                          \
-	   (pid_t * pid, const char *path, const posix_spawn_file_actions_t *actions, \
-	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))    \
-	FN(int, posix_spawnp,                                                         \
-	   (pid_t * pid, const char *file, const posix_spawn_file_actions_t *actions, \
-	    const posix_spawnattr_t *attr, char *const argv[], char *const env[]))    \
-	FN(int, system, (const char *command))                                        \
-	FN(FILE *, popen, (const char *command, const char *mode))
-
-NEXT_FUNCTIONS(FUNCTIONS)
 
 static struct sigaction theirs; /* what the program has asked for */
 static bool trapping;           /* our handler is in place */
@@ -127,7 +107,7 @@ static void trap(void)
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 }
 
-/* A new thread, or program, has what the one that made it has. */
+/* A new thread, or program (next_exec.c), has what the one that made it has. */
 static void untrap(void)
 {
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
@@ -151,53 +131,5 @@ bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old)
 	if (old)
 		*old = was;
 	return true;
-}
-
-/* ---------------------------------------------------------------- other programs */
-
-/* The loader of a new program reads the TSC before anybody could catch that. */
-#define FREE(type, call)       \
-	type r;                \
-                               \
-	shca_program_begins(); \
-	r = call;              \
-	shca_program_again();  \
-	return r
-
-int shca_execve(const char *path, char *const argv[], char *const env[])
-{
-	FREE(int, NEXT(execve)(path, argv, env));
-}
-
-int shca_execv(const char *path, char *const argv[])
-{
-	FREE(int, NEXT(execv)(path, argv));
-}
-
-int shca_execvp(const char *file, char *const argv[])
-{
-	FREE(int, NEXT(execvp)(file, argv));
-}
-
-int shca_posix_spawn(pid_t *pid, const char *path, const posix_spawn_file_actions_t *actions,
-		     const posix_spawnattr_t *attr, char *const argv[], char *const env[])
-{
-	FREE(int, NEXT(posix_spawn)(pid, path, actions, attr, argv, env));
-}
-
-int shca_posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_actions_t *actions,
-		      const posix_spawnattr_t *attr, char *const argv[], char *const env[])
-{
-	FREE(int, NEXT(posix_spawnp)(pid, file, actions, attr, argv, env));
-}
-
-int shca_system(const char *command)
-{
-	FREE(int, NEXT(system)(command));
-}
-
-FILE *shca_popen(const char *command, const char *mode)
-{
-	FREE(FILE *, NEXT(popen)(command, mode));
 }
 #endif

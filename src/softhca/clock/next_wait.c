@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 #include <sys/select.h>
 #include <time.h>
 
@@ -180,11 +181,17 @@ int shca_ppoll(struct pollfd *fds, nfds_t n, const struct timespec *t, const sig
 
 /* ---------------------------------------------------------------- select */
 
+/* Programs may pass sets that are smaller or larger than fd_set: only the words with bits below `n`
+ * are theirs. */
 struct sets {
 	int n;
+	size_t bytes; /* of these words */
 	fd_set *set[3];
-	fd_set asked[3];
+	fd_mask *asked[3];
 };
+
+/* Descriptors, and words of three sets, for which there is room without an allocation. */
+enum { SOME_FDS = FD_SETSIZE, SOME_WORDS = 3 * FD_SETSIZE / NFDBITS };
 
 static int look_select(struct wait *w)
 {
@@ -193,29 +200,74 @@ static int look_select(struct wait *w)
 
 	for (int i = 0; i < 3; i++)
 		if (s->set[i])
-			*s->set[i] = s->asked[i];
+			memcpy(s->set[i], s->asked[i], s->bytes);
 	return NEXT(pselect)(s->n, s->set[0], s->set[1], s->set[2], &zero, w->mask);
 }
 
-static int clocked_select(struct sets *s, uint64_t timeout, const sigset_t *mask)
+/* Returns the events that a program waits for on a descriptor. */
+static short wanted(const struct sets *s, int fd)
 {
 	static const short events[3] = {POLLIN, POLLOUT, POLLPRI};
-	struct pollfd fds[FD_SETSIZE];
-	struct wait w = {.look = look_select, .fds = fds, .mask = mask, .args = s};
+	short want = 0;
 
 	for (int i = 0; i < 3; i++)
-		if (s->set[i])
-			s->asked[i] = *s->set[i];
-	for (int fd = 0; fd < s->n && fd < FD_SETSIZE; fd++) {
-		short want = 0;
+		if (s->set[i] && (s->asked[i][fd / NFDBITS] >> fd % NFDBITS & 1))
+			want = (short)(want | events[i]);
+	return want;
+}
 
-		for (int i = 0; i < 3; i++)
-			if (s->set[i] && FD_ISSET(fd, s->set[i]))
-				want = (short)(want | events[i]);
+static int select_with(struct sets *s, uint64_t timeout, const sigset_t *mask, struct pollfd *fds,
+		       fd_mask *words)
+{
+	struct wait w = {.look = look_select, .fds = fds, .mask = mask, .args = s};
+
+	for (int i = 0; i < 3; i++) {
+		s->asked[i] = words + (size_t)i * s->bytes / sizeof(*words);
+		if (s->set[i])
+			memcpy(s->asked[i], s->set[i], s->bytes);
+	}
+	for (int fd = 0; fd < s->n; fd++) {
+		short want = wanted(s, fd);
+
 		if (want)
 			fds[w.n++] = (struct pollfd){.fd = fd, .events = want};
 	}
 	return wait_for(&w, timeout);
+}
+
+/* Returns the number of descriptors that the kernel looks at: not more than a process may have. */
+static int count_fds(int n)
+{
+	struct rlimit most;
+
+	return n <= SOME_FDS || getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)n <= most.rlim_max
+		       ? n
+		       : (int)most.rlim_max;
+}
+
+static int clocked_select(struct sets *s, uint64_t timeout, const sigset_t *mask)
+{
+	struct pollfd some_fds[SOME_FDS], *fds = some_fds;
+	fd_mask some_words[SOME_WORDS], *words = some_words;
+	int r = -1, error;
+
+	s->n = count_fds(s->n);
+	s->bytes = ((size_t)s->n + NFDBITS - 1) / NFDBITS * sizeof(fd_mask);
+	if (s->n > SOME_FDS) {
+		fds = calloc((size_t)s->n, sizeof(*fds));
+		words = calloc(3, s->bytes);
+	}
+	if (fds && words)
+		r = select_with(s, timeout, mask, fds, words);
+	else
+		errno = ENOMEM;
+	error = errno;
+	if (fds != some_fds)
+		free(fds);
+	if (words != some_words)
+		free(words);
+	errno = error;
+	return r;
 }
 
 int shca_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
@@ -223,7 +275,7 @@ int shca_select(int n, fd_set *r, fd_set *w, fd_set *e, struct timeval *t)
 	struct sets s = {.n = n, .set = {r, w, e}};
 	uint64_t timeout = SHCA_FOREVER;
 
-	if (!shca_program_is_clocked() || (t && (t->tv_sec < 0 || t->tv_usec < 0)))
+	if (!shca_program_is_clocked() || n < 0 || (t && (t->tv_sec < 0 || t->tv_usec < 0)))
 		return NEXT(select)(n, r, w, e, t);
 	if (t)
 		timeout = shca_after(shca_ns(&(struct timespec){t->tv_sec, 0}),
@@ -236,7 +288,7 @@ int shca_pselect(int n, fd_set *r, fd_set *w, fd_set *e, const struct timespec *
 {
 	struct sets s = {.n = n, .set = {r, w, e}};
 
-	if (!shca_program_is_clocked() || !is_timeout(t))
+	if (!shca_program_is_clocked() || n < 0 || !is_timeout(t))
 		return NEXT(pselect)(n, r, w, e, t, mask);
 	return clocked_select(&s, ns_of_timespec(t), mask);
 }

@@ -22,9 +22,9 @@ bool shca_program_handler_begins(uint32_t kind)
 	return shca_clock_handler_begins(kind);
 }
 
-void shca_program_handler_ends(bool handled)
+void shca_program_handler_ends(bool was_in_handler)
 {
-	shca_clock_handler_ends(handled);
+	shca_clock_handler_ends(was_in_handler);
 }
 
 void shca_program_signals(void)
@@ -60,7 +60,9 @@ uint64_t shca_program_random(void)
 
 uint64_t shca_program_date(void)
 {
-	return shca_clk->real_zero - shca_clk->zero;
+	struct shca_clock *clk = shca_clk;
+
+	return clk ? clk->real_zero - clk->zero : 0;
 }
 
 static void (*untrap)(void);
@@ -92,9 +94,9 @@ void shca_program_makes_thread(void)
 	shca_clock_attach_early();
 }
 
-bool shca_program_has_heirs(void)
+bool shca_program_clock_is_inherited(void)
 {
-	return shca_clock_has_heirs();
+	return shca_clock_is_inherited();
 }
 
 void shca_program_inherits(void)
@@ -172,6 +174,11 @@ void shca_program_looked(void)
 	shca_spin_in_vain(NULL, NULL);
 }
 
+bool shca_program_yields_free(void)
+{
+	return shca_clock_yields_free();
+}
+
 void shca_program_out(void)
 {
 	shca_spin_end();
@@ -188,20 +195,20 @@ void shca_program_contends(void)
 	shca_clock_contend();
 }
 
-void shca_program_stirs(void)
+void shca_program_disturbs(void)
 {
-	shca_clock_disturb(shca_clk, false);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 }
 
-void shca_program_reaches(void)
+void shca_program_disturbs_others(void)
 {
 	if (shca_clk)
-		atomic_store_explicit(&shca_clk->reached, 1, memory_order_relaxed);
+		atomic_store_explicit(&shca_clk->others_disturbed, 1, memory_order_relaxed);
 }
 
-bool shca_program_is_stirred(void)
+bool shca_program_is_disturbed(void)
 {
-	return atomic_load_explicit(&shca_clk->stirred, memory_order_relaxed);
+	return atomic_load_explicit(&shca_clk->disturbed, memory_order_relaxed);
 }
 
 bool shca_program_has_clock(pid_t tid)

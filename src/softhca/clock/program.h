@@ -26,12 +26,13 @@ enum shca_heard {
 /* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
  * others may be called, and time is real. */
 SHCA_PROGRAM bool shca_program_is_clocked(void);
-/* Returns true if the calling thread reads virtual time: also in a signal handler. */
+/* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
+ * clock. */
 SHCA_PROGRAM bool shca_program_tells_time(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
 SHCA_PROGRAM bool shca_program_handler_begins(uint32_t kind);
-SHCA_PROGRAM void shca_program_handler_ends(bool handled);
+SHCA_PROGRAM void shca_program_handler_ends(bool was_in_handler);
 /* Notes that a thread sends a signal, or is about to. */
 SHCA_PROGRAM void shca_program_signals(void);
 /* Returns the time, and adds the price of reading it. */
@@ -71,6 +72,8 @@ SHCA_PROGRAM void shca_program_watches(bool world);
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
+/* Returns true if a yield of the thread is over, because the thread keeps the turn. */
+SHCA_PROGRAM bool shca_program_yields_free(void);
 /* Gives the turn away for a wait in the real world. */
 SHCA_PROGRAM void shca_program_out(void);
 /* Takes the turn again. */
@@ -119,7 +122,7 @@ SHCA_PROGRAM void shca_program_again(void);
  * process is a rank that has not called verbs yet. */
 SHCA_PROGRAM void shca_program_makes_thread(void);
 /* Returns true if a thread that the calling thread makes gets a clock with its first call. */
-SHCA_PROGRAM bool shca_program_has_heirs(void);
+SHCA_PROGRAM bool shca_program_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one of those. */
 SHCA_PROGRAM void shca_program_inherits(void);
 /* Stores the CPUs on which the program believes the calling thread may run. Returns false if the
@@ -128,11 +131,11 @@ SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
 /* Sets them for a new thread. */
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
 /* Notes that the calling thread may have woken other threads of its process in the real world. */
-SHCA_PROGRAM void shca_program_stirs(void);
+SHCA_PROGRAM void shca_program_disturbs(void);
 /* Notes that a thread has done, or is about to do, what may wake other processes. */
-SHCA_PROGRAM void shca_program_reaches(void);
+SHCA_PROGRAM void shca_program_disturbs_others(void);
 /* Returns true if the real world was disturbed, and nobody has waited until it was quiet since. */
-SHCA_PROGRAM bool shca_program_is_stirred(void);
+SHCA_PROGRAM bool shca_program_is_disturbed(void);
 /* Returns true if that thread of this process has a clock. */
 SHCA_PROGRAM bool shca_program_has_clock(pid_t tid);
 /* Returns true if all that a process's descriptor tells of are events of verbs. */

@@ -6,9 +6,18 @@
  */
 #include "clock.h"
 
-#define VAIN   4    /* looks in vain after which a thread is parked */
-#define GAP_NS 1000 /* a thread that computes for longer between two looks doesn't spin */
-#define PLACES 16
+#define VAIN   4 /* looks in vain after which a thread is parked */
+/* A thread that computes for longer between two looks doesn't spin: ns, and where another thread
+ * ran before, so that the caches have to be filled anew. */
+#define GAP_NS      1000u
+#define COLD_GAP_NS 4000u
+/* Looks after which a thread that spins may compute for as long as that once: libraries call a
+ * slow function in each so many rounds. */
+#define STEADY  4
+#define ONCE_NS 20000u
+/* Of the yields that follow polls, all but each so-manieth are no sync points. */
+#define FREE_YIELDS 8
+#define PLACES  16
 #define LATER  2 /* the time to the next look is this part of the time that it has been spinning */
 #define LATEST 10000000u /* ns, at most */
 
@@ -17,6 +26,10 @@ static _Atomic unsigned forgotten;
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	unsigned vain;      /* looks in a row */
+	unsigned steady;    /* short gaps in a row */
+	bool cold;          /* another thread had the turn at the last sync point */
+	bool polled;        /* the last look was at a place, since the last yield */
+	unsigned yields;    /* that were no sync points */
 	uint64_t since;     /* the first of them */
 	uint64_t period;    /* from look to look */
 	unsigned forgotten; /* as above, when it looked last */
@@ -36,10 +49,22 @@ void shca_spin_end(void)
 	self.period = 0;
 }
 
+void shca_spin_cold(bool cold)
+{
+	self.cold = cold;
+}
+
 void shca_spin_gap(uint64_t ns)
 {
-	if (ns > GAP_NS)
+	bool is_short = ns <= (self.cold ? COLD_GAP_NS : GAP_NS);
+
+	if (is_short) {
+		self.steady++;
+		return;
+	}
+	if (ns > ONCE_NS || self.steady < STEADY)
 		shca_spin_end();
+	self.steady = 0;
 }
 
 static void note(void *place, shca_visible_fn *visible)
@@ -86,6 +111,14 @@ static bool is_round(const void *place)
 	return true;
 }
 
+bool shca_spin_yields_free(void)
+{
+	bool polled = self.polled;
+
+	self.polled = false;
+	return polled && ++self.yields % FREE_YIELDS;
+}
+
 bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_mine(), step, at;
@@ -96,6 +129,7 @@ bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
 	self.forgotten = gone;
 
 	note(place, visible);
+	self.polled = place;
 	if (!self.vain++)
 		self.since = now;
 	if (self.vain < VAIN || !is_round(place))

@@ -81,6 +81,7 @@ static void await(uint32_t actor)
 	shca_turn_self.clock = atomic_load(&shca_turn_clock()->now);
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
 	shca_charge_stale();
+	shca_spin_cold(true);
 }
 
 static void thread_ends(void *arg)
@@ -88,7 +89,8 @@ static void thread_ends(void *arg)
 	(void)arg;
 	/* The rest of the thread's life is inside softhca. */
 	shca_turn_self.depth++;
-	if (shca_turn_self.actor && shca_turn_self.life == shca_turn_here.life && shca_clk)
+	if (shca_turn_self.actor && shca_turn_self.attach_count == shca_turn_here.attach_count &&
+	    shca_clk)
 		shca_actor_end(shca_turn_here.fabric, shca_turn_self.actor - 1);
 	shca_turn_self.actor = 0;
 }
@@ -147,21 +149,21 @@ static void begin_to_trap(void)
 
 static void join(void)
 {
-	uint32_t nr = atomic_fetch_add(&shca_turn_here.threads, 1) & 0xff, actor;
+	uint32_t nr = atomic_fetch_add(&shca_turn_here.threads, 1), actor;
 
 	pthread_once(&key_once, make_key);
 	actor = shca_actor_make(shca_turn_here.fabric, shca_turn_here.slot,
-				(pid_t)syscall(SYS_gettid), shca_turn_here.order | nr);
+				(pid_t)syscall(SYS_gettid), SHCA_ORDER(shca_turn_here.order, nr));
 	if (actor == SHCA_NO_ACTOR)
 		return;
 	shca_turn_self.actor = actor + 1;
-	shca_turn_self.life = shca_turn_here.life;
+	shca_turn_self.attach_count = shca_turn_here.attach_count;
 	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
 	shca_clock_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
@@ -180,6 +182,7 @@ static void sync_here(void)
 	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
 	if (is_holder && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
 		atomic_store_explicit(&shca_clk->now, shca_turn_self.clock, memory_order_relaxed);
+		shca_spin_cold(false);
 		return;
 	}
 	/* The monitor may have taken the turn away. */
@@ -205,9 +208,9 @@ static uint64_t mix(uint64_t x)
  * times more. */
 static uint64_t jitter(uint64_t price)
 {
-	uint64_t d = mix(mix(shca_turn_here.seed) ^
-			 (uint64_t)shca_clk->actors[shca_turn_self.actor - 1].order << 32 ^
-			 shca_turn_self.draws++);
+	uint64_t d = mix(
+		mix(mix(shca_turn_here.seed) ^ shca_clk->actors[shca_turn_self.actor - 1].order) ^
+		shca_turn_self.draws++);
 
 	price = price / 2 + price * (d & 1023) / 1024;
 	return (d >> 10) % 64 ? price : price * (2 + (d >> 16) % 64);
@@ -215,11 +218,11 @@ static uint64_t jitter(uint64_t price)
 
 uint64_t shca_clock_random(void)
 {
-	uint32_t order =
+	uint64_t order =
 		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
 
-	/* The time tells a process from one of its rank in a job that is spawned later. */
-	return mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ (uint64_t)order << 32 ^
+	/* The time tells a process from a later one with its rank, as the next mpirun starts it. */
+	return mix(mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ order) ^
 		   shca_turn_self.randoms++);
 }
 
@@ -382,7 +385,7 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -391,7 +394,7 @@ void shca_clock_out(void)
 
 void shca_clock_contend(void)
 {
-	shca_actors_stir(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
+	shca_actors_wake_spinning(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
 }
 
 void shca_clock_exclude(void)
@@ -418,19 +421,19 @@ uint64_t shca_clock_tsc(void)
 			  shca_clk->tsc_per_s / 1000000000u);
 }
 
-bool shca_clock_has_heirs(void)
+bool shca_clock_is_inherited(void)
 {
 	return shca_turn_here.has_device;
 }
 
 void shca_clock_inherit(void)
 {
-	shca_turn_self.heir = true;
+	shca_turn_self.inherits_clock = true;
 }
 
 bool shca_clock_in_program(void)
 {
-	return (shca_turn_joined() || shca_turn_self.heir) && !shca_turn_self.depth;
+	return (shca_turn_joined() || shca_turn_self.inherits_clock) && !shca_turn_self.depth;
 }
 
 bool shca_clock_is_joined(pid_t tid)
@@ -451,27 +454,53 @@ static void let_others(void)
 	shca_clock_leave();
 }
 
+/* Returns the time for a thread without a clock, while the process may be leaving virtual time. */
+static uint64_t time_of_others(void)
+{
+	struct shca_clock *clk = shca_clk;
+
+	return clk ? atomic_load(&clk->now) : shca_real_now();
+}
+
+/* Adds the CPU time since the last call and the price of this one to the clock of a thread in its
+ * program, which keeps the turn. */
+static void account(enum shca_call what)
+{
+	/* A lock that is taken here is none of the program's. */
+	shca_turn_self.depth++;
+	charge();
+	shca_turn_self.depth--;
+	shca_clock_pay(what, 1);
+	if (shca_turn_here.factor)
+		shca_charge_begin();
+}
+
+bool shca_clock_yields_free(void)
+{
+	if (!shca_turn_joined() || !shca_spin_yields_free())
+		return false;
+	account(SHCA_CALL_WAIT);
+	return true;
+}
+
 uint64_t shca_clock_read(void)
 {
 	if (shca_turn_self.depth) {
 		uint64_t now = atomic_load(&shca_clk->now);
 
-		return shca_turn_self.handles && now > shca_turn_self.clock ? now
-									    : shca_turn_self.clock;
+		return shca_turn_self.in_handler && now > shca_turn_self.clock
+			       ? now
+			       : shca_turn_self.clock;
 	}
 	if (!shca_turn_joined()) {
+		if (!shca_turn_self.inherits_clock)
+			return time_of_others();
 		shca_clock_enter(SHCA_CALL_TIME, 1);
 		shca_clock_leave();
 		return shca_turn_self.clock;
 	}
 	let_others();
-	/* A lock that is taken here is none of the program's. */
-	shca_turn_self.depth++;
-	charge();
-	shca_turn_self.depth--;
-	shca_clock_pay(SHCA_CALL_TIME, 1);
-	if (shca_turn_here.factor)
-		shca_charge_begin();
+	account(SHCA_CALL_TIME);
 	return shca_turn_self.clock;
 }
 
@@ -484,7 +513,7 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);

@@ -11,9 +11,9 @@
 struct shca_turn_here {
 	struct shca_fabric *fabric;
 	unsigned slot;
-	uint32_t order;           /* of the process's adapters and threads */
+	uint32_t order;           /* of the process, as in SHCA_ORDER */
 	_Atomic uint32_t threads; /* that ever joined */
-	unsigned life;            /* counts attaches: which threads are joined to this one */
+	unsigned attach_count;    /* counts attaches: which threads are joined to this one */
 	uint64_t seed;
 	uint64_t price[SHCA_CALLS];
 	bool has_device; /* the process has opened one */
@@ -23,18 +23,18 @@ struct shca_turn_here {
 extern struct shca_turn_here shca_turn_here;
 
 struct shca_turn_self {
-	uint32_t actor;   /* + 1 */
-	unsigned life;    /* shca_turn_here.life when the thread joined */
-	uint32_t listens; /* shca_heard: kinds of signal handlers that end its wait */
-	bool heard;       /* one ran */
-	bool handles;     /* in a handler of the program that came inside of a call */
-	bool heir;        /* made by a thread with a clock: joins with the first call of any kind */
-	uint32_t depth;   /* of calls */
-	uint32_t draws;   /* of jitter */
-	uint32_t randoms; /* numbers that the program drew */
-	uint32_t reads;   /* of the time, since the last other call */
-	uint64_t clock;   /* ns */
-	uint64_t trap_ns; /* counted for a trap of rdtsc by itself */
+	uint32_t actor;        /* + 1 */
+	unsigned attach_count; /* shca_turn_here.attach_count when the thread joined */
+	uint32_t listens;      /* shca_heard: kinds of signal handlers that end its wait */
+	bool heard;            /* one ran */
+	bool in_handler;       /* in a handler of the program that came inside of a call */
+	bool inherits_clock;   /* made by a thread with a clock: any call joins it */
+	uint32_t depth;        /* of calls */
+	uint32_t draws;        /* of jitter */
+	uint32_t randoms;      /* numbers that the program drew */
+	uint32_t reads;        /* of the time, since the last other call */
+	uint64_t clock;        /* ns */
+	uint64_t trap_ns;      /* counted for a trap of rdtsc by itself */
 };
 /* The library is there when the program starts: its thread-local data can be found without a call.
  */
@@ -51,7 +51,7 @@ static inline struct shca_clock *shca_turn_clock(void)
 /* Returns true if the calling thread has a clock. */
 static inline bool shca_turn_joined(void)
 {
-	return shca_turn_self.actor && shca_turn_self.life == shca_turn_here.life;
+	return shca_turn_self.actor && shca_turn_self.attach_count == shca_turn_here.attach_count;
 }
 
 #endif

@@ -11,17 +11,18 @@
 #include "turn.h"
 
 struct shca_clock *shca_clk;
-struct shca_turn_here shca_turn_here = {.life = 1};
+struct shca_turn_here shca_turn_here = {.attach_count = 1};
 
 void (*shca_clock_take_slot)(void);
 
-/* Returns the process's place among those that are due at the same time: its rank, which is the
- * same in each run, or a number made of node and slot. */
+/* Returns the process's place among those that are due at the same time: its job and rank, which
+ * are the same in each run, or its node and slot. */
 static uint32_t order_of(unsigned node, unsigned slot)
 {
 	int32_t rank = shca_proc_rank();
 
-	return (rank >= 0 ? (uint32_t)rank : node << 8 | slot) << 8;
+	return rank >= 0 ? SHCA_ORDER_RANK(shca_proc_job(), (uint32_t)rank)
+			 : SHCA_ORDER_PLACE(node, slot);
 }
 
 static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
@@ -63,7 +64,7 @@ void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
 	atomic_store(&shca_turn_here.threads, 0);
 	read_options(f);
 	shca_log_open(&f->hdr->config);
-	shca_actor_adapter(f, slot, shca_turn_here.order);
+	shca_actor_adapter(f, slot, SHCA_ORDER(shca_turn_here.order, 0));
 	shca_clock_follow(&f->hdr->clock);
 	shca_clk = &f->hdr->clock;
 }
@@ -96,7 +97,7 @@ void shca_clock_detach(void)
 
 	if (!shca_clk)
 		return;
-	shca_turn_here.life++;
+	shca_turn_here.attach_count++;
 	shca_turn_self.actor = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);
@@ -105,7 +106,7 @@ void shca_clock_detach(void)
 
 void shca_clock_reset(void)
 {
-	shca_turn_here.life++;
+	shca_turn_here.attach_count++;
 	shca_turn_self.actor = shca_turn_self.depth = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);

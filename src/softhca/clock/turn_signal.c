@@ -17,7 +17,7 @@ bool shca_clock_heard(void)
 
 bool shca_clock_handler_begins(uint32_t kind)
 {
-	bool handled = shca_turn_self.handles;
+	bool was_in_handler = shca_turn_self.in_handler;
 
 	if (shca_clk && shca_turn_joined() && (shca_turn_self.listens & kind)) {
 		shca_turn_self.heard = true;
@@ -26,22 +26,22 @@ bool shca_clock_handler_begins(uint32_t kind)
 	}
 	/* Outside of a call the thread sees virtual time anyway; only a handler that interrupts a
 	 * call needs this. */
-	shca_turn_self.handles = shca_turn_self.depth;
-	return handled;
+	shca_turn_self.in_handler = shca_turn_self.depth;
+	return was_in_handler;
 }
 
-void shca_clock_handler_ends(bool handled)
+void shca_clock_handler_ends(bool was_in_handler)
 {
-	shca_turn_self.handles = handled;
+	shca_turn_self.in_handler = was_in_handler;
 }
 
 bool shca_clock_tells(void)
 {
-	return shca_clock_in_program() || (shca_turn_joined() && shca_turn_self.handles);
+	return !shca_turn_self.depth || (shca_turn_joined() && shca_turn_self.in_handler);
 }
 
 void shca_clock_signalled(void)
 {
 	atomic_store(&shca_clk->signalled, 1);
-	shca_clock_disturb(shca_clk, true);
+	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 }

@@ -28,7 +28,8 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads. */
+/* Returns true if nothing is due but looks of spinning threads. `awaited`: threads wait for the
+ * real world, or perhaps for a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
@@ -38,12 +39,18 @@ static bool only_looks(bool *awaited)
 		uint32_t state = atomic_load_explicit(&shca_turn_clock()->actors[i].state,
 						      memory_order_relaxed);
 
+		/* An actor that is free may be due, as in shca_actors_first(). */
+		if (state == SHCA_ACTOR_FREE)
+			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
 			    SHCA_NEVER &&
 		    !atomic_load_explicit(&shca_turn_clock()->actors[i].looks,
 					  memory_order_relaxed))
 			return false;
-		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES;
+		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
+			    (state == SHCA_ACTOR_WAITS &&
+			     atomic_load_explicit(&shca_turn_clock()->actors[i].watches,
+						  memory_order_relaxed));
 	}
 	return true;
 }
@@ -65,12 +72,15 @@ static uint64_t to_pace(uint64_t due)
 /* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
 static bool is_still_quiet(void)
 {
-	return shca_turn_clock()->quiet_since && !atomic_load(&shca_turn_clock()->reached) &&
+	return shca_turn_clock()->quiet_since &&
+	       !atomic_load(&shca_turn_clock()->others_disturbed) &&
 	       shca_real_now() - shca_turn_clock()->quiet_since < QUIET_NS;
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
- * look may wait for the real world, for a thread that is out in it, or for one that computes. */
+ * look may wait for the real world, for a thread that is out in it, or for one that computes. That
+ * the job sleeps doesn't tell then: the kernel may still be on its way with what was written to a
+ * socket. */
 static enum verdict may_pass(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
@@ -79,7 +89,7 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 		return MINE;
 	if (shca_turn_clock()->quiet_at != atomic_load(&shca_turn_clock()->now) &&
 	    !is_still_quiet()) {
-		atomic_store(&shca_turn_clock()->reached, 1);
+		atomic_store(&shca_turn_clock()->others_disturbed, 1);
 		return WORLD;
 	}
 	*ns = awaited ? to_pace(due) : 0;
@@ -95,7 +105,7 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
-	if (atomic_load(&shca_turn_clock()->stirred))
+	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
 	v = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
 	return v == MINE && first != actor ? ADAPTER : v;
@@ -128,12 +138,18 @@ static void pace(uint64_t ns)
 	atomic_store(&shca_turn_clock()->idle, 0);
 }
 
+/* Waits until those are quiet that were disturbed: a process and those without a clock, or all. */
 static void settle(void)
 {
-	bool all = atomic_load(&shca_turn_clock()->reached);
+	uint32_t proc;
+	bool all;
 
-	atomic_store(&shca_turn_clock()->stirred, 0);
-	shca_turn_clock()->world_asker = shca_turn_here.slot;
+	atomic_store(&shca_turn_clock()->disturbed, 0);
+	proc = atomic_exchange(&shca_turn_clock()->disturber, 0);
+	if (!proc)
+		atomic_store(&shca_turn_clock()->others_disturbed, 1);
+	all = atomic_load(&shca_turn_clock()->others_disturbed);
+	shca_turn_clock()->world_process = proc ? proc - 1 : shca_turn_here.slot;
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -142,7 +158,7 @@ static void settle(void)
 	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
 		atomic_store(&shca_turn_clock()->signalled, 0);
-	if (all && !atomic_load(&shca_turn_clock()->stirred)) {
+	if (all && !atomic_load(&shca_turn_clock()->disturbed)) {
 		shca_turn_clock()->quiet_at = atomic_load(&shca_turn_clock()->now);
 		shca_turn_clock()->quiet_since = shca_real_now();
 	}
@@ -151,21 +167,21 @@ static void settle(void)
 
 bool shca_clock_settle_first(void)
 {
-	bool stirred;
+	bool disturbed;
 
 	if (!shca_turn_joined())
 		return false;
 	shca_clock_lock(shca_turn_here.fabric);
-	stirred = atomic_load(&shca_turn_clock()->stirred) &&
-		  atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
-	if (stirred) {
+	disturbed = atomic_load(&shca_turn_clock()->disturbed) &&
+		    atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
+	if (disturbed) {
 		/* This thread looks anyway, and is not to be due while it has the turn. */
 		atomic_store(&shca_turn_clock()->actors[shca_turn_self.actor - 1].watches,
 			     SHCA_WATCHES_NOTHING);
 		settle();
 	}
 	shca_clock_unlock(shca_turn_here.fabric);
-	return stirred;
+	return disturbed;
 }
 
 bool shca_turn_step(uint32_t actor)

@@ -17,22 +17,22 @@
 static const int passed_on[] = {SIGINT,  SIGTERM, SIGHUP,  SIGQUIT,
 				SIGUSR1, SIGUSR2, SIGTSTP, SIGCONT};
 
-void shca_signals_hold(struct shca_signals *s)
+void shca_signals_hold(struct shca_signals *signals)
 {
 	struct sigaction chld = {.sa_handler = SIG_DFL};
 
-	sigemptyset(&s->handled);
+	sigemptyset(&signals->handled);
 	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
-		sigaddset(&s->handled, passed_on[i]);
-	sigaddset(&s->handled, SIGCHLD);
-	sigprocmask(SIG_BLOCK, &s->handled, &s->old_mask);
+		sigaddset(&signals->handled, passed_on[i]);
+	sigaddset(&signals->handled, SIGCHLD);
+	sigprocmask(SIG_BLOCK, &signals->handled, &signals->old_mask);
 	/* If SIGCHLD was ignored when the launcher was started, the kernel would throw exit
 	 * statuses away. */
-	sigaction(SIGCHLD, &chld, &s->old_chld);
+	sigaction(SIGCHLD, &chld, &signals->old_chld);
 }
 
 static void __attribute__((noreturn))
-execute(const struct shca_signals *s, pid_t launcher, char **argv)
+execute(const struct shca_signals *signals, pid_t launcher, char **argv)
 {
 	int error;
 
@@ -41,44 +41,44 @@ execute(const struct shca_signals *s, pid_t launcher, char **argv)
 	 * process. */
 	if (getppid() != launcher)
 		raise(SIGKILL);
-	sigaction(SIGCHLD, &s->old_chld, NULL);
-	sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
+	sigaction(SIGCHLD, &signals->old_chld, NULL);
+	sigprocmask(SIG_SETMASK, &signals->old_mask, NULL);
 	execvp(argv[0], argv);
 	error = errno;
-	shca_fail(0, "Cannot run %s: %s.", argv[0], strerror(error));
+	shca_fail(0, "The command %s can't be run: %s.", argv[0], strerror(error));
 	_exit(error == ENOENT ? SHCA_EXIT_NOT_FOUND : SHCA_EXIT_NOT_EXECUTABLE);
 }
 
-int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **argv)
+int shca_child_start(struct shca_child *child, const struct shca_signals *signals, char **argv)
 {
 	pid_t launcher = getpid();
 
-	c->pid = fork();
-	if (c->pid == 0)
-		execute(s, launcher, argv);
-	return c->pid < 0 ? -errno : 0;
+	child->pid = fork();
+	if (child->pid == 0)
+		execute(signals, launcher, argv);
+	return child->pid < 0 ? -errno : 0;
 }
 
 /* Handles one change of a child's state. Returns true, with *status set, when the command has
  * ended. */
-static bool changed(struct shca_child *c, const siginfo_t *si, int *status)
+static bool changed(struct shca_child *child, const siginfo_t *si, int *status)
 {
 	bool over =
 		si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
 
-	if (si->si_pid != c->pid) {
-		if (over && c->other)
-			c->other(c->arg, si->si_pid, si->si_code != CLD_EXITED);
+	if (si->si_pid != child->pid) {
+		if (over && child->other)
+			child->other(child->arg, si->si_pid, si->si_code != CLD_EXITED);
 		return false;
 	}
 	if (si->si_code == CLD_STOPPED || si->si_code == CLD_CONTINUED)
-		c->stopped = si->si_code == CLD_STOPPED;
+		child->stopped = si->si_code == CLD_STOPPED;
 	*status = si->si_code == CLD_EXITED ? si->si_status : SHCA_EXIT_SIGNAL + si->si_status;
 	return over;
 }
 
 /* Reaps all children, also those that a predecessor in this pid left: no zombies stay. */
-static bool reap(struct shca_child *c, int *status)
+static bool reap(struct shca_child *child, int *status)
 {
 	for (;;) {
 		siginfo_t si = {0};
@@ -86,7 +86,7 @@ static bool reap(struct shca_child *c, int *status)
 		if (waitid(P_ALL, 0, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) ||
 		    si.si_pid == 0)
 			return false;
-		if (changed(c, &si, status))
+		if (changed(child, &si, status))
 			return true;
 	}
 }
@@ -94,10 +94,10 @@ static bool reap(struct shca_child *c, int *status)
 /* The terminal signals the whole foreground process group, and others may: hence the command too,
  * unless it left the group. A command that counts signals, as mpirun does, must not get two for
  * one. */
-static bool had_it(const struct shca_child *c, const siginfo_t *si)
+static bool had_it(const struct shca_child *child, const siginfo_t *si)
 {
-	return getpgid(c->pid) == getpgrp() &&
-	       (si->si_code == SI_KERNEL || shca_witness_saw(c->witness, si));
+	return getpgid(child->pid) == getpgrp() &&
+	       (si->si_code == SI_KERNEL || shca_witness_saw(child->witness, si));
 }
 
 /*
@@ -105,33 +105,33 @@ static bool had_it(const struct shca_child *c, const siginfo_t *si)
  * job stopped. A plain SIGSTOP to the command stops only the command. Either of the two signals,
  * SIGTSTP and SIGCHLD, may be taken first.
  */
-static void stop_too(struct shca_child *c)
+static void stop_too(struct shca_child *child)
 {
-	if (!c->stopped || !c->stop_asked)
+	if (!child->stopped || !child->stop_asked)
 		return;
-	c->stopped = c->stop_asked = false;
+	child->stopped = child->stop_asked = false;
 	raise(SIGSTOP);
 }
 
-int shca_child_wait(struct shca_child *c, const struct shca_signals *s)
+int shca_child_wait(struct shca_child *child, const struct shca_signals *signals)
 {
 	int status = 0;
 
 	for (;;) {
 		siginfo_t si;
 
-		if (sigwaitinfo(&s->handled, &si) < 0)
+		if (sigwaitinfo(&signals->handled, &si) < 0)
 			continue;
 		if (si.si_signo == SIGCHLD) {
-			if (reap(c, &status))
+			if (reap(child, &status))
 				return status;
-		} else if (!had_it(c, &si)) {
-			kill(c->pid, si.si_signo);
+		} else if (!had_it(child, &si)) {
+			kill(child->pid, si.si_signo);
 		}
 		if (si.si_signo == SIGTSTP)
-			c->stop_asked = true;
+			child->stop_asked = true;
 		if (si.si_signo == SIGCONT)
-			c->stop_asked = false;
-		stop_too(c);
+			child->stop_asked = false;
+		stop_too(child);
 	}
 }

@@ -29,12 +29,12 @@ struct shca_child {
 };
 
 /* Blocks the signals that are passed on, from now until shca_child_wait() takes them. */
-void shca_signals_hold(struct shca_signals *s);
+void shca_signals_hold(struct shca_signals *signals);
 /* Starts argv, which is killed when the launcher ends before it. Returns 0 or -errno. A command
  * that can't be executed ends at once with status 126 or 127, and prints why. */
-int shca_child_start(struct shca_child *c, const struct shca_signals *s, char **argv);
+int shca_child_start(struct shca_child *child, const struct shca_signals *signals, char **argv);
 /* Passes signals on until the command ends. Returns its exit status, or 128 plus the signal that
  * ended it. */
-int shca_child_wait(struct shca_child *c, const struct shca_signals *s);
+int shca_child_wait(struct shca_child *child, const struct shca_signals *signals);
 
 #endif

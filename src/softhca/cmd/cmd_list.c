@@ -23,17 +23,17 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Returns the row of a fabric, or NULL if the fabric ended meanwhile. */
-static json_t *describe(const struct shca_listing *l)
+static json_t *describe(const struct shca_listing *listing)
 {
-	struct shca_fabric f;
+	struct shca_fabric fabric;
 	char err[256];
 	json_t *o;
 
-	if (shca_fabric_attach(l->dir, &f, err, sizeof(err)))
+	if (shca_fabric_attach(listing->dir, &fabric, err, sizeof(err)))
 		return NULL;
-	o = shca_snapshot_fabric(&f);
-	json_object_set_new(o, "state", json_string(l->held ? "running" : "orphaned"));
-	shca_fabric_detach(&f);
+	o = shca_snapshot_fabric(&fabric);
+	json_object_set_new(o, "state", json_string(listing->held ? "running" : "orphaned"));
+	shca_fabric_detach(&fabric);
 	return o;
 }
 
@@ -59,19 +59,19 @@ int shca_cmd_list(int argc, char **argv)
 		       "An orphaned fabric is one whose launcher was killed while processes are "
 		       "still "
 		       "attached."};
-	struct shca_listings l;
+	struct shca_listings listings;
 	bool json = false;
 	json_t *rows;
 	int rc;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &json);
-	rc = shca_fabrics_list(&l);
+	rc = shca_fabrics_list(&listings);
 	if (rc)
-		return shca_fail(SHCA_EXIT_FAILURE, "Cannot read the folder of the fabrics: %s.",
+		return shca_fail(SHCA_EXIT_FAILURE, "The folder of the fabrics can't be read: %s.",
 				 strerror(-rc));
 	rows = json_array();
-	for (size_t i = 0; i < l.n; i++) {
-		json_t *o = describe(&l.list[i]);
+	for (size_t i = 0; i < listings.n; i++) {
+		json_t *o = describe(&listings.list[i]);
 
 		if (o)
 			json_array_append_new(rows, o);
@@ -81,6 +81,6 @@ int shca_cmd_list(int argc, char **argv)
 	else
 		shca_render_table(stdout, rows, columns, sizeof(columns) / sizeof(columns[0]));
 	json_decref(rows);
-	shca_fabrics_free(&l);
+	shca_fabrics_free(&listings);
 	return 0;
 }

@@ -37,9 +37,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	}
 }
 
-static const char *accepted(enum shca_opt o)
+static const char *accepted(enum shca_opt opt)
 {
-	return shca_opts[o].type == SHCA_OPT_BOOL ? "yes|no" : shca_opts[o].unit;
+	return shca_opts[opt].type == SHCA_OPT_BOOL ? "yes|no" : shca_opts[opt].unit;
 }
 
 /* Prints mdoc text: no line may start with a control character, and a backslash starts an
@@ -62,44 +62,44 @@ static void print_man(void)
 	char env[64];
 
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
-		const struct shca_opt_desc *d = &shca_opts[o];
+		const struct shca_opt_desc *desc = &shca_opts[o];
 
-		if (d->group) {
+		if (desc->group) {
 			if (o)
 				puts(".El");
-			printf(".Ss %s\n.Bl -tag -width Ds\n", d->group);
+			printf(".Ss %s\n.Bl -tag -width Ds\n", desc->group);
 		}
-		printf(".It Fl \\-%s Ns = Ns Ar ", d->name);
+		printf(".It Fl \\-%s Ns = Ns Ar ", desc->name);
 		man_text(accepted(o));
 		putchar('\n');
-		man_text(d->help);
+		man_text(desc->help);
 		puts(".");
-		if (*d->def)
-			printf("Default:\n.Cm %s ;\n", d->def);
+		if (*desc->def)
+			printf("Default:\n.Cm %s ;\n", desc->def);
 		shca_opt_env_name(o, env, sizeof(env));
 		printf("environment:\n.Ev %s .\n", env);
 	}
 	puts(".El");
 }
 
-static json_t *option_row(const struct shca_settings *s, enum shca_opt o)
+static json_t *option_row(const struct shca_settings *settings, enum shca_opt opt)
 {
 	char value[SHCA_OPT_TEXT_LEN], env[64];
 	json_t *row = json_object();
 
-	shca_config_format(&s->config, o, value, sizeof(value));
-	shca_opt_env_name(o, env, sizeof(env));
-	json_object_set_new(row, "name", json_string(shca_opts[o].name));
+	shca_config_format(&settings->config, opt, value, sizeof(value));
+	shca_opt_env_name(opt, env, sizeof(env));
+	json_object_set_new(row, "name", json_string(shca_opts[opt].name));
 	json_object_set_new(row, "value", shca_json_text(value));
-	json_object_set_new(row, "default", json_string(shca_opts[o].def));
-	json_object_set_new(row, "accepts", json_string(accepted(o)));
-	json_object_set_new(row, "from", json_string(shca_origin_name(s->origin[o])));
+	json_object_set_new(row, "default", json_string(shca_opts[opt].def));
+	json_object_set_new(row, "accepts", json_string(accepted(opt)));
+	json_object_set_new(row, "from", json_string(shca_origin_name(settings->origin[opt])));
 	json_object_set_new(row, "environment", json_string(env));
-	json_object_set_new(row, "help", json_string(shca_opts[o].help));
+	json_object_set_new(row, "help", json_string(shca_opts[opt].help));
 	return row;
 }
 
-static void print_table(const struct shca_settings *s, json_t *rows)
+static void print_table(const struct shca_settings *settings, json_t *rows)
 {
 	static const struct shca_column columns[] = {
 		{"OPTION", "name", SHCA_COLUMN_TEXT, NULL},
@@ -110,8 +110,8 @@ static void print_table(const struct shca_settings *s, json_t *rows)
 	};
 
 	shca_render_table(stdout, rows, columns, sizeof(columns) / sizeof(columns[0]));
-	if (s->file[0])
-		printf("\nFile: %s\n", s->file);
+	if (settings->file[0])
+		printf("\nFile: %s\n", settings->file);
 }
 
 int shca_cmd_options(int argc, char **argv)
@@ -125,8 +125,7 @@ int shca_cmd_options(int argc, char **argv)
 	const struct argp argp = {.options = options,
 				  .parser = parse,
 				  .doc = "Shows every option, the value that softhca run would "
-					 "give it now, and where "
-					 "that value comes from.",
+					 "give it now, and where that value comes from.",
 				  .children = children};
 	static struct options_args a;
 	char err[1024];

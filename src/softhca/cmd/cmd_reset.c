@@ -28,14 +28,14 @@ int shca_cmd_reset(int argc, char **argv)
 					 .doc = "Sets all counters of a fabric to zero."};
 	char dir[SHCA_DIR_LEN], err[1024];
 	const char *which = NULL;
-	struct shca_fabric f;
+	struct shca_fabric fabric;
 
 	argp_parse(&argp, argc, argv, 0, NULL, &which);
 	if (shca_fabrics_pick(which, dir, sizeof(dir), err, sizeof(err)) ||
-	    shca_fabric_attach(dir, &f, err, sizeof(err)))
+	    shca_fabric_attach(dir, &fabric, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_FAILURE, "%s", err);
-	for (unsigned h = 0; h < f.hdr->nhcas; h++)
-		shca_counters_reset(&f, &f.hdr->hcas[h]);
-	shca_fabric_detach(&f);
+	for (unsigned h = 0; h < fabric.hdr->nhcas; h++)
+		shca_counters_reset(&fabric, &fabric.hdr->hcas[h]);
+	shca_fabric_detach(&fabric);
 	return 0;
 }

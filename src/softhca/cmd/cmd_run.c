@@ -18,6 +18,7 @@
 #include "library.h"
 #include "loads.h"
 #include "monitor.h"
+#include "procfs.h"
 #include "openmpi.h"
 #include "settings.h"
 #include "traces.h"
@@ -46,16 +47,16 @@ struct run {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct run *r = state->input;
+	struct run *run = state->input;
 
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &r->settings;
+		state->child_inputs[0] = &run->settings;
 		return 0;
 	case ARGP_KEY_ARG:
 		/* Arguments behind the command's name are the command's. */
 		(void)arg;
-		r->command = state->argv + state->next - 1;
+		run->command = state->argv + state->next - 1;
 		state->next = state->argc;
 		return 0;
 	case ARGP_KEY_NO_ARGS:
@@ -76,77 +77,92 @@ static void command_text(char **argv, char *buf, size_t len)
 		used += (size_t)snprintf(buf + used, len - used, "%s%s", used ? " " : "", *argv);
 }
 
-static int open_fifo(struct run *r)
+static int open_fifo(struct run *run)
 {
 	char path[SHCA_DIR_LEN + 16];
 
-	snprintf(path, sizeof(path), "%s/monitor", r->dir);
+	snprintf(path, sizeof(path), "%s/monitor", run->dir);
 	/* Open for writing too: the reader then gets no EOF between two writers. */
-	r->fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
-	if (r->fifo < 0 || pipe2(r->alive, O_CLOEXEC))
+	run->fifo = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (run->fifo < 0 || pipe2(run->alive, O_CLOEXEC))
 		return -errno;
 	return 0;
 }
 
-static int start_monitor(struct run *r)
+static int start_monitor(struct run *run)
 {
-	r->monitor = shca_monitor_start(&r->fabric, r->fifo, r->alive);
-	return r->monitor < 0 ? r->monitor : 0;
+	run->monitor = shca_monitor_start(&run->fabric, run->fifo, run->alive);
+	return run->monitor < 0 ? run->monitor : 0;
 }
 
 static void other_child(void *arg, pid_t pid, bool killed)
 {
-	struct run *r = arg;
+	struct run *run = arg;
 
-	if (pid == r->witness.pid)
-		r->witness.pid = 0;
-	if (pid != r->monitor)
+	if (pid == run->witness.pid)
+		run->witness.pid = 0;
+	if (pid != run->monitor)
 		return;
-	r->monitor = 0;
-	if (killed && r->restarts++ < MONITOR_RESTARTS && start_monitor(r))
-		r->monitor = 0;
-	if (killed && !r->monitor)
+	run->monitor = 0;
+	if (killed && run->restarts++ < MONITOR_RESTARTS && start_monitor(run))
+		run->monitor = 0;
+	if (killed && !run->monitor)
 		shca_fail(0, "The fabric's monitor was killed too often: what processes leave "
 			     "behind is only freed when others need it.");
 }
 
-static int set_environment(const struct run *r)
+static int set_environment(const struct run *run)
 {
 	int rc;
 
-	if (setenv(SHCA_ENV_FABRIC, r->dir, 1))
+	if (setenv(SHCA_ENV_FABRIC, run->dir, 1))
 		return -errno;
-	rc = shca_openmpi_environment(r->library);
+	rc = shca_openmpi_environment(run->library);
 	if (rc)
 		return rc;
-	return shca_library_preload(r->library,
-				    r->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
+	return shca_library_preload(run->library,
+				    run->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
 /* Gives the command the same addresses in each run, if runs can be repeated: addresses decide in a
- * hash table, and how many pages a buffer touches. A container may forbid that. */
-static void fix_addresses(const struct run *r)
+ * hash table, and how many pages a buffer touches. */
+static void fix_addresses(const struct run *run)
 {
-	const int64_t *v = r->settings.config.value;
+	const int64_t *v = run->settings.config.value;
+	int now = personality(0xffffffff), error;
+	char randomize[16];
 
-	if (v[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL && !v[SHCA_O_CLOCK_CPU])
-		personality((unsigned long)personality(0xffffffff) | ADDR_NO_RANDOMIZE);
+	if (v[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL || v[SHCA_O_CLOCK_CPU])
+		return;
+	if (now >= 0 && personality((unsigned long)now | ADDR_NO_RANDOMIZE) >= 0)
+		return;
+	error = errno;
+	if (shca_procfs_read("/proc/sys/kernel/randomize_va_space", randomize, sizeof(randomize)) >
+		    0 &&
+	    *randomize == '0')
+		return;
+	fprintf(stderr,
+		"softhca: Addresses stay random, because personality() is refused (%s), so two "
+		"runs "
+		"may differ: allow it (container seccomp), or set kernel.randomize_va_space to "
+		"0.\n",
+		strerror(error));
 }
 
-static void report_clock(const struct run *r)
+static void report_clock(const struct run *run)
 {
-	const struct shca_clock *c = shca_clock_of(&r->fabric);
+	const struct shca_clock *clock = shca_clock_of(&run->fabric);
 	unsigned long long taken;
 
-	if (!c || !shca_opt(&r->fabric, SHCA_O_CLOCK_REPORT))
+	if (!clock || !shca_opt(&run->fabric, SHCA_O_CLOCK_REPORT))
 		return;
 	fprintf(stderr,
 		"softhca: %.9f s of virtual time, %llu sync points, %llu turns, hash %016llx\n",
-		(double)(atomic_load(&c->now) - c->zero) / 1e9,
-		(unsigned long long)atomic_load(&c->syncs),
-		(unsigned long long)atomic_load(&c->turns),
-		(unsigned long long)atomic_load(&c->hash));
-	taken = (unsigned long long)atomic_load(&c->taken);
+		(double)(atomic_load(&clock->now) - clock->zero) / 1e9,
+		(unsigned long long)atomic_load(&clock->syncs),
+		(unsigned long long)atomic_load(&clock->turns),
+		(unsigned long long)atomic_load(&clock->hash));
+	taken = (unsigned long long)atomic_load(&clock->taken);
 	if (taken)
 		fprintf(stderr,
 			"softhca: %llu turns were taken away from threads that computed for longer "
@@ -155,159 +171,158 @@ static void report_clock(const struct run *r)
 }
 
 /* Ends the processes that the command has left in virtual time. */
-static void end_leftovers(const struct run *r)
+static void end_leftovers(const struct run *run)
 {
-	unsigned n = shca_watch_end(&r->fabric);
+	unsigned n = shca_watch_end(&run->fabric);
 
 	if (n)
 		fprintf(stderr,
 			"softhca: %s ended before %u of its processes, which were in virtual time "
-			"and "
-			"have been killed.\n",
-			r->command[0], n);
+			"and have been killed.\n",
+			run->command[0], n);
 }
 
 /* The fabric ends here; a monitor that is stopped or busy must not keep it. */
-static void tear_down(struct run *r)
+static void tear_down(struct run *run)
 {
 	char err[512];
 	int rc;
 
-	end_leftovers(r);
-	if (shca_traces_end(&r->traces, err, sizeof(err)))
+	end_leftovers(run);
+	if (shca_traces_end(&run->traces, err, sizeof(err)))
 		shca_fail(0, "%s", err);
-	rc = shca_fabric_remove(r->dir);
-	report_clock(r);
+	rc = shca_fabric_remove(run->dir);
+	report_clock(run);
 	if (rc && rc != -ENOENT)
-		shca_fail(0, "Cannot remove %s: %s.", r->dir, strerror(-rc));
-	if (r->monitor > 0) {
-		kill(r->monitor, SIGKILL);
-		waitpid(r->monitor, NULL, 0);
+		shca_fail(0, "The fabric %s can't be removed: %s.", run->dir, strerror(-rc));
+	if (run->monitor > 0) {
+		kill(run->monitor, SIGKILL);
+		waitpid(run->monitor, NULL, 0);
 	}
-	shca_fabric_detach(&r->fabric);
+	shca_fabric_detach(&run->fabric);
 }
 
-static int run_in_fabric(struct run *r)
+static int run_in_fabric(struct run *run)
 {
-	struct shca_child child = {.other = other_child, .arg = r, .witness = &r->witness};
+	struct shca_child child = {.other = other_child, .arg = run, .witness = &run->witness};
 	char err[512];
 	int rc, status;
 
-	if (shca_fabric_attach(r->dir, &r->fabric, err, sizeof(err))) {
-		shca_fabric_remove(r->dir);
-		shca_traces_drop(&r->traces);
+	if (shca_fabric_attach(run->dir, &run->fabric, err, sizeof(err))) {
+		shca_fabric_remove(run->dir);
+		shca_traces_drop(&run->traces);
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
-	rc = open_fifo(r);
+	rc = open_fifo(run);
 	if (rc == 0)
-		rc = shca_traces_link(&r->traces, r->dir);
+		rc = shca_traces_link(&run->traces, run->dir);
 	if (rc == 0)
-		rc = start_monitor(r);
+		rc = start_monitor(run);
 	if (rc == 0)
-		rc = set_environment(r);
-	fix_addresses(r);
+		rc = set_environment(run);
+	fix_addresses(run);
 	if (rc == 0)
-		rc = shca_child_start(&child, &r->signals, r->command);
+		rc = shca_child_start(&child, &run->signals, run->command);
 	if (rc)
-		status = shca_fail(SHCA_EXIT_LAUNCHER, "Cannot start %s in a fabric: %s.",
-				   r->command[0], strerror(-rc));
+		status = shca_fail(SHCA_EXIT_LAUNCHER,
+				   "The command %s can't be started in a fabric: %s.",
+				   run->command[0], strerror(-rc));
 	else
-		status = shca_child_wait(&child, &r->signals);
-	tear_down(r);
+		status = shca_child_wait(&child, &run->signals);
+	tear_down(run);
 	return status;
 }
 
 /* Makes the file of --clock-log, whose name is to mean the same file wherever processes run. */
-static int make_log(struct shca_config *c, char *err, size_t errlen)
+static int make_log(struct shca_config *config, char *err, size_t errlen)
 {
-	char *name = c->text[SHCA_O_CLOCK_LOG], path[PATH_MAX];
+	char *name = config->text[SHCA_O_CLOCK_LOG], path[PATH_MAX];
 	int fd;
 
 	if (!*name)
 		return 0;
 	fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
 	if (fd < 0 || !realpath(name, path)) {
-		snprintf(err, errlen, "--clock-log: cannot write to %s: %s.", name,
+		snprintf(err, errlen, "--clock-log: %s can't be written: %s.", name,
 			 strerror(errno));
 		if (fd >= 0)
 			close(fd);
 		return -EINVAL;
 	}
 	close(fd);
-	return shca_config_set(c, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
+	return shca_config_set(config, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
 }
 
 /* In virtual time a message that takes no time is of no use. */
-static int take_link(struct shca_config *c, char *err, size_t errlen)
+static int take_link(struct shca_config *config, char *err, size_t errlen)
 {
-	if (c->link_on)
+	if (config->link_on)
 		return 0;
-	if (shca_config_set(c, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
-	    shca_config_finish(c, err, errlen))
+	if (shca_config_set(config, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
+	    shca_config_finish(config, err, errlen))
 		return -EINVAL;
-	fprintf(stderr, "softhca: the clock is virtual and no link is given: --link " DEFAULT_LINK
+	fprintf(stderr, "softhca: The clock is virtual and no link is given: --link " DEFAULT_LINK
 			" is taken.\n");
 	return 0;
 }
 
 /* Checks what virtual time needs. */
-static int prepare_clock(struct run *r, char *err, size_t errlen)
+static int prepare_clock(struct run *run, char *err, size_t errlen)
 {
-	struct shca_config *c = &r->settings.config;
+	struct shca_config *config = &run->settings.config;
 
-	if (c->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
+	if (config->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
 		return 0;
-	shca_loads_warn(r->command);
-	return take_link(c, err, errlen);
+	shca_loads_warn(run->command);
+	return take_link(config, err, errlen);
 }
 
 int shca_cmd_run(int argc, char **argv)
 {
 	static const char doc[] =
-		"Runs CMD in a fabric of virtual InfiniBand adapters of its own.\v"
-		"Each option is also an environment variable (--cq-arm is SOFTHCA_CQ_ARM) and a "
-		"line of "
-		"the configuration file (cq-arm = new). The command line comes before the "
+		"Runs CMD in a fabric of virtual InfiniBand adapters of its own.\vEach option is "
+		"also an environment variable (--cq-arm is SOFTHCA_CQ_ARM) and a line of the "
+		"configuration file (cq-arm = new). The command line comes before the "
 		"environment, that before the file. The file is FILE, else $SOFTHCA_CONFIG, else "
-		"~/.config/softhca.conf, else /etc/softhca.conf. The exit status is that of "
-		"CMD.";
+		"~/.config/softhca.conf, else /etc/softhca.conf. The exit status is that of CMD.";
 	struct argp_child children[] = {{shca_settings_argp(), 0, NULL, 0}, {0}};
 	const struct argp argp = {
 		.parser = parse, .args_doc = "-- CMD [ARG...]", .doc = doc, .children = children};
-	static struct run r = {.lock = -1, .fifo = -1, .alive = {-1, -1}};
+	static struct run run = {.lock = -1, .fifo = -1, .alive = {-1, -1}};
 	struct shca_listings left;
 	char err[1024], text[128];
 	int status;
 
-	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &r);
-	if (shca_settings_load(&r.settings, err, sizeof(err)))
+	argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, &run);
+	if (shca_settings_load(&run.settings, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (prepare_clock(&r, err, sizeof(err)))
+	if (prepare_clock(&run, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (make_log(&r.settings.config, err, sizeof(err)))
+	if (make_log(&run.settings.config, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
-	if (shca_library_find(r.library, sizeof(r.library), err, sizeof(err)))
+	if (shca_library_find(run.library, sizeof(run.library), err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	if (!shca_monitor_can_watch())
 		return shca_fail(SHCA_EXIT_LAUNCHER,
 				 "The limit of open files is too low to watch the processes of a "
 				 "fabric: raise it (ulimit -n) to %u at least.",
 				 SHCA_MONITOR_FILES);
-	if (r.settings.config.text[SHCA_O_TRACE][0] &&
-	    shca_traces_begin(&r.traces, r.settings.config.text[SHCA_O_TRACE], err, sizeof(err)))
+	if (run.settings.config.text[SHCA_O_TRACE][0] &&
+	    shca_traces_begin(&run.traces, run.settings.config.text[SHCA_O_TRACE], err,
+			      sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
-	shca_signals_hold(&r.signals);
-	shca_witness_start(&r.witness, &r.signals.handled);
+	shca_signals_hold(&run.signals);
+	shca_witness_start(&run.witness, &run.signals.handled);
 	/* Memory of dead fabrics may be needed for this one. */
 	if (shca_fabrics_list(&left) == 0)
 		shca_fabrics_free(&left);
-	command_text(r.command, text, sizeof(text));
-	r.lock = shca_fabrics_create(&r.settings.config, text, r.dir, sizeof(r.dir), err,
-				     sizeof(err));
-	if (r.lock < 0)
-		shca_traces_drop(&r.traces);
-	status = r.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&r);
-	shca_witness_end(&r.witness);
+	command_text(run.command, text, sizeof(text));
+	run.lock = shca_fabrics_create(&run.settings.config, text, run.dir, sizeof(run.dir), err,
+				       sizeof(err));
+	if (run.lock < 0)
+		shca_traces_drop(&run.traces);
+	status = run.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&run);
+	shca_witness_end(&run.witness);
 	return status;
 }

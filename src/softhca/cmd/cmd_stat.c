@@ -42,33 +42,33 @@ static int parse_interval(const char *arg, int64_t *ns)
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct stat_args *a = state->input;
+	struct stat_args *args = state->input;
 
 	switch (key) {
 	case 'j':
-		a->json = true;
+		args->json = true;
 		return 0;
 	case 'o':
-		a->objects = true;
+		args->objects = true;
 		return 0;
 	case 'c':
-		a->counters = true;
+		args->counters = true;
 		return 0;
 	case 'w':
-		if (parse_interval(arg ? arg : "1", &a->watch_ns))
+		if (parse_interval(arg ? arg : "1", &args->watch_ns))
 			argp_error(state, "\"%s\" is not a number of seconds", arg);
 		return 0;
 	case KEY_MAN:
-		a->man = true;
+		args->man = true;
 		return 0;
 	case ARGP_KEY_ARG:
-		if (a->which)
+		if (args->which)
 			argp_error(state, "more than one fabric");
-		a->which = arg;
+		args->which = arg;
 		return 0;
 	case ARGP_KEY_END:
-		if (!a->objects && !a->counters)
-			a->objects = a->counters = true;
+		if (!args->objects && !args->counters)
+			args->objects = args->counters = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -76,13 +76,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Puts counters into hca["counters"], and their growth per second into hca["rates"]. */
-static void add_counters(json_t *hca, const struct shca_fabric *f, const struct shca_hca *h,
+static void add_counters(json_t *hca, const struct shca_fabric *fabric, const struct shca_hca *h,
 			 uint64_t *before, double seconds)
 {
 	json_t *counters = json_object(), *rates = json_object();
 	uint64_t now[SHCA_C_COUNT];
 
-	shca_counters_read(f, h, now);
+	shca_counters_read(fabric, h, now);
 	for (unsigned c = 0; c < SHCA_C_COUNT; c++) {
 		uint64_t v = now[c];
 		/* After a reset the counter starts from zero. */
@@ -100,32 +100,34 @@ static void add_counters(json_t *hca, const struct shca_fabric *f, const struct 
 	json_decref(rates);
 }
 
-static void add_processes(json_t *doc, const struct shca_fabric *f)
+static void add_processes(json_t *doc, const struct shca_fabric *fabric)
 {
-	json_object_set_new(doc, "procs", shca_snapshot_procs(f));
-	if (!shca_clock_of(f))
+	json_object_set_new(doc, "procs", shca_snapshot_procs(fabric));
+	if (!shca_clock_of(fabric))
 		return;
-	json_object_set_new(doc, "clock", json_pack("[o]", shca_snapshot_clock(f)));
-	json_object_set_new(doc, "actors", shca_snapshot_actors(f));
+	json_object_set_new(doc, "clock", json_pack("[o]", shca_snapshot_clock(fabric)));
+	json_object_set_new(doc, "actors", shca_snapshot_actors(fabric));
 }
 
-static json_t *snapshot(const struct shca_fabric *f, const struct stat_args *a,
+static json_t *snapshot(const struct shca_fabric *fabric, const struct stat_args *args,
 			struct stat_before *before)
 {
 	uint64_t now = shca_real_now();
 	double seconds = before->when ? (double)(now - before->when) / 1e9 : 0;
-	json_t *doc = shca_snapshot_fabric(f), *hcas = json_array();
+	json_t *doc = shca_snapshot_fabric(fabric), *hcas = json_array();
 
-	if (a->objects)
-		add_processes(doc, f);
-	for (unsigned h = 0; h < f->hdr->nhcas; h++) {
-		json_t *o = shca_snapshot_hca(&f->hdr->hcas[h]);
+	if (args->objects)
+		add_processes(doc, fabric);
+	for (unsigned h = 0; h < fabric->hdr->nhcas; h++) {
+		json_t *o = shca_snapshot_hca(&fabric->hdr->hcas[h]);
 
-		if (a->counters)
-			add_counters(o, f, &f->hdr->hcas[h], before->counters[h], seconds);
-		for (int k = 0; a->objects && k < SHCA_KINDS; k++)
-			json_object_set_new(o, shca_snapshot_keys[k],
-					    shca_snapshot_objects(f, &f->hdr->hcas[h], k));
+		if (args->counters)
+			add_counters(o, fabric, &fabric->hdr->hcas[h], before->counters[h],
+				     seconds);
+		for (int k = 0; args->objects && k < SHCA_KINDS; k++)
+			json_object_set_new(
+				o, shca_snapshot_keys[k],
+				shca_snapshot_objects(fabric, &fabric->hdr->hcas[h], k));
 		json_array_append_new(hcas, o);
 	}
 	json_object_set_new(doc, "hcas", hcas);
@@ -188,7 +190,7 @@ static void section(const char *title, json_t *rows, const struct shca_column *c
 	json_decref(rows);
 }
 
-static void print_tables(const json_t *doc, const struct stat_args *a, bool rates)
+static void print_tables(const json_t *doc, const struct stat_args *args, bool rates)
 {
 	const json_t *hcas = json_object_get(doc, "hcas");
 	const struct shca_section *t;
@@ -199,44 +201,44 @@ static void print_tables(const json_t *doc, const struct stat_args *a, bool rate
 	       (long long)json_integer_value(json_object_get(doc, "nodes")),
 	       (long long)json_integer_value(json_object_get(doc, "processes")),
 	       json_string_value(json_object_get(doc, "command")));
-	for (t = shca_sections; a->objects && t->title; t++)
+	for (t = shca_sections; args->objects && t->title; t++)
 		section(t->title,
 			t->per_hca ? gather(hcas, t->key)
 				   : json_incref(json_object_get(doc, t->key)),
 			t->columns, t->n);
-	if (a->counters)
+	if (args->counters)
 		section(shca_counters_section.title, counter_rows(hcas),
 			shca_counters_section.columns, shca_counters_section.n - !rates);
 	fflush(stdout);
 }
 
-static int show(const struct shca_fabric *f, const char *dir, const struct stat_args *a)
+static int show(const struct shca_fabric *fabric, const char *dir, const struct stat_args *args)
 {
 	static struct stat_before before;
-	bool clear = a->watch_ns && !a->json && isatty(STDOUT_FILENO);
+	bool clear = args->watch_ns && !args->json && isatty(STDOUT_FILENO);
 	struct timespec next;
 
 	clock_gettime(CLOCK_MONOTONIC, &next);
 	for (;;) {
 		bool rates = before.when != 0;
-		json_t *doc = snapshot(f, a, &before);
+		json_t *doc = snapshot(fabric, args, &before);
 
 		if (clear)
 			fputs("\033[H\033[2J", stdout);
-		if (a->json)
-			shca_render_json(stdout, doc, a->watch_ns != 0);
+		if (args->json)
+			shca_render_json(stdout, doc, args->watch_ns != 0);
 		else
-			print_tables(doc, a, rates);
+			print_tables(doc, args, rates);
 		json_decref(doc);
-		if (!a->watch_ns || ferror(stdout))
+		if (!args->watch_ns || ferror(stdout))
 			return 0;
-		next.tv_nsec += a->watch_ns % 1000000000;
-		next.tv_sec += a->watch_ns / 1000000000 + next.tv_nsec / 1000000000;
+		next.tv_nsec += args->watch_ns % 1000000000;
+		next.tv_sec += args->watch_ns / 1000000000 + next.tv_nsec / 1000000000;
 		next.tv_nsec %= 1000000000;
 		clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &next, NULL);
 		if (access(dir, F_OK))
 			return 0; /* the fabric has ended */
-		if (!clear && !a->json)
+		if (!clear && !args->json)
 			putchar('\n');
 	}
 }
@@ -258,20 +260,20 @@ int shca_cmd_stat(int argc, char **argv)
 		.args_doc = "[FABRIC|PID]",
 		.doc = "Shows the objects and counters of a fabric: the one named, or that of "
 		       "a process; else the one this command runs in; else the only one."};
-	struct stat_args a = {0};
+	struct stat_args args = {0};
 	char dir[SHCA_DIR_LEN], err[1024];
-	struct shca_fabric f;
+	struct shca_fabric fabric;
 	int rc;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if (a.man) {
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (args.man) {
 		shca_columns_man();
 		return 0;
 	}
-	if (shca_fabrics_pick(a.which, dir, sizeof(dir), err, sizeof(err)) ||
-	    shca_fabric_attach(dir, &f, err, sizeof(err)))
+	if (shca_fabrics_pick(args.which, dir, sizeof(dir), err, sizeof(err)) ||
+	    shca_fabric_attach(dir, &fabric, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_FAILURE, "%s", err);
-	rc = show(&f, dir, &a);
-	shca_fabric_detach(&f);
+	rc = show(&fabric, dir, &args);
+	shca_fabric_detach(&fabric);
 	return rc;
 }

@@ -37,8 +37,8 @@ static const struct shca_column actor_columns[] = {
 	 "the thread; none: the adapters, as this process uses them"},
 	{"STATE", "state", SHCA_COLUMN_TEXT,
 	 "runs, ready (wants the turn), spins (polls in vain, and is parked), waits (sleeps, or "
-	 "waits "
-	 "for an event), out (waits in the real world) or computes (had its turn for too long, and "
+	 "waits for an event), out (waits in the real world) or computes (had its turn for too "
+	 "long, and "
 	 "goes on beside the others)"},
 	{"TURN", "turn", SHCA_COLUMN_TEXT, "yes: it has the turn"},
 	{"IN", "in", SHCA_COLUMN_TEXT, "the kind of call that it is in, or was in last"},
@@ -162,28 +162,28 @@ const struct shca_section shca_counters_section = {"Counters", "counters", true,
 						   COLUMNS(counter_columns)};
 
 /* No text here begins with a dot or has a backslash, so it is mdoc as it is. */
-static void section_man(const struct shca_section *s)
+static void section_man(const struct shca_section *section)
 {
-	const struct shca_column *c;
+	const struct shca_column *column;
 
-	printf(".Ss %s\n.Bl -tag -width Ds\n", s->title);
-	for (c = s->columns; c < s->columns + s->n; c++) {
-		printf(".It %s", c->title);
+	printf(".Ss %s\n.Bl -tag -width Ds\n", section->title);
+	for (column = section->columns; column < section->columns + section->n; column++) {
+		printf(".It %s", column->title);
 		/* The HCA columns are explained once, not with each object. */
-		if (s != &shca_counters_section && strncmp(c->key, "hca_", 4) != 0)
-			printf(" Pq in JSON: Cm %s", c->key);
-		printf("\n%s.\n", c->help);
+		if (section != &shca_counters_section && strncmp(column->key, "hca_", 4) != 0)
+			printf(" Pq in JSON: Cm %s", column->key);
+		printf("\n%s.\n", column->help);
 	}
 	puts(".El");
 }
 
 void shca_columns_man(void)
 {
-	const struct shca_section *s;
+	const struct shca_section *section;
 	unsigned i;
 
-	for (s = shca_sections; s->title; s++)
-		section_man(s);
+	for (section = shca_sections; section->title; section++)
+		section_man(section);
 	section_man(&shca_counters_section);
 	puts(".Pp\nThe counters are:\n.Bl -tag -width Ds");
 	for (i = 0; i < SHCA_C_COUNT; i++)

@@ -26,12 +26,12 @@ const char *shca_fabrics_name(const char *dir)
 	return slash ? slash + 1 : dir;
 }
 
-unsigned shca_fabrics_processes(const struct shca_fabric *f)
+unsigned shca_fabrics_processes(const struct shca_fabric *fabric)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		n += shca_proc_alive(f, i) && shca_proc_running(f, i);
+		n += shca_proc_alive(fabric, i) && shca_proc_running(fabric, i);
 	return n;
 }
 
@@ -84,13 +84,14 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 
 	*err = '\0';
 	if (rc) {
-		snprintf(err, errlen, "Cannot make the folder of the fabrics in /dev/shm: %s.",
+		snprintf(err, errlen, "The folder of the fabrics in /dev/shm can't be made: %s.",
 			 strerror(-rc));
 		return rc;
 	}
 	root_lock = lock_dir(root, LOCK_EX);
 	if (root_lock < 0) {
-		snprintf(err, errlen, "Cannot lock %s: %s.", root, strerror(-root_lock));
+		snprintf(err, errlen, "The folder %s can't be locked: %s.", root,
+			 strerror(-root_lock));
 		return root_lock;
 	}
 	rc = create_named(root, config, command, dir, len, err, errlen);
@@ -103,17 +104,17 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 		rc = lock;
 	}
 	if (rc < 0 && !*err)
-		snprintf(err, errlen, "Cannot make a fabric in %s: %s.", root, strerror(-rc));
+		snprintf(err, errlen, "A fabric can't be made in %s: %s.", root, strerror(-rc));
 	close(root_lock);
 	return rc;
 }
 
 static bool may_be_running(const char *dir)
 {
-	struct shca_fabric f;
+	struct shca_fabric fabric;
 	bool running = false;
 	char err[256];
-	int rc = shca_fabric_attach(dir, &f, err, sizeof(err));
+	int rc = shca_fabric_attach(dir, &fabric, err, sizeof(err));
 
 	/*
 	 * A half-made fabric has lost its maker, which would hold the lock. Other fabrics that
@@ -123,26 +124,26 @@ static bool may_be_running(const char *dir)
 	if (rc)
 		return rc != -ENOENT && rc != -EINVAL && rc != -EAGAIN;
 	for (unsigned i = 0; i < SHCA_MAX_PROCS && !running; i++)
-		running = shca_proc_alive(&f, i) && shca_proc_running(&f, i);
-	shca_fabric_detach(&f);
+		running = shca_proc_alive(&fabric, i) && shca_proc_running(&fabric, i);
+	shca_fabric_detach(&fabric);
 	return running;
 }
 
-static int add(struct shca_listings *l, const char *dir, bool held)
+static int add(struct shca_listings *listings, const char *dir, bool held)
 {
-	struct shca_listing *list = reallocarray(l->list, l->n + 1, sizeof(*list));
+	struct shca_listing *list = reallocarray(listings->list, listings->n + 1, sizeof(*list));
 
 	if (!list)
 		return -ENOMEM;
-	l->list = list;
-	snprintf(list[l->n].dir, sizeof(list[l->n].dir), "%s", dir);
-	list[l->n++].held = held;
+	listings->list = list;
+	snprintf(list[listings->n].dir, sizeof(list[listings->n].dir), "%s", dir);
+	list[listings->n++].held = held;
 	return 0;
 }
 
 /* Lists one directory, or removes it if it is dead and may_remove says that no fabric is being
  * made. */
-static int visit(struct shca_listings *l, const char *dir, bool may_remove)
+static int visit(struct shca_listings *listings, const char *dir, bool may_remove)
 {
 	/* Shared, so that two processes which look at a dead fabric don't take each other for
 	 * its launcher. */
@@ -151,10 +152,10 @@ static int visit(struct shca_listings *l, const char *dir, bool may_remove)
 	if (lock == -ENOENT || lock == -ENOTDIR)
 		return 0;
 	if (lock < 0)
-		return add(l, dir, true);
+		return add(listings, dir, true);
 	if (may_be_running(dir)) {
 		close(lock);
-		return add(l, dir, false);
+		return add(listings, dir, false);
 	}
 	if (may_remove)
 		shca_fabric_remove(dir);
@@ -199,75 +200,77 @@ int shca_fabrics_list(struct shca_listings *out)
 	return rc;
 }
 
-void shca_fabrics_free(struct shca_listings *l)
+void shca_fabrics_free(struct shca_listings *listings)
 {
-	free(l->list);
-	*l = (struct shca_listings){0};
+	free(listings->list);
+	*listings = (struct shca_listings){0};
 }
 
 static bool has_pid(const char *dir, int pid)
 {
-	struct shca_fabric f;
+	struct shca_fabric fabric;
 	bool found;
 	char err[256];
 
-	if (shca_fabric_attach(dir, &f, err, sizeof(err)))
+	if (shca_fabric_attach(dir, &fabric, err, sizeof(err)))
 		return false;
-	found = atomic_load(&f.hdr->owner_pid) == pid;
+	found = atomic_load(&fabric.hdr->owner_pid) == pid;
 	for (unsigned i = 0; i < SHCA_MAX_PROCS && !found; i++)
-		found = shca_proc_alive(&f, i) && atomic_load(&f.hdr->procs[i].pid) == pid;
-	shca_fabric_detach(&f);
+		found = shca_proc_alive(&fabric, i) &&
+			atomic_load(&fabric.hdr->procs[i].pid) == pid;
+	shca_fabric_detach(&fabric);
 	return found;
 }
 
-static const struct shca_listing *find(const struct shca_listings *l, const char *which)
+static const struct shca_listing *find(const struct shca_listings *listings, const char *which)
 {
 	int64_t pid = strspn(which, "0123456789") == strlen(which) ? atoll(which) : 0;
 
-	for (size_t i = 0; i < l->n; i++) {
-		if (strcmp(l->list[i].dir, which) == 0 ||
-		    strcmp(shca_fabrics_name(l->list[i].dir), which) == 0)
-			return &l->list[i];
+	for (size_t i = 0; i < listings->n; i++) {
+		if (strcmp(listings->list[i].dir, which) == 0 ||
+		    strcmp(shca_fabrics_name(listings->list[i].dir), which) == 0)
+			return &listings->list[i];
 	}
-	for (size_t i = 0; i < l->n && pid > 0 && pid <= INT32_MAX; i++) {
-		if (has_pid(l->list[i].dir, (int)pid))
-			return &l->list[i];
+	for (size_t i = 0; i < listings->n && pid > 0 && pid <= INT32_MAX; i++) {
+		if (has_pid(listings->list[i].dir, (int)pid))
+			return &listings->list[i];
 	}
 	return NULL;
 }
 
-static void list_names(const struct shca_listings *l, char *buf, size_t len)
+static void list_names(const struct shca_listings *listings, char *buf, size_t len)
 {
 	size_t used = 0;
 
 	buf[0] = '\0';
-	for (size_t i = 0; i < l->n && used < len; i++)
+	for (size_t i = 0; i < listings->n && used < len; i++)
 		used += (size_t)snprintf(buf + used, len - used, "%s%s", i ? ", " : "",
-					 shca_fabrics_name(l->list[i].dir));
+					 shca_fabrics_name(listings->list[i].dir));
 }
 
 int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_t errlen)
 {
 	const char *env = getenv(SHCA_ENV_FABRIC);
 	const struct shca_listing *found = NULL;
-	struct shca_listings l;
+	struct shca_listings listings;
 	char names[400];
-	int rc = shca_fabrics_list(&l);
+	int rc = shca_fabrics_list(&listings);
 
 	if (rc) {
-		snprintf(err, errlen, "Cannot read the folder of the fabrics: %s.", strerror(-rc));
+		snprintf(err, errlen, "The folder of the fabrics can't be read: %s.",
+			 strerror(-rc));
 		return rc;
 	}
-	list_names(&l, names, sizeof(names));
+	list_names(&listings, names, sizeof(names));
 	if (!which && env && *env)
 		which = env;
 	if (which)
-		found = find(&l, which);
-	else if (l.n == 1)
-		found = &l.list[0];
+		found = find(&listings, which);
+	else if (listings.n == 1)
+		found = &listings.list[0];
 	if (found)
 		snprintf(dir, len, "%s", found->dir);
-	else if (l.n == 0)
+	else if (listings.n == 0)
 		snprintf(err, errlen, "There is no %s%s: start one with softhca run.",
 			 which ? "fabric " : "fabric", which ? which : "");
 	else if (which)
@@ -275,6 +278,6 @@ int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_
 	else
 		snprintf(err, errlen, "There are several fabrics: name one of %s.", names);
 	rc = found ? 0 : -ENOENT;
-	shca_fabrics_free(&l);
+	shca_fabrics_free(&listings);
 	return rc;
 }

@@ -33,7 +33,7 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 			size_t len, char *err, size_t errlen);
 /* Removes what dead fabrics left, and lists the others by name. Returns 0 or -errno. */
 int shca_fabrics_list(struct shca_listings *out);
-void shca_fabrics_free(struct shca_listings *l);
+void shca_fabrics_free(struct shca_listings *listings);
 /*
  * Stores the directory of the fabric that a user means: by name, by the pid of its launcher or of
  * one of its processes; NULL: the one that this process is in, else the only one. Returns 0, or
@@ -43,6 +43,6 @@ int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_
 /* Returns the last part of dir. */
 const char *shca_fabrics_name(const char *dir);
 /* Returns the number of processes that are attached and run. */
-unsigned shca_fabrics_processes(const struct shca_fabric *f);
+unsigned shca_fabrics_processes(const struct shca_fabric *fabric);
 
 #endif

@@ -68,8 +68,8 @@ int shca_library_find(char *path, size_t len, char *err, size_t errlen)
 	if (env && *env) {
 		if (!realpath(env, found) || access(found, R_OK)) {
 			snprintf(err, errlen,
-				 "Cannot read %s, which SOFTHCA_LIBRARY names: set it to the path "
-				 "of " LIBRARY ".",
+				 "The file %s, which SOFTHCA_LIBRARY names, can't be read: set it "
+				 "to the path of " LIBRARY ".",
 				 env);
 			return -ENOENT;
 		}
@@ -81,7 +81,7 @@ int shca_library_find(char *path, size_t len, char *err, size_t errlen)
 	}
 	if (strpbrk(found, SEPARATORS) || strlen(found) >= len) {
 		snprintf(err, errlen,
-			 "LD_PRELOAD cannot name %s: move it to a short path without blanks and "
+			 "LD_PRELOAD can't name %s: move it to a short path without blanks and "
 			 "colons.",
 			 found);
 		return -ENOENT;

@@ -82,8 +82,8 @@ static void warn(const char *path)
 		else if (is_static(fd))
 			fprintf(stderr,
 				"softhca: %s is linked statically, so it loads no library: it "
-				"finds "
-				"no virtual adapter and sees real time. Link it dynamically.\n",
+				"finds no virtual adapter and sees real time. Link it "
+				"dynamically.\n",
 				path);
 	}
 	close(fd);

@@ -9,9 +9,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/pidfd.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -24,54 +24,67 @@
 #include "world.h"
 
 #define LOOK_EACH_MS \
-	500 /* between looks whether running processes still are the ones that attached */
+	500       /* between looks whether running processes still are the ones that attached */
+#define EVENTS 64 /* taken at once */
 
 enum { AT_ALIVE, AT_FIFO, AT_PROCS };
 
 struct monitor {
 	struct shca_fabric *fabric;
 	int err; /* the launcher's standard error output, in virtual time */
-	struct pollfd fds[AT_PROCS + SHCA_MAX_PROCS]; /* poll() ignores a negative descriptor */
+	int set; /* epoll: the price of a look doesn't grow with the number of processes */
+	int fds[AT_PROCS + SHCA_MAX_PROCS]; /* in the set; -1: none */
 };
 
-static void forget(struct pollfd *p)
+static int add(struct monitor *monitor, unsigned at, int fd)
 {
-	if (p->fd >= 0)
-		close(p->fd);
-	p->fd = -1;
+	struct epoll_event e = {.events = EPOLLIN, .data.u32 = at};
+
+	monitor->fds[at] = fd;
+	return epoll_ctl(monitor->set, EPOLL_CTL_ADD, fd, &e);
 }
 
-static void ended(struct monitor *m, unsigned slot)
+/* Takes a descriptor out of the set, too: there is no copy of it. */
+static void forget(struct monitor *monitor, unsigned at)
 {
-	forget(&m->fds[AT_PROCS + slot]);
-	if (shca_proc_alive(m->fabric, slot) && !shca_proc_running(m->fabric, slot))
-		shca_reap(m->fabric, slot);
+	if (monitor->fds[at] >= 0)
+		close(monitor->fds[at]);
+	monitor->fds[at] = -1;
+}
+
+static void ended(struct monitor *monitor, unsigned slot)
+{
+	forget(monitor, AT_PROCS + slot);
+	if (shca_proc_alive(monitor->fabric, slot) && !shca_proc_running(monitor->fabric, slot))
+		shca_reap(monitor->fabric, slot);
 	/* Its reaper may have died while it reaped another. */
-	shca_reap_all(m->fabric);
+	shca_reap_all(monitor->fabric);
 }
 
-static void watch(struct monitor *m, unsigned slot)
+static void watch(struct monitor *monitor, unsigned slot)
 {
-	struct pollfd *p = &m->fds[AT_PROCS + slot];
+	int fd;
 
-	forget(p);
-	if (!shca_proc_alive(m->fabric, slot))
+	forget(monitor, AT_PROCS + slot);
+	if (!shca_proc_alive(monitor->fabric, slot))
 		return;
-	p->fd = pidfd_open(atomic_load(&m->fabric->hdr->procs[slot].pid), 0);
+	fd = pidfd_open(atomic_load(&monitor->fabric->hdr->procs[slot].pid), 0);
+	if (fd >= 0)
+		add(monitor, AT_PROCS + slot, fd);
 	/* If the process still runs now, the descriptor is its own and not that of a later
 	 * process with its pid. */
-	if (!shca_proc_running(m->fabric, slot))
-		ended(m, slot);
+	if (!shca_proc_running(monitor->fabric, slot))
+		ended(monitor, slot);
 }
 
-static void read_slots(struct monitor *m)
+static void read_slots(struct monitor *monitor)
 {
 	uint32_t slots[64];
-	ssize_t n = read(m->fds[AT_FIFO].fd, slots, sizeof(slots));
+	ssize_t n = read(monitor->fds[AT_FIFO], slots, sizeof(slots));
 
 	for (ssize_t i = 0; i < n / (ssize_t)sizeof(slots[0]); i++) {
 		if (slots[i] < SHCA_MAX_PROCS)
-			watch(m, slots[i]);
+			watch(monitor, slots[i]);
 	}
 }
 
@@ -115,87 +128,97 @@ static void raise_descriptors(void)
 	setrlimit(RLIMIT_NOFILE, &limit);
 }
 
-static bool any_watched(const struct monitor *m)
+static bool any_watched(const struct monitor *monitor)
 {
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		if (m->fds[AT_PROCS + i].fd >= 0)
+		if (monitor->fds[AT_PROCS + i] >= 0)
 			return true;
 	return false;
 }
 
-static int patience(const struct monitor *m)
+static int patience(const struct monitor *monitor)
 {
-	if (!any_watched(m))
+	if (!any_watched(monitor))
 		return -1;
-	return shca_clock_of(m->fabric) ? SHCA_WATCH_EACH_MS : LOOK_EACH_MS;
+	return shca_clock_of(monitor->fabric) ? SHCA_WATCH_EACH_MS : LOOK_EACH_MS;
 }
 
-static void look_at_all(struct monitor *m)
+static void look_at_all(struct monitor *monitor)
 {
-	shca_reap_all(m->fabric);
+	shca_reap_all(monitor->fabric);
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		if (!shca_proc_alive(m->fabric, i))
-			forget(&m->fds[AT_PROCS + i]);
+		if (!shca_proc_alive(monitor->fabric, i))
+			forget(monitor, AT_PROCS + i);
 }
 
-static void run(struct monitor *m)
+/* Does what the descriptors tell. Returns false if the launcher has ended. */
+static bool handle(struct monitor *monitor, const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 == AT_ALIVE)
+			return false;
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 >= AT_PROCS)
+			ended(monitor, events[i].data.u32 - AT_PROCS);
+	for (int i = 0; i < n; i++)
+		if (events[i].data.u32 == AT_FIFO)
+			read_slots(monitor);
+	return true;
+}
+
+static void run(struct monitor *monitor)
 {
 	struct shca_watch watch_turn = {0};
-	struct shca_stall stall = {.err = m->err};
+	struct shca_stall stall = {.err = monitor->err};
 	bool answers = false;
 	uint64_t looked = shca_real_now();
 
 	/* Processes that attached before, while a monitor that was killed could not be told. */
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		watch(m, i);
+		watch(monitor, i);
 	for (;;) {
-		int n = poll(m->fds, AT_PROCS + SHCA_MAX_PROCS, patience(m));
+		struct epoll_event events[EVENTS];
+		int n = epoll_wait(monitor->set, events, EVENTS, patience(monitor));
 
-		if (any_watched(m) && shca_clock_of(m->fabric)) {
+		if (any_watched(monitor) && shca_clock_of(monitor->fabric)) {
 			/* Started before it is needed: a thread waits for the real world only
 			 * once it has joined. */
-			answers = answers || !shca_world_start(m->fabric);
-			shca_watch_look(m->fabric, &watch_turn);
-			shca_stall_look(m->fabric, &stall);
+			answers = answers || !shca_world_start(monitor->fabric);
+			shca_watch_look(monitor->fabric, &watch_turn);
+			shca_stall_look(monitor->fabric, &stall);
 		}
-		/* Without poll() nobody would notice the end of anything: the fabric ends. */
+		/* Without the set nobody would notice the end of anything: the fabric ends. */
 		if (n < 0 && errno != EINTR)
 			return;
 		if (n < 0)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
-			look_at_all(m);
+			look_at_all(monitor);
 			looked = shca_real_now();
 		}
-		if (m->fds[AT_ALIVE].revents)
+		if (!handle(monitor, events, n))
 			return;
-		for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-			if (m->fds[AT_PROCS + i].fd >= 0 && m->fds[AT_PROCS + i].revents)
-				ended(m, i);
-		}
-		if (m->fds[AT_FIFO].revents)
-			read_slots(m);
 	}
 }
 
-pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2])
+pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2])
 {
-	struct monitor m = {.fabric = f};
+	struct monitor monitor = {.fabric = fabric};
 	pid_t pid = fork();
 
 	if (pid)
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
 	/* Nobody waits for the monitor to close it: the monitor ends with the launcher. */
-	m.err = shca_clock_of(f) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
+	monitor.err = shca_clock_of(fabric) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
 	detach();
 	raise_descriptors();
-	m.fds[AT_ALIVE] = (struct pollfd){.fd = alive[0], .events = POLLIN};
-	m.fds[AT_FIFO] = (struct pollfd){.fd = fifo, .events = POLLIN};
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
-		m.fds[AT_PROCS + i] = (struct pollfd){.fd = -1, .events = POLLIN};
-	run(&m);
-	shca_watch_end(f);
-	shca_fabric_remove(f->hdr->dir);
+		monitor.fds[AT_PROCS + i] = -1;
+	monitor.set = epoll_create1(EPOLL_CLOEXEC);
+	if (monitor.set >= 0 && !add(&monitor, AT_ALIVE, alive[0]) && !add(&monitor, AT_FIFO, fifo))
+		run(&monitor);
+	shca_watch_end(fabric);
+	shca_fabric_remove(fabric->hdr->dir);
 	_exit(0);
 }

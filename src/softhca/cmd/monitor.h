@@ -21,6 +21,6 @@ bool shca_monitor_can_watch(void);
  * `fifo` and reaps processes that end. When the last writer of the pipe `alive` has gone, it
  * removes the fabric and ends. Returns its pid, or -errno.
  */
-pid_t shca_monitor_start(struct shca_fabric *f, int fifo, const int alive[2]);
+pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2]);
 
 #endif

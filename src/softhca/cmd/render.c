@@ -41,25 +41,25 @@ static void cell_text(const json_t *value, enum shca_column_style style, char *b
 		snprintf(buf, len, "-");
 }
 
-static void print_cell(FILE *out, const struct shca_column *c, const char *text, int width,
+static void print_cell(FILE *out, const struct shca_column *column, const char *text, int width,
 		       int last)
 {
-	if (c->style == SHCA_COLUMN_NUMBER || c->style == SHCA_COLUMN_AGE)
+	if (column->style == SHCA_COLUMN_NUMBER || column->style == SHCA_COLUMN_AGE)
 		fprintf(out, "%*s", width, text);
 	else
 		fprintf(out, "%-*s", last ? 0 : width, text);
 	fputs(last ? "\n" : "  ", out);
 }
 
-static int column_width(const json_t *rows, const struct shca_column *c)
+static int column_width(const json_t *rows, const struct shca_column *column)
 {
-	size_t width = strlen(c->title), i;
+	size_t width = strlen(column->title), i;
 	char text[CELL];
 	json_t *row;
 
 	json_array_foreach(rows, i, row)
 	{
-		cell_text(json_object_get(row, c->key), c->style, text, sizeof(text));
+		cell_text(json_object_get(row, column->key), column->style, text, sizeof(text));
 		if (strlen(text) > width)
 			width = strlen(text);
 	}

@@ -19,10 +19,10 @@
 
 /* Returns the placeholder of a value: COUNT for "count"; the words of a choice stay as they are
  * typed. */
-static char *argument_name(enum shca_opt o)
+static char *argument_name(enum shca_opt opt)
 {
-	const struct shca_opt_desc *d = &shca_opts[o];
-	char *name = strdup(d->type == SHCA_OPT_BOOL ? "yes|no" : d->unit);
+	const struct shca_opt_desc *desc = &shca_opts[opt];
+	char *name = strdup(desc->type == SHCA_OPT_BOOL ? "yes|no" : desc->unit);
 
 	if (name && !strchr(name, '|')) {
 		for (char *p = name; *p; p++)
@@ -31,26 +31,26 @@ static char *argument_name(enum shca_opt o)
 	return name;
 }
 
-static char *option_doc(enum shca_opt o)
+static char *option_doc(enum shca_opt opt)
 {
-	const char *def = shca_opts[o].def;
+	const char *def = shca_opts[opt].def;
 	char *doc;
 
-	if (asprintf(&doc, "%s (default: %s)", shca_opts[o].help, *def ? def : "empty") < 0)
+	if (asprintf(&doc, "%s (default: %s)", shca_opts[opt].help, *def ? def : "empty") < 0)
 		return NULL;
 	return doc;
 }
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	struct shca_settings *s = state->input;
+	struct shca_settings *settings = state->input;
 
 	if (key >= KEY_OPTION && key < KEY_OPTION + SHCA_O_COUNT) {
-		s->args[key - KEY_OPTION] = arg;
+		settings->args[key - KEY_OPTION] = arg;
 		return 0;
 	}
 	if (key == KEY_CONFIG) {
-		s->config_arg = arg;
+		settings->config_arg = arg;
 		return 0;
 	}
 	return ARGP_ERR_UNKNOWN;
@@ -84,51 +84,51 @@ const struct argp *shca_settings_argp(void)
 
 /* Finds the file: the one that the user named, whose absence is an error, or else the first of
  * the usual places that is there. */
-static void find_file(struct shca_settings *s)
+static void find_file(struct shca_settings *settings)
 {
 	const char *home = getenv("HOME"), *xdg = getenv("XDG_CONFIG_HOME");
 	const char *env = getenv("SOFTHCA_CONFIG");
 
-	if (!s->config_arg && env && *env)
-		s->config_arg = env;
-	if (s->config_arg) {
-		snprintf(s->file, sizeof(s->file), "%s", s->config_arg);
+	if (!settings->config_arg && env && *env)
+		settings->config_arg = env;
+	if (settings->config_arg) {
+		snprintf(settings->file, sizeof(settings->file), "%s", settings->config_arg);
 		return;
 	}
 	if (xdg && *xdg)
-		snprintf(s->file, sizeof(s->file), "%s/softhca.conf", xdg);
+		snprintf(settings->file, sizeof(settings->file), "%s/softhca.conf", xdg);
 	else if (home && *home)
-		snprintf(s->file, sizeof(s->file), "%s/.config/softhca.conf", home);
-	if (s->file[0] && access(s->file, F_OK) == 0)
+		snprintf(settings->file, sizeof(settings->file), "%s/.config/softhca.conf", home);
+	if (settings->file[0] && access(settings->file, F_OK) == 0)
 		return;
-	snprintf(s->file, sizeof(s->file), "%s", SYSTEM_CONFIG);
-	if (access(s->file, F_OK))
-		s->file[0] = '\0';
+	snprintf(settings->file, sizeof(settings->file), "%s", SYSTEM_CONFIG);
+	if (access(settings->file, F_OK))
+		settings->file[0] = '\0';
 }
 
 /*
  * Reads the file. Each text is set to a character first that no value can start with, so that
  * values from the file are told from equal defaults.
  */
-static int load_file(struct shca_settings *s, char *err, size_t errlen)
+static int load_file(struct shca_settings *settings, char *err, size_t errlen)
 {
-	struct shca_config file = s->config;
+	struct shca_config file = settings->config;
 	int rc;
 
 	for (int o = 0; o < SHCA_O_COUNT; o++)
 		file.text[o][0] = '\1';
-	rc = shca_config_load_file(&file, s->file, err, errlen);
+	rc = shca_config_load_file(&file, settings->file, err, errlen);
 	for (int o = 0; !rc && o < SHCA_O_COUNT; o++) {
 		if (file.text[o][0] == '\1')
 			continue;
-		s->config.value[o] = file.value[o];
-		memcpy(s->config.text[o], file.text[o], sizeof(file.text[o]));
-		s->origin[o] = SHCA_FROM_FILE;
+		settings->config.value[o] = file.value[o];
+		memcpy(settings->config.text[o], file.text[o], sizeof(file.text[o]));
+		settings->origin[o] = SHCA_FROM_FILE;
 	}
 	return rc;
 }
 
-static void note_environment(struct shca_settings *s)
+static void note_environment(struct shca_settings *settings)
 {
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		char name[64];
@@ -137,50 +137,50 @@ static void note_environment(struct shca_settings *s)
 		shca_opt_env_name(o, name, sizeof(name));
 		value = getenv(name);
 		if (value && *value)
-			s->origin[o] = SHCA_FROM_ENV;
+			settings->origin[o] = SHCA_FROM_ENV;
 	}
 }
 
-static int load_args(struct shca_settings *s, char *err, size_t errlen)
+static int load_args(struct shca_settings *settings, char *err, size_t errlen)
 {
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		char source[64];
 		int rc;
 
-		if (!s->args[o])
+		if (!settings->args[o])
 			continue;
 		snprintf(source, sizeof(source), "--%s", shca_opts[o].name);
-		rc = shca_config_set(&s->config, o, s->args[o], source, err, errlen);
+		rc = shca_config_set(&settings->config, o, settings->args[o], source, err, errlen);
 		if (rc)
 			return rc;
-		s->origin[o] = SHCA_FROM_ARGS;
+		settings->origin[o] = SHCA_FROM_ARGS;
 	}
 	return 0;
 }
 
-int shca_settings_load(struct shca_settings *s, char *err, size_t errlen)
+int shca_settings_load(struct shca_settings *settings, char *err, size_t errlen)
 {
-	int rc = shca_config_defaults(&s->config);
+	int rc = shca_config_defaults(&settings->config);
 
 	if (rc) {
 		snprintf(err, errlen, "A default in the table of options is out of its own range.");
 		return rc;
 	}
-	find_file(s);
-	if (s->file[0])
-		rc = load_file(s, err, errlen);
+	find_file(settings);
+	if (settings->file[0])
+		rc = load_file(settings, err, errlen);
 	if (!rc)
-		rc = shca_config_load_env(&s->config, err, errlen);
+		rc = shca_config_load_env(&settings->config, err, errlen);
 	if (rc)
 		return rc;
-	note_environment(s);
-	rc = load_args(s, err, errlen);
-	return rc ? rc : shca_config_finish(&s->config, err, errlen);
+	note_environment(settings);
+	rc = load_args(settings, err, errlen);
+	return rc ? rc : shca_config_finish(&settings->config, err, errlen);
 }
 
-const char *shca_origin_name(enum shca_origin o)
+const char *shca_origin_name(enum shca_origin origin)
 {
 	static const char *const names[] = {"default", "file", "environment", "command line"};
 
-	return names[o];
+	return names[origin];
 }

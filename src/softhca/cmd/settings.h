@@ -30,8 +30,8 @@ struct shca_settings {
  * shca_settings. */
 const struct argp *shca_settings_argp(void);
 /* Reads all sources into s->config. Returns 0, or -EINVAL with a sentence in err. */
-int shca_settings_load(struct shca_settings *s, char *err, size_t errlen);
+int shca_settings_load(struct shca_settings *settings, char *err, size_t errlen);
 /* Returns the source of a value in a user's words, as "environment". */
-const char *shca_origin_name(enum shca_origin o);
+const char *shca_origin_name(enum shca_origin origin);
 
 #endif

@@ -37,24 +37,25 @@ static void set_name(json_t *o, const char *key, const char *name)
 }
 
 /* Adds the number of the live object at an index, under key; null if there is none. */
-static void set_number(json_t *o, const char *key, const struct shca_fabric *f,
+static void set_number(json_t *o, const char *key, const struct shca_fabric *fabric,
 		       const struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
 {
-	const struct shca_table *t = &hca->tables[kind];
-	const _Atomic uint64_t *life;
+	const struct shca_table *table = &hca->tables[kind];
+	const _Atomic uint64_t *word;
 	uint64_t w = 0;
 
-	if (idx < atomic_load(&t->high)) {
-		life = shca_table_entry(f, t, idx);
-		w = atomic_load(life);
+	if (idx < atomic_load(&table->high)) {
+		word = shca_table_entry(fabric, table, idx);
+		w = atomic_load(word);
 	}
-	if (shca_life_state(w) == SHCA_LIVE)
-		set_int(o, key, shca_life_number(w));
+	if (shca_word_state(w) == SHCA_LIVE)
+		set_int(o, key, shca_word_number(w));
 	else
 		json_object_set_new(o, key, json_null());
 }
 
-static void set_openers(json_t *o, const struct shca_fabric *f, const _Atomic uint64_t *openers)
+static void set_openers(json_t *o, const struct shca_fabric *fabric,
+			const _Atomic uint64_t *openers)
 {
 	json_t *pids = json_array();
 	uint64_t n = 0;
@@ -62,7 +63,7 @@ static void set_openers(json_t *o, const struct shca_fabric *f, const _Atomic ui
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
 		if (!(atomic_load(&openers[i / 64]) >> (i % 64) & 1))
 			continue;
-		json_array_append_new(pids, json_integer(atomic_load(&f->hdr->procs[i].pid)));
+		json_array_append_new(pids, json_integer(atomic_load(&fabric->hdr->procs[i].pid)));
 		n++;
 	}
 	set_int(o, "openers", n);
@@ -95,29 +96,29 @@ static unsigned waiters(const struct shca_rq *rq)
  * than a mapping: the owner may free the ring at any time, and touching a page that isn't there
  * would take memory.
  */
-static uint64_t unpolled(const struct shca_fabric *f, const struct shca_cq_entry *e)
+static uint64_t unpolled(const struct shca_fabric *fabric, const struct shca_cq_entry *entry)
 {
-	unsigned proc = shca_life_proc(atomic_load(&e->life));
-	uint64_t ring = atomic_load(&e->ring) >> 8, polled = atomic_load(&e->polled), tail;
+	unsigned proc = shca_word_owner(atomic_load(&entry->state_word));
+	uint64_t ring = atomic_load(&entry->ring) >> 8, polled = atomic_load(&entry->polled), tail;
 
 	if (proc >= SHCA_MAX_PROCS || ring >= SHCA_ARENA)
 		return 0;
-	ring += f->hdr->arenas + proc * SHCA_ARENA + offsetof(struct shca_cq_ring, tail);
-	if (pread(f->fd, &tail, sizeof(tail), (off_t)ring) != sizeof(tail))
+	ring += fabric->hdr->arenas + proc * SHCA_ARENA + offsetof(struct shca_cq_ring, tail);
+	if (pread(fabric->fd, &tail, sizeof(tail), (off_t)ring) != sizeof(tail))
 		return 0;
 	return tail > polled ? tail - polled : 0;
 }
 
-static void add_qp(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+static void add_qp(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		   const void *entry)
 {
 	static const char *const states[] = {"RESET", "INIT", "RTR", "RTS", "SQD", "SQE", "ERR"};
-	const struct shca_qp_entry *e = entry;
-	uint32_t state = atomic_load(&e->state), srq = e->srq;
-	bool connected = e->type != IBV_QPT_UD && state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
+	const struct shca_qp_entry *qp = entry;
+	uint32_t state = atomic_load(&qp->state), srq = qp->srq;
+	bool connected = qp->type != IBV_QPT_UD && state >= IBV_QPS_RTR && state <= IBV_QPS_SQE;
 	const char *type = NULL;
 
-	switch (e->type) {
+	switch (qp->type) {
 	case IBV_QPT_RC:
 		type = "RC";
 		break;
@@ -136,60 +137,61 @@ static void add_qp(json_t *o, const struct shca_fabric *f, const struct shca_hca
 	}
 	set_name(o, "type", type);
 	set_name(o, "state", NAME_OF(states, state));
-	json_object_set_new(o, "peer", connected ? json_integer(e->dest_qpn) : json_null());
+	json_object_set_new(o, "peer", connected ? json_integer(qp->dest_qpn) : json_null());
 	json_object_set_new(o, "peer_lid",
-			    connected && e->dest_hca < f->hdr->nhcas && !shca_is_ethernet(f->hdr)
-				    ? json_integer(f->hdr->hcas[e->dest_hca].lid)
+			    connected && qp->dest_hca < fabric->hdr->nhcas &&
+					    !shca_is_ethernet(fabric->hdr)
+				    ? json_integer(fabric->hdr->hcas[qp->dest_hca].lid)
 				    : json_null());
-	if (e->type != IBV_QPT_XRC_RECV)
-		set_number(o, "send_cq", f, hca, SHCA_CQ, e->send_cq);
-	if (e->type != IBV_QPT_XRC_RECV && e->type != IBV_QPT_XRC_SEND) {
-		set_number(o, "recv_cq", f, hca, SHCA_CQ, e->recv_cq);
+	if (qp->type != IBV_QPT_XRC_RECV)
+		set_number(o, "send_cq", fabric, hca, SHCA_CQ, qp->send_cq);
+	if (qp->type != IBV_QPT_XRC_RECV && qp->type != IBV_QPT_XRC_SEND) {
+		set_number(o, "recv_cq", fabric, hca, SHCA_CQ, qp->recv_cq);
 		if (srq)
-			set_number(o, "srq", f, hca, SHCA_SRQ, srq - 1);
+			set_number(o, "srq", fabric, hca, SHCA_SRQ, srq - 1);
 		else
-			set_queue(o, &e->rq);
+			set_queue(o, &qp->rq);
 	}
-	if (e->type == IBV_QPT_XRC_RECV) {
-		set_number(o, "xrcd", f, hca, SHCA_XRCD, e->xrcd);
-		set_openers(o, f, e->openers);
+	if (qp->type == IBV_QPT_XRC_RECV) {
+		set_number(o, "xrcd", fabric, hca, SHCA_XRCD, qp->xrcd);
+		set_openers(o, fabric, qp->openers);
 	}
 }
 
-static void add_srq(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+static void add_srq(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		    const void *entry)
 {
-	const struct shca_srq_entry *e = entry;
-	bool xrc = e->type == IBV_SRQT_XRC;
+	const struct shca_srq_entry *srq = entry;
+	bool xrc = srq->type == IBV_SRQT_XRC;
 
 	set_name(o, "type", xrc ? "XRC" : "basic");
-	set_name(o, "state", atomic_load(&e->error) ? "error" : "ok");
-	set_int(o, "pd", e->pdn);
-	set_queue(o, &e->rq);
-	set_int(o, "limit", atomic_load(&e->rq.limit));
-	set_int(o, "rnr_waiters", waiters(&e->rq));
+	set_name(o, "state", atomic_load(&srq->error) ? "error" : "ok");
+	set_int(o, "pd", srq->pdn);
+	set_queue(o, &srq->rq);
+	set_int(o, "limit", atomic_load(&srq->rq.limit));
+	set_int(o, "rnr_waiters", waiters(&srq->rq));
 	if (xrc) {
-		set_number(o, "xrcd", f, hca, SHCA_XRCD, e->xrcd);
-		set_number(o, "cq", f, hca, SHCA_CQ, e->cq);
+		set_number(o, "xrcd", fabric, hca, SHCA_XRCD, srq->xrcd);
+		set_number(o, "cq", fabric, hca, SHCA_CQ, srq->cq);
 	}
 }
 
-static void add_cq(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+static void add_cq(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		   const void *entry)
 {
 	static const char *const arms[] = {"no", "solicited", "any", "firing"};
-	const struct shca_cq_entry *e = entry;
+	const struct shca_cq_entry *cq = entry;
 
 	(void)hca;
-	set_name(o, "state", atomic_load(&e->overrun) ? "overrun" : "ok");
-	set_int(o, "unpolled", unpolled(f, e));
-	set_int(o, "polled", atomic_load(&e->polled));
-	set_int(o, "limit", atomic_load(&e->limit));
-	set_name(o, "armed", NAME_OF(arms, atomic_load(&e->arm) & 0xff));
-	set_int(o, "events", atomic_load(&e->events));
+	set_name(o, "state", atomic_load(&cq->overrun) ? "overrun" : "ok");
+	set_int(o, "unpolled", unpolled(fabric, cq));
+	set_int(o, "polled", atomic_load(&cq->polled));
+	set_int(o, "limit", atomic_load(&cq->limit));
+	set_name(o, "armed", NAME_OF(arms, atomic_load(&cq->arm) & 0xff));
+	set_int(o, "events", atomic_load(&cq->events));
 }
 
-static void add_mr(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+static void add_mr(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		   const void *entry)
 {
 	static const struct {
@@ -201,43 +203,43 @@ static void add_mr(json_t *o, const struct shca_fabric *f, const struct shca_hca
 		{IBV_ACCESS_ZERO_BASED, "zero_based"},    {IBV_ACCESS_ON_DEMAND, "odp"},
 		{IBV_ACCESS_RELAXED_ORDERING, "relaxed"},
 	};
-	const struct shca_mr_entry *e = entry;
+	const struct shca_mr_entry *mr = entry;
 	char access[128] = "";
 
-	(void)f;
+	(void)fabric;
 	(void)hca;
 	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (e->access & flags[i].bit)
+		if (mr->access & flags[i].bit)
 			snprintf(access + strlen(access), sizeof(access) - strlen(access), "%s%s",
 				 *access ? "," : "", flags[i].name);
 	}
 	set_name(o, "type",
-		 e->flags & SHCA_MR_NULL ? "null"
-					 : (e->flags & SHCA_MR_IMPLICIT ? "implicit" : "memory"));
-	set_int(o, "pd", e->pdn);
-	set_int(o, "iova", e->iova);
-	set_int(o, "length", e->length);
+		 mr->flags & SHCA_MR_NULL ? "null"
+					  : (mr->flags & SHCA_MR_IMPLICIT ? "implicit" : "memory"));
+	set_int(o, "pd", mr->pdn);
+	set_int(o, "iova", mr->iova);
+	set_int(o, "length", mr->length);
 	set_name(o, "access", *access ? access : "local_read");
 }
 
-static void add_xrcd(json_t *o, const struct shca_fabric *f, const struct shca_hca *hca,
+static void add_xrcd(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		     const void *entry)
 {
-	const struct shca_xrcd_entry *e = entry;
-	uint64_t dev = e->dev;
+	const struct shca_xrcd_entry *xrcd = entry;
+	uint64_t dev = xrcd->dev;
 	char inode[64];
 
 	(void)hca;
-	if (dev || e->ino)
+	if (dev || xrcd->ino)
 		snprintf(inode, sizeof(inode), "%u:%u/%llu", major(dev), minor(dev),
-			 (unsigned long long)e->ino);
+			 (unsigned long long)xrcd->ino);
 	else
 		strcpy(inode, "private");
 	set_name(o, "inode", inode);
-	set_openers(o, f, e->openers);
+	set_openers(o, fabric, xrcd->openers);
 }
 
-static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hca,
+static json_t *one_object(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			  enum shca_kind kind, uint32_t idx)
 {
 	static void (*const add[SHCA_KINDS])(json_t *, const struct shca_fabric *,
@@ -245,42 +247,42 @@ static json_t *one_object(const struct shca_fabric *f, const struct shca_hca *hc
 		[SHCA_QP] = add_qp, [SHCA_SRQ] = add_srq,   [SHCA_CQ] = add_cq,
 		[SHCA_MR] = add_mr, [SHCA_XRCD] = add_xrcd,
 	};
-	const void *entry = shca_table_entry(f, &hca->tables[kind], idx);
-	const _Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load_explicit(life, memory_order_acquire);
-	unsigned proc = shca_life_proc(w);
+	const void *entry = shca_table_entry(fabric, &hca->tables[kind], idx);
+	const _Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load_explicit(word, memory_order_acquire);
+	unsigned proc = shca_word_owner(w);
 	json_t *o;
 
-	if (shca_life_state(w) != SHCA_LIVE)
+	if (shca_word_state(w) != SHCA_LIVE)
 		return NULL;
 	o = json_object();
-	set_int(o, "number", shca_life_number(w));
+	set_int(o, "number", shca_word_number(w));
 	if (proc < SHCA_MAX_PROCS) {
-		set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->procs[proc].pid));
-		json_object_set_new(o, "comm", shca_json_text(f->hdr->procs[proc].comm));
+		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[proc].pid));
+		json_object_set_new(o, "comm", shca_json_text(fabric->hdr->procs[proc].comm));
 	} else {
 		json_object_set_new(o, "pid", json_null());
 		json_object_set_new(o, "comm", json_null());
 	}
-	add[kind](o, f, hca, entry);
-	/* Everything that was read above belongs to one object if the life word still is the
+	add[kind](o, fabric, hca, entry);
+	/* Everything that was read above belongs to one object if the state word still is the
 	 * same; its owner may have changed. */
-	w ^= atomic_load(life);
-	if (shca_life_number(w) || shca_life_state(w)) {
+	w ^= atomic_load(word);
+	if (shca_word_number(w) || shca_word_state(w)) {
 		json_decref(o);
 		return NULL;
 	}
 	return o;
 }
 
-json_t *shca_snapshot_objects(const struct shca_fabric *f, const struct shca_hca *hca,
+json_t *shca_snapshot_objects(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			      enum shca_kind kind)
 {
 	uint32_t high = atomic_load_explicit(&hca->tables[kind].high, memory_order_acquire);
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < high; i++) {
-		json_t *o = one_object(f, hca, kind, i);
+		json_t *o = one_object(fabric, hca, kind, i);
 
 		if (o)
 			json_array_append_new(list, o);
@@ -300,23 +302,23 @@ json_t *shca_snapshot_hca(const struct shca_hca *hca)
 	return o;
 }
 
-json_t *shca_snapshot_procs(const struct shca_fabric *f)
+json_t *shca_snapshot_procs(const struct shca_fabric *fabric)
 {
 	json_t *list = json_array();
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		const struct shca_proc *p = &f->hdr->procs[i];
+		const struct shca_proc *proc = &fabric->hdr->procs[i];
 		json_t *o;
 
-		if (!shca_proc_alive(f, i))
+		if (!shca_proc_alive(fabric, i))
 			continue;
 		o = json_object();
 		set_int(o, "slot", i);
-		set_int(o, "pid", (uint64_t)atomic_load(&p->pid));
-		json_object_set_new(o, "comm", shca_json_text(p->comm));
-		set_int(o, "node", p->node);
-		set_int(o, "pinned", atomic_load(&p->pinned));
-		set_int(o, "arena", atomic_load(&p->arena_used));
+		set_int(o, "pid", (uint64_t)atomic_load(&proc->pid));
+		json_object_set_new(o, "comm", shca_json_text(proc->comm));
+		set_int(o, "node", proc->node);
+		set_int(o, "pinned", atomic_load(&proc->pinned));
+		set_int(o, "arena", atomic_load(&proc->arena_used));
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -333,29 +335,29 @@ static void set_times(json_t *o, const struct shca_clock *c, uint32_t i)
 				  : json_integer((json_int_t)(due > c->zero ? due - c->zero : 0)));
 }
 
-json_t *shca_snapshot_actors(const struct shca_fabric *f)
+json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *c = shca_clock_of(f);
-	uint32_t high = c ? atomic_load(&c->high) : 0;
+	const struct shca_clock *clock = shca_clock_of(fabric);
+	uint32_t high = clock ? atomic_load(&clock->high) : 0;
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < high; i++) {
-		const struct shca_actor *a = &c->actors[i];
+		const struct shca_actor *a = &clock->actors[i];
 		uint32_t state = atomic_load(&a->state);
 		json_t *o;
 
 		if (state == SHCA_ACTOR_FREE || state >= SHCA_ACTOR_STATES)
 			continue;
 		o = json_object();
-		set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->procs[a->proc].pid));
-		json_object_set_new(o, "comm", shca_json_text(f->hdr->procs[a->proc].comm));
+		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[a->proc].pid));
+		json_object_set_new(o, "comm", shca_json_text(fabric->hdr->procs[a->proc].comm));
 		json_object_set_new(o, "tid",
 				    atomic_load(&a->tid) ? json_integer(atomic_load(&a->tid))
 							 : json_null());
 		set_name(o, "state", shca_actor_state_names[state]);
-		set_name(o, "turn", atomic_load(&c->holder) == i + 1 ? "yes" : NULL);
+		set_name(o, "turn", atomic_load(&clock->holder) == i + 1 ? "yes" : NULL);
 		set_name(o, "in", NAME_OF(shca_call_names, atomic_load(&a->where)));
-		set_times(o, c, i);
+		set_times(o, clock, i);
 		set_int(o, "cpu", atomic_load(&a->cpu));
 		set_int(o, "turns", atomic_load(&a->turns));
 		set_int(o, "parked", atomic_load(&a->parked));
@@ -365,42 +367,42 @@ json_t *shca_snapshot_actors(const struct shca_fabric *f)
 	return list;
 }
 
-json_t *shca_snapshot_clock(const struct shca_fabric *f)
+json_t *shca_snapshot_clock(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *c = shca_clock_of(f);
+	const struct shca_clock *clock = shca_clock_of(fabric);
 	json_t *o = json_object();
 	char hash[20];
 
-	set_int(o, "time", atomic_load(&c->now) - c->zero);
-	set_int(o, "syncs", atomic_load(&c->syncs));
-	set_int(o, "turns", atomic_load(&c->turns));
-	set_int(o, "own", atomic_load(&c->own));
-	set_int(o, "world", atomic_load(&c->waits_for_world));
-	set_int(o, "all", atomic_load(&c->waits_for_all));
-	set_int(o, "unquiet", atomic_load(&c->unquiet));
-	set_int(o, "paced", atomic_load(&c->paced));
-	set_int(o, "taken", atomic_load(&c->taken));
-	set_int(o, "tsc", c->tsc_per_s);
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)atomic_load(&c->hash));
+	set_int(o, "time", atomic_load(&clock->now) - clock->zero);
+	set_int(o, "syncs", atomic_load(&clock->syncs));
+	set_int(o, "turns", atomic_load(&clock->turns));
+	set_int(o, "own", atomic_load(&clock->own));
+	set_int(o, "world", atomic_load(&clock->waits_for_world));
+	set_int(o, "all", atomic_load(&clock->waits_for_all));
+	set_int(o, "unquiet", atomic_load(&clock->unquiet));
+	set_int(o, "paced", atomic_load(&clock->paced));
+	set_int(o, "taken", atomic_load(&clock->taken));
+	set_int(o, "tsc", clock->tsc_per_s);
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)atomic_load(&clock->hash));
 	json_object_set_new(o, "hash", json_string(hash));
 	return o;
 }
 
-json_t *shca_snapshot_fabric(const struct shca_fabric *f)
+json_t *shca_snapshot_fabric(const struct shca_fabric *fabric)
 {
 	struct timespec now;
 	json_t *o = json_object();
 	double age;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)f->hdr->created / 1e9;
-	set_name(o, "name", shca_fabrics_name(f->hdr->dir));
-	set_name(o, "dir", f->hdr->dir);
-	set_int(o, "pid", (uint64_t)atomic_load(&f->hdr->owner_pid));
-	set_int(o, "nodes", f->hdr->nodes);
-	set_int(o, "devices", f->hdr->devices);
-	set_int(o, "processes", shca_fabrics_processes(f));
+	age = (double)now.tv_sec + (double)now.tv_nsec / 1e9 - (double)fabric->hdr->created / 1e9;
+	set_name(o, "name", shca_fabrics_name(fabric->hdr->dir));
+	set_name(o, "dir", fabric->hdr->dir);
+	set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->owner_pid));
+	set_int(o, "nodes", fabric->hdr->nodes);
+	set_int(o, "devices", fabric->hdr->devices);
+	set_int(o, "processes", shca_fabrics_processes(fabric));
 	json_object_set_new(o, "age", json_real(age > 0 ? age : 0));
-	json_object_set_new(o, "command", shca_json_text(f->hdr->command));
+	json_object_set_new(o, "command", shca_json_text(fabric->hdr->command));
 	return o;
 }

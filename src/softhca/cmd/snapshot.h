@@ -14,16 +14,16 @@
 extern const char *const shca_snapshot_keys[SHCA_KINDS];
 
 /* Returns name, pid, nodes, devices, processes, age and command. */
-json_t *shca_snapshot_fabric(const struct shca_fabric *f);
+json_t *shca_snapshot_fabric(const struct shca_fabric *fabric);
 /* Returns slot, pid, comm, node, pinned and arena. */
-json_t *shca_snapshot_procs(const struct shca_fabric *f);
+json_t *shca_snapshot_procs(const struct shca_fabric *fabric);
 /* Virtual time: return threads and adapters, and the clock itself, of a fabric that has one. */
-json_t *shca_snapshot_actors(const struct shca_fabric *f);
-json_t *shca_snapshot_clock(const struct shca_fabric *f);
+json_t *shca_snapshot_actors(const struct shca_fabric *fabric);
+json_t *shca_snapshot_clock(const struct shca_fabric *fabric);
 /* Returns the identity of an HCA: name, node, device, lid, guid. */
 json_t *shca_snapshot_hca(const struct shca_hca *hca);
 /* Returns an array of the HCA's live objects of a kind. */
-json_t *shca_snapshot_objects(const struct shca_fabric *f, const struct shca_hca *hca,
+json_t *shca_snapshot_objects(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			      enum shca_kind kind);
 
 #endif

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stall.c - says which thread holds a virtual clock up, and where that is: the one with the turn,
- * one that computes without end, or one that waits in the real world while nothing else is due.
+ * stall.c - says which thread holds a virtual clock up, and where that is: one that is stopped, the
+ * one with the turn, one that computes without end, or one that waits in the real world while
+ * nothing else is due.
  */
 #define _GNU_SOURCE 1
 #include "stall.h"
@@ -15,58 +16,120 @@
 #define LOOK_EACH_NS 1000000000u
 #define LONG_NS      10000000000u
 
-static uint32_t find_state(const struct shca_clock *c, enum shca_actor_state state)
-{
-	uint32_t high = atomic_load(&c->high);
-
-	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
-		if (atomic_load(&c->actors[i].state) == state)
-			return i;
-	return SHCA_NO_ACTOR;
-}
-
-/* Returns the thread that the others wait for, or SHCA_NO_ACTOR. Others may get the turn meanwhile,
- * to look, but no time passes then. */
-static uint32_t find_culprit(const struct shca_clock *c, bool same_turn)
-{
-	uint32_t holder = atomic_load(&c->holder), actor = find_state(c, SHCA_ACTOR_COMPUTES);
-
-	if (actor != SHCA_NO_ACTOR)
-		return actor;
-	/* While the clock is paced, its holder only waits on behalf of all. */
-	if (holder && same_turn && !atomic_load(&c->idle))
-		return holder - 1;
-	return find_state(c, SHCA_ACTOR_OUT);
-}
-
-static bool any_thread(const struct shca_clock *c)
-{
-	uint32_t high = atomic_load(&c->high);
-
-	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
-		if (atomic_load(&c->actors[i].state) != SHCA_ACTOR_FREE)
-			return true;
-	return false;
-}
+/* What holds a clock up. */
+enum cause {
+	NOTHING_DUE, /* all threads wait for each other */
+	ROUND,       /* threads take turns without a price */
+	BUSY,        /* the clock waits until the job is quiet in the real world */
+	THREAD,      /* a thread has the turn, is stopped, computes, or is out in the real world */
+};
 
 static void read_line(char *text, size_t len, const char *file, pid_t pid, pid_t tid)
 {
 	char path[64];
 
+	*text = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/%s", (int)pid, (int)tid, file);
 	shca_procfs_read(path, text, len);
 	text[strcspn(text, "\n")] = '\0';
 }
 
+/* Returns the state letter of a thread, or 0 if there is no such thread. */
+static char state_of(pid_t pid, pid_t tid)
+{
+	char stat[512];
+	const char *state;
+
+	read_line(stat, sizeof(stat), "stat", pid, tid);
+	state = strrchr(stat, ')');
+	return state && state[1] ? state[2] : 0;
+}
+
+static pid_t pid_of(const struct shca_fabric *fabric, uint32_t actor)
+{
+	return atomic_load(&fabric->hdr->procs[fabric->hdr->clock.actors[actor].proc].pid);
+}
+
+static bool is_stopped(const struct shca_fabric *fabric, uint32_t actor)
+{
+	char state =
+		state_of(pid_of(fabric, actor), atomic_load(&fabric->hdr->clock.actors[actor].tid));
+
+	return state == 'T' || state == 't';
+}
+
+/* Returns a thread in that state, or SHCA_NO_ACTOR. */
+static uint32_t find_state(const struct shca_fabric *fabric, enum shca_actor_state state,
+			   bool stopped)
+{
+	const struct shca_clock *clock = &fabric->hdr->clock;
+	uint32_t high = atomic_load(&clock->high);
+
+	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
+		if (atomic_load(&clock->actors[i].state) == (uint32_t)state &&
+		    (!stopped || is_stopped(fabric, i)))
+			return i;
+	return SHCA_NO_ACTOR;
+}
+
+/* Returns the thread that the others wait for, or SHCA_NO_ACTOR. A thread that was stopped lost its
+ * turn, and goes on only if somebody continues it. Threads that compute or wait in the real world
+ * may be none that others wait for, so they come last. */
+static uint32_t find_culprit(const struct shca_fabric *fabric, bool same_turn)
+{
+	const struct shca_clock *clock = &fabric->hdr->clock;
+	uint32_t holder = atomic_load(&clock->holder), actor;
+
+	actor = find_state(fabric, SHCA_ACTOR_OUT, true);
+	if (actor != SHCA_NO_ACTOR)
+		return actor;
+	/* While the clock is paced, or waits for the real world, its holder only waits on behalf of
+	 * all. */
+	if (holder && same_turn && !atomic_load(&clock->idle))
+		return holder - 1;
+	actor = find_state(fabric, SHCA_ACTOR_COMPUTES, false);
+	return actor != SHCA_NO_ACTOR ? actor : find_state(fabric, SHCA_ACTOR_OUT, false);
+}
+
+/* Returns true if an actor is due that isn't only to look whether it may go on. */
+static bool any_due(const struct shca_clock *clock)
+{
+	uint32_t high = atomic_load(&clock->high);
+
+	for (uint32_t i = 0; i < high; i++)
+		if (atomic_load(&clock->due[i]) != SHCA_NEVER &&
+		    atomic_load(&clock->actors[i].watches) == SHCA_WATCHES_NOTHING &&
+		    atomic_load(&clock->actors[i].state) != SHCA_ACTOR_FREE)
+			return true;
+	return false;
+}
+
+/* Returns what holds the clock up. */
+static enum cause find_cause(const struct shca_clock *clock, const struct shca_stall *stall)
+{
+	if (stall->busy)
+		return BUSY;
+	if (stall->actor != SHCA_NO_ACTOR)
+		return THREAD;
+	return any_due(clock) ? ROUND : NOTHING_DUE;
+}
+
+static bool any_thread(const struct shca_clock *clock)
+{
+	uint32_t high = atomic_load(&clock->high);
+
+	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
+		if (atomic_load(&clock->actors[i].state) != SHCA_ACTOR_FREE)
+			return true;
+	return false;
+}
+
 /* Stores what a thread does, as the kernel shows it. */
 static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 {
-	char stat[512], wchan[64], *state;
+	char wchan[64];
 
-	read_line(stat, sizeof(stat), "stat", pid, tid);
-	read_line(wchan, sizeof(wchan), "wchan", pid, tid);
-	state = strrchr(stat, ')');
-	switch (state ? state[2] : 0) {
+	switch (state_of(pid, tid)) {
 	case 'R':
 		snprintf(text, len, "computes");
 		break;
@@ -78,61 +141,90 @@ static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 		snprintf(text, len, "ends");
 		break;
 	default:
+		read_line(wchan, sizeof(wchan), "wchan", pid, tid);
 		snprintf(text, len, "waits in the kernel%s%s%s", wchan[0] > '0' ? " (" : "",
 			 wchan[0] > '0' ? wchan : "", wchan[0] > '0' ? ")" : "");
 		break;
 	}
 }
 
-static void report(const struct shca_fabric *f, const struct shca_stall *s)
+static void report_thread(const struct shca_fabric *fabric, const struct shca_stall *stall,
+			  double at)
 {
-	const struct shca_clock *c = shca_clock_of(f);
+	const struct shca_actor *a = &fabric->hdr->clock.actors[stall->actor];
+	pid_t pid = pid_of(fabric, stall->actor), tid = atomic_load(&a->tid);
 	char what[128], comm[32];
-	double at = (double)(s->now - c->zero) / 1e9;
-	const struct shca_actor *a;
-	pid_t pid, tid;
 
-	if (s->actor == SHCA_NO_ACTOR) {
-		dprintf(s->err,
-			"softhca: virtual time stands still at %.9f s: all threads wait, and "
-			"nothing is due. Look at them with softhca stat.\n",
-			at);
-		return;
-	}
-	a = &c->actors[s->actor];
-	pid = atomic_load(&f->hdr->procs[a->proc].pid);
-	tid = atomic_load(&a->tid) ? atomic_load(&a->tid) : pid;
+	tid = tid ? tid : pid;
 	describe(what, sizeof(what), pid, tid);
 	read_line(comm, sizeof(comm), "comm", pid, tid);
-	dprintf(s->err,
-		"softhca: virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
+	dprintf(stall->err,
+		"softhca: Virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
 		"last call was of kind %s. Look at all threads with softhca stat.\n",
 		at, (int)tid, (int)pid, comm, what,
 		shca_call_names[atomic_load(&a->where) % SHCA_CALLS]);
 }
 
-void shca_stall_look(const struct shca_fabric *f, struct shca_stall *s)
+static void report(const struct shca_fabric *fabric, const struct shca_stall *stall)
 {
-	const struct shca_clock *c = shca_clock_of(f);
-	struct shca_stall was = *s;
+	const struct shca_clock *clock = &fabric->hdr->clock;
+	double at = (double)(stall->now - clock->zero) / 1e9;
+	char what[128], comm[32];
+	pid_t busy = atomic_load(&clock->world_busy);
 
-	s->looked = shca_real_now();
-	if (s->looked - was.looked < LOOK_EACH_NS) {
-		s->looked = was.looked;
+	switch (find_cause(clock, stall)) {
+	case NOTHING_DUE:
+		dprintf(stall->err,
+			"softhca: Virtual time stands still at %.9f s: all threads wait, and "
+			"nothing is due. Look at them with softhca stat.\n",
+			at);
+		break;
+	case ROUND:
+		dprintf(stall->err,
+			"softhca: Virtual time stands still at %.9f s: its threads take turns in "
+			"calls that cost no time. Look at them with softhca stat.\n",
+			at);
+		break;
+	case BUSY:
+		describe(what, sizeof(what), busy, busy);
+		read_line(comm, sizeof(comm), "comm", busy, busy);
+		dprintf(stall->err,
+			"softhca: Virtual time stands still at %.9f s until the job is quiet in "
+			"the real world: thread %d (%s) %s. Look at it with ps -L.\n",
+			at, (int)busy, comm, what);
+		break;
+	case THREAD:
+		report_thread(fabric, stall, at);
+		break;
+	}
+}
+
+void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall)
+{
+	const struct shca_clock *clock = &fabric->hdr->clock;
+	struct shca_stall was = *stall;
+
+	stall->looked = shca_real_now();
+	if (stall->looked - was.looked < LOOK_EACH_NS) {
+		stall->looked = was.looked;
 		return;
 	}
-	s->now = atomic_load(&c->now);
-	s->paced = atomic_load(&c->paced);
-	s->given = atomic_load(&c->turns);
-	s->actor = find_culprit(c, s->given == was.given);
-	s->turns = s->actor == SHCA_NO_ACTOR ? 0 : atomic_load(&c->actors[s->actor].turns);
-	if ((s->now != was.now && s->paced == was.paced) || s->actor != was.actor ||
-	    s->turns != was.turns) {
-		s->since = s->looked;
-		s->said = false;
+	stall->now = atomic_load(&clock->now);
+	stall->paced = atomic_load(&clock->paced);
+	stall->given = atomic_load(&clock->turns);
+	stall->question = atomic_load(&clock->world_asked);
+	stall->busy = stall->question == was.question &&
+		      stall->question != atomic_load(&clock->world_done);
+	stall->actor = find_culprit(fabric, stall->given == was.given);
+	stall->turns =
+		stall->actor == SHCA_NO_ACTOR ? 0 : atomic_load(&clock->actors[stall->actor].turns);
+	if ((stall->now != was.now && stall->paced == was.paced) || stall->actor != was.actor ||
+	    stall->turns != was.turns) {
+		stall->since = stall->looked;
+		stall->said = false;
 	}
-	if (s->said || s->looked - s->since < LONG_NS || !any_thread(c))
+	if (stall->said || stall->looked - stall->since < LONG_NS || !any_thread(clock))
 		return;
-	s->said = true;
-	report(f, s);
+	stall->said = true;
+	report(fabric, stall);
 }

@@ -13,7 +13,9 @@ struct shca_stall {
 	uint64_t looked;            /* ns of real time */
 	uint64_t since;             /* when what holds the clock up began to */
 	uint64_t now, paced, given; /* of the clock: the time, and its counters */
-	uint32_t actor;             /* that holds the clock up */
+	uint32_t question;          /* number of the last question whether the job is quiet */
+	bool busy;                  /* there is no answer, and it was asked before the last look */
+	uint32_t actor;             /* that holds the clock up, or SHCA_NO_ACTOR */
 	uint64_t turns;             /* that it has had */
 	bool said;
 };

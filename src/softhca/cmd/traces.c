@@ -61,7 +61,7 @@ static void remove_parts(const char *folder)
 	rmdir(folder);
 }
 
-int shca_traces_begin(struct shca_traces *t, const char *file, char *err, size_t errlen)
+int shca_traces_begin(struct shca_traces *traces, const char *file, char *err, size_t errlen)
 {
 	char *folder = NULL;
 	int rc;
@@ -76,35 +76,35 @@ int shca_traces_begin(struct shca_traces *t, const char *file, char *err, size_t
 		     "killed. Name another file, or remove that folder.",
 		     folder);
 	else if (rc)
-		fail(rc, err, errlen, "Can't make the folder %s for a trace (%s).", folder,
+		fail(rc, err, errlen, "The folder %s for a trace can't be made (%s).", folder,
 		     strerror(-rc));
-	if (!rc && (!realpath(folder, t->parts) || !(t->out = fopen(file, "we")))) {
-		rc = fail(-errno, err, errlen, "Can't write the trace to %s (%s).", file,
+	if (!rc && (!realpath(folder, traces->parts) || !(traces->out = fopen(file, "we")))) {
+		rc = fail(-errno, err, errlen, "The trace can't be written to %s (%s).", file,
 			  strerror(errno));
 		rmdir(folder);
-		t->parts[0] = '\0';
+		traces->parts[0] = '\0';
 	}
 	free(folder);
 	return rc;
 }
 
-void shca_traces_drop(struct shca_traces *t)
+void shca_traces_drop(struct shca_traces *traces)
 {
-	if (!t->parts[0])
+	if (!traces->parts[0])
 		return;
-	fclose(t->out);
-	remove_parts(t->parts);
-	t->parts[0] = '\0';
+	fclose(traces->out);
+	remove_parts(traces->parts);
+	traces->parts[0] = '\0';
 }
 
-int shca_traces_link(const struct shca_traces *t, const char *dir)
+int shca_traces_link(const struct shca_traces *traces, const char *dir)
 {
 	char path[PATH_MAX];
 
-	if (!t->parts[0])
+	if (!traces->parts[0])
 		return 0;
 	snprintf(path, sizeof(path), "%s/" SHCA_TRACE_LINK, dir);
-	return symlink(t->parts, path) ? -errno : 0;
+	return symlink(traces->parts, path) ? -errno : 0;
 }
 
 /* ---------------------------------------------------------------- reading */
@@ -140,7 +140,7 @@ static int map_part(const char *path, struct part *part)
 
 /* Maps all files of the folder; one without a head, of a process that was killed early, has
  * nothing to show. */
-static int map_parts(const char *folder, struct writing *w)
+static int map_parts(const char *folder, struct writing *writing)
 {
 	struct dirent **names;
 	char path[PATH_MAX];
@@ -148,41 +148,41 @@ static int map_parts(const char *folder, struct writing *w)
 
 	if (n < 0)
 		return -errno;
-	w->parts = calloc((size_t)n + 1, sizeof(*w->parts));
+	writing->parts = calloc((size_t)n + 1, sizeof(*writing->parts));
 	for (int i = 0; i < n; i++) {
 		int len = snprintf(path, sizeof(path), "%s/%s", folder, names[i]->d_name);
 
-		if (w->parts && len < (int)sizeof(path) && names[i]->d_name[0] != '.' &&
-		    map_part(path, &w->parts[w->n]) == 0)
-			w->n++;
+		if (writing->parts && len < (int)sizeof(path) && names[i]->d_name[0] != '.' &&
+		    map_part(path, &writing->parts[writing->n]) == 0)
+			writing->n++;
 		free(names[i]);
 	}
 	free(names);
-	return w->parts ? 0 : -ENOMEM;
+	return writing->parts ? 0 : -ENOMEM;
 }
 
 /* Returns the time at which a record begins. */
-static uint64_t begins(const struct shca_trace_record *r)
+static uint64_t begins(const struct shca_trace_record *record)
 {
-	return r->held && r->held < r->from ? r->held : r->from;
+	return record->held && record->held < record->from ? record->held : record->from;
 }
 
-static void find_zero(struct writing *w)
+static void find_zero(struct writing *writing)
 {
-	w->zero = UINT64_MAX;
-	for (size_t p = 0; p < w->n; p++)
-		for (size_t i = 1; i < w->parts[p].n; i++)
-			if (begins(&w->parts[p].records[i]) < w->zero)
-				w->zero = begins(&w->parts[p].records[i]);
+	writing->zero = UINT64_MAX;
+	for (size_t p = 0; p < writing->n; p++)
+		for (size_t i = 1; i < writing->parts[p].n; i++)
+			if (begins(&writing->parts[p].records[i]) < writing->zero)
+				writing->zero = begins(&writing->parts[p].records[i]);
 }
 
 /* Returns the number of the part with that process slot, + 1, or 0: the last one, if several
  * processes had the slot. */
-static size_t part_of(const struct writing *w, unsigned slot)
+static size_t part_of(const struct writing *writing, unsigned slot)
 {
-	size_t p = w->n;
+	size_t p = writing->n;
 
-	while (p && w->parts[p - 1].head->slot != slot)
+	while (p && writing->parts[p - 1].head->slot != slot)
 		p--;
 	return p;
 }
@@ -190,24 +190,25 @@ static size_t part_of(const struct writing *w, unsigned slot)
 /* ---------------------------------------------------------------- writing */
 
 /* Writes the separator, and the fields that all events have. */
-static void event(struct writing *w, const char *phase, size_t part, uint64_t at)
+static void event(struct writing *writing, const char *phase, size_t part, uint64_t at)
 {
-	uint64_t t = at > w->zero ? at - w->zero : 0;
+	uint64_t t = at > writing->zero ? at - writing->zero : 0;
 
-	fprintf(w->out, "%s{\"ph\":\"%s\",\"pid\":%zu,\"ts\":%llu.%03llu", w->comma ? ",\n" : "",
-		phase, part + 1, (unsigned long long)(t / 1000), (unsigned long long)(t % 1000));
-	w->comma = true;
+	fprintf(writing->out, "%s{\"ph\":\"%s\",\"pid\":%zu,\"ts\":%llu.%03llu",
+		writing->comma ? ",\n" : "", phase, part + 1, (unsigned long long)(t / 1000),
+		(unsigned long long)(t % 1000));
+	writing->comma = true;
 }
 
-static void metadata(struct writing *w, const char *name, size_t part)
+static void metadata(struct writing *writing, const char *name, size_t part)
 {
-	event(w, "M", part, 0);
-	fprintf(w->out, ",\"name\":\"%s\",\"args\":", name);
+	event(writing, "M", part, 0);
+	fprintf(writing->out, ",\"name\":\"%s\",\"args\":", name);
 }
 
-static void write_process(struct writing *w, size_t part)
+static void write_process(struct writing *writing, size_t part)
 {
-	const struct shca_trace_head *h = w->parts[part].head;
+	const struct shca_trace_head *h = writing->parts[part].head;
 	char name[96];
 	json_t *o;
 
@@ -220,15 +221,15 @@ static void write_process(struct writing *w, size_t part)
 	o = json_pack("{s:s}", "name", name);
 	if (!o)
 		o = json_pack("{s:s}", "name", "?");
-	metadata(w, "process_name", part);
+	metadata(writing, "process_name", part);
 	if (o)
-		json_dumpf(o, w->out, JSON_COMPACT);
+		json_dumpf(o, writing->out, JSON_COMPACT);
 	else
-		fprintf(w->out, "{}");
-	fprintf(w->out, "}");
+		fprintf(writing->out, "{}");
+	fprintf(writing->out, "}");
 	json_decref(o);
-	metadata(w, "process_sort_index", part);
-	fprintf(w->out, "{\"sort_index\":%zu}}", h->rank >= 0 ? (size_t)h->rank : part);
+	metadata(writing, "process_sort_index", part);
+	fprintf(writing->out, "{\"sort_index\":%zu}}", h->rank >= 0 ? (size_t)h->rank : part);
 }
 
 static const char *opcode_name(unsigned opcode)
@@ -246,100 +247,104 @@ static const char *opcode_name(unsigned opcode)
 	return opcode < sizeof(names) / sizeof(*names) && names[opcode] ? names[opcode] : "?";
 }
 
-static void write_stretch(struct writing *w, size_t part, const struct shca_trace_record *r)
+static void write_stretch(struct writing *writing, size_t part,
+			  const struct shca_trace_record *record)
 {
 	static const char *const names[] = {[SHCA_TRACE_PROGRAM] = "program",
 					    [SHCA_TRACE_POLLS] = "polls in vain",
 					    [SHCA_TRACE_WAITS] = "waits",
 					    [SHCA_TRACE_OUT] = "out in the real world"};
-	uint64_t dur = r->to - r->from;
+	uint64_t dur = record->to - record->from;
 
-	event(w, "X", part, r->from);
-	fprintf(w->out, ",\"dur\":%llu.%03llu,\"tid\":%d,\"cat\":\"thread\",\"name\":\"%s\"}",
-		(unsigned long long)(dur / 1000), (unsigned long long)(dur % 1000), r->tid,
-		names[r->kind]);
+	event(writing, "X", part, record->from);
+	fprintf(writing->out, ",\"dur\":%llu.%03llu,\"tid\":%d,\"cat\":\"thread\",\"name\":\"%s\"}",
+		(unsigned long long)(dur / 1000), (unsigned long long)(dur % 1000), record->tid,
+		names[record->kind]);
 }
 
-static void write_moment(struct writing *w, size_t part, const struct shca_trace_record *r)
+static void write_moment(struct writing *writing, size_t part,
+			 const struct shca_trace_record *record)
 {
 	char name[64];
 
-	if (r->kind == SHCA_TRACE_SEND)
-		snprintf(name, sizeof(name), "post %s", opcode_name(r->opcode));
-	else if (r->kind == SHCA_TRACE_RECV)
+	if (record->kind == SHCA_TRACE_SEND)
+		snprintf(name, sizeof(name), "post %s", opcode_name(record->opcode));
+	else if (record->kind == SHCA_TRACE_RECV)
 		snprintf(name, sizeof(name), "post receive");
 	else
 		snprintf(name, sizeof(name), "completion of a %s%s",
-			 r->opcode & IBV_WC_RECV ? "receive" : "send",
-			 r->status == IBV_WC_SUCCESS ? "" : " with an error");
-	event(w, "i", part, r->from);
-	fprintf(w->out,
+			 record->opcode & IBV_WC_RECV ? "receive" : "send",
+			 record->status == IBV_WC_SUCCESS ? "" : " with an error");
+	event(writing, "i", part, record->from);
+	fprintf(writing->out,
 		",\"s\":\"t\",\"tid\":%d,\"cat\":\"verbs\",\"name\":\"%s\",\"args\":{\"qp\":%u,"
 		"\"srq\":%u,\"bytes\":%u,\"status\":%u}}",
-		r->tid, name, r->qpn, r->srqn, r->bytes, r->status);
+		record->tid, name, record->qpn, record->srqn, record->bytes, record->status);
 }
 
 /* Writes both ends of a span of a message. */
-static void write_span(struct writing *w, size_t part, const struct shca_trace_record *r,
+static void write_span(struct writing *writing, size_t part, const struct shca_trace_record *record,
 		       const char *what, uint64_t from, uint64_t to)
 {
-	size_t peer = part_of(w, r->peer);
+	size_t peer = part_of(writing, record->peer);
 
-	event(w, "b", part, from);
-	fprintf(w->out,
+	event(writing, "b", part, from);
+	fprintf(writing->out,
 		",\"cat\":\"%s\",\"id\":%llu,\"name\":\"%s\",\"args\":{\"operation\":\"%s\","
 		"\"qp\":%u,\"srq\":%u,\"bytes\":%u,\"status\":%u,\"from\":%zu,\"to\":%zu,"
 		"\"posted_before_ns\":%llu}}",
-		what, (unsigned long long)w->messages, what, opcode_name(r->opcode), r->qpn,
-		r->srqn, r->bytes, r->status, part + 1, peer,
-		(unsigned long long)(from > r->posted ? from - r->posted : 0));
-	event(w, "e", part, to);
-	fprintf(w->out, ",\"cat\":\"%s\",\"id\":%llu,\"name\":\"%s\"}", what,
-		(unsigned long long)w->messages, what);
+		what, (unsigned long long)writing->messages, what, opcode_name(record->opcode),
+		record->qpn, record->srqn, record->bytes, record->status, part + 1, peer,
+		(unsigned long long)(from > record->posted ? from - record->posted : 0));
+	event(writing, "e", part, to);
+	fprintf(writing->out, ",\"cat\":\"%s\",\"id\":%llu,\"name\":\"%s\"}", what,
+		(unsigned long long)writing->messages, what);
 }
 
 /* Writes a message: its wait for a receive, its way over the link, and that once more with the
  * process at the other end. */
-static void write_message(struct writing *w, size_t part, const struct shca_trace_record *r)
+static void write_message(struct writing *writing, size_t part,
+			  const struct shca_trace_record *record)
 {
-	size_t peer = part_of(w, r->peer);
+	size_t peer = part_of(writing, record->peer);
 
-	w->messages++;
-	if (r->held)
-		write_span(w, part, r, "held", r->held, r->from > r->held ? r->from : r->held);
-	write_span(w, part, r, "message", r->from, r->to);
+	writing->messages++;
+	if (record->held)
+		write_span(writing, part, record, "held", record->held,
+			   record->from > record->held ? record->from : record->held);
+	write_span(writing, part, record, "message", record->from, record->to);
 	if (!peer)
 		return;
-	event(w, "b", peer - 1, r->from);
-	fprintf(w->out,
+	event(writing, "b", peer - 1, record->from);
+	fprintf(writing->out,
 		",\"cat\":\"arriving\",\"id\":%llu,\"name\":\"arriving\",\"args\":{\"bytes\":%u,"
 		"\"srq\":%u,\"from\":%zu}}",
-		(unsigned long long)w->messages, r->bytes, r->srqn, part + 1);
-	event(w, "e", peer - 1, r->to);
-	fprintf(w->out, ",\"cat\":\"arriving\",\"id\":%llu,\"name\":\"arriving\"}",
-		(unsigned long long)w->messages);
+		(unsigned long long)writing->messages, record->bytes, record->srqn, part + 1);
+	event(writing, "e", peer - 1, record->to);
+	fprintf(writing->out, ",\"cat\":\"arriving\",\"id\":%llu,\"name\":\"arriving\"}",
+		(unsigned long long)writing->messages);
 }
 
-static void write_part(struct writing *w, size_t part)
+static void write_part(struct writing *writing, size_t part)
 {
-	write_process(w, part);
-	for (size_t i = 1; i < w->parts[part].n; i++) {
-		const struct shca_trace_record *r = &w->parts[part].records[i];
+	write_process(writing, part);
+	for (size_t i = 1; i < writing->parts[part].n; i++) {
+		const struct shca_trace_record *record = &writing->parts[part].records[i];
 
-		switch ((enum shca_trace_kind)r->kind) {
+		switch ((enum shca_trace_kind)record->kind) {
 		case SHCA_TRACE_PROGRAM:
 		case SHCA_TRACE_POLLS:
 		case SHCA_TRACE_WAITS:
 		case SHCA_TRACE_OUT:
-			write_stretch(w, part, r);
+			write_stretch(writing, part, record);
 			break;
 		case SHCA_TRACE_SEND:
 		case SHCA_TRACE_RECV:
 		case SHCA_TRACE_COMPLETION:
-			write_moment(w, part, r);
+			write_moment(writing, part, record);
 			break;
 		case SHCA_TRACE_MESSAGE:
-			write_message(w, part, r);
+			write_message(writing, part, record);
 			break;
 		case SHCA_TRACE_NONE:
 			break;
@@ -347,30 +352,31 @@ static void write_part(struct writing *w, size_t part)
 	}
 }
 
-int shca_traces_end(struct shca_traces *t, char *err, size_t errlen)
+int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
 {
-	struct writing w = {.out = t->out};
+	struct writing writing = {.out = traces->out};
 	int rc = 0, failed;
 
-	if (!t->parts[0])
+	if (!traces->parts[0])
 		return 0;
-	rc = map_parts(t->parts, &w);
-	find_zero(&w);
-	fprintf(w.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
-	for (size_t p = 0; p < w.n; p++)
-		write_part(&w, p);
-	fprintf(w.out, "\n]}\n");
-	for (size_t p = 0; p < w.n; p++)
-		munmap((void *)(uintptr_t)w.parts[p].head, w.parts[p].len);
-	free(w.parts);
-	failed = ferror(t->out);
-	if ((fclose(t->out) || failed) && !rc)
+	rc = map_parts(traces->parts, &writing);
+	find_zero(&writing);
+	fprintf(writing.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
+	for (size_t p = 0; p < writing.n; p++)
+		write_part(&writing, p);
+	fprintf(writing.out, "\n]}\n");
+	for (size_t p = 0; p < writing.n; p++)
+		munmap((void *)(uintptr_t)writing.parts[p].head, writing.parts[p].len);
+	free(writing.parts);
+	failed = ferror(traces->out);
+	if ((fclose(traces->out) || failed) && !rc)
 		rc = -EIO;
 	if (!rc)
-		remove_parts(t->parts);
+		remove_parts(traces->parts);
 	else
 		fail(rc, err, errlen,
-		     "Can't write the whole trace (%s). The records of the processes stay in %s.",
-		     strerror(-rc), t->parts);
+		     "The whole trace can't be written (%s). The records of the processes stay in "
+		     "%s.",
+		     strerror(-rc), traces->parts);
 	return rc;
 }

@@ -132,6 +132,9 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 		w->cpu = cpu;
 		return;
 	}
+	/* Whoever gave the turn may have been killed before waking the actor. */
+	if (atomic_load(&a->granted))
+		shca_actor_wake(f, w->holder - 1);
 	/* One that waits for a disk waits for no other thread. */
 	w->asleep = state == 'R' || state == 'D' ? 0 : w->asleep + 1;
 	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't')) {

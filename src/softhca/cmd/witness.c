@@ -66,37 +66,37 @@ void shca_witness_start(struct shca_witness *w, const sigset_t *blocked)
 		witness(page, blocked, launcher);
 }
 
-void shca_witness_end(struct shca_witness *w)
+void shca_witness_end(struct shca_witness *witness)
 {
-	if (w->pid > 0) {
-		kill(w->pid, SIGKILL);
-		waitpid(w->pid, NULL, 0);
+	if (witness->pid > 0) {
+		kill(witness->pid, SIGKILL);
+		waitpid(witness->pid, NULL, 0);
 	}
-	w->pid = 0;
+	witness->pid = 0;
 }
 
-static bool is_same(const struct shca_witness *w, const siginfo_t *si)
+static bool is_same(const struct shca_witness *witness, const siginfo_t *si)
 {
-	uint64_t when = atomic_load(&w->page->last[si->si_signo].when);
+	uint64_t when = atomic_load(&witness->page->last[si->si_signo].when);
 
-	return when && atomic_load(&w->page->last[si->si_signo].sender) == si->si_pid &&
+	return when && atomic_load(&witness->page->last[si->si_signo].sender) == si->si_pid &&
 	       shca_real_now() - when < SAME_NS;
 }
 
-bool shca_witness_saw(const struct shca_witness *w, const siginfo_t *si)
+bool shca_witness_saw(const struct shca_witness *witness, const siginfo_t *si)
 {
 	uint64_t start = shca_real_now(), waited = 0;
 
-	if (w->pid <= 0)
+	if (witness->pid <= 0)
 		return false;
 	while (waited < LATER_NS) {
-		uint32_t received = atomic_load(&w->page->received);
+		uint32_t received = atomic_load(&witness->page->received);
 		const struct timespec t = {0, (long)(LATER_NS - waited)};
 
-		if (is_same(w, si))
+		if (is_same(witness, si))
 			return true;
-		syscall(SYS_futex, &w->page->received, FUTEX_WAIT, received, &t, NULL, 0);
+		syscall(SYS_futex, &witness->page->received, FUTEX_WAIT, received, &t, NULL, 0);
 		waited = shca_real_now() - start;
 	}
-	return is_same(w, si);
+	return is_same(witness, si);
 }

@@ -17,10 +17,10 @@ struct shca_witness {
 
 /* Starts the witness, which takes the signals of `blocked`. Without one, shca_witness_saw() says
  * false. */
-void shca_witness_start(struct shca_witness *w, const sigset_t *blocked);
-void shca_witness_end(struct shca_witness *w);
+void shca_witness_start(struct shca_witness *witness, const sigset_t *blocked);
+void shca_witness_end(struct shca_witness *witness);
 /* Returns true if a process sent the signal to the whole group, also if the same process sent it to
  * the launcher first, as timeout(1) does. Waits a moment for the witness. */
-bool shca_witness_saw(const struct shca_witness *w, const siginfo_t *si);
+bool shca_witness_saw(const struct shca_witness *witness, const siginfo_t *si);
 
 #endif

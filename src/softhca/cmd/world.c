@@ -216,9 +216,11 @@ static void wait_for_quiet(struct world *w)
 		struct timespec t = {0, (long)nap};
 
 		if (!w->only)
-			atomic_store(&c->reached, 0);
+			atomic_store(&c->others_disturbed, 0);
 		if (is_quiet(w))
 			break;
+		if (w->busy)
+			atomic_store(&c->world_busy, w->job.threads[w->from].tid);
 		if (is_in_vain(w, &p, failed_waits)) {
 			atomic_fetch_add(&c->unquiet, 1);
 			failed_waits =
@@ -235,9 +237,9 @@ static void wait_for_quiet(struct world *w)
 }
 
 /*
- * Most of what a thread stirs are other threads of its process. The other processes in virtual time
- * are only looked at if a thread has written to a descriptor since they were quiet, or a process
- * without a clock has done something: mpirun, a shell, or one that is about to join.
+ * Most of what a thread disturbs are other threads of its process. The other processes in virtual
+ * time are only looked at if a thread has written to a descriptor since they were quiet, or a
+ * process without a clock has done something: mpirun, a shell, or one that is about to join.
  */
 static void settle(struct world *w, pid_t of)
 {
@@ -246,7 +248,7 @@ static void settle(struct world *w, pid_t of)
 	w->only = of;
 	if (of) {
 		wait_for_quiet(w);
-		if (!atomic_load(&c->reached) && cpu_time(w, -1) == w->unclocked_cpu)
+		if (!atomic_load(&c->others_disturbed) && cpu_time(w, -1) == w->unclocked_cpu)
 			return;
 	}
 	w->only = 0;
@@ -269,7 +271,7 @@ static void *answer(void *arg)
 			syscall(SYS_futex, &c->world_asked, FUTEX_WAIT, asked, NULL, NULL, 0);
 			continue;
 		}
-		settle(&w, atomic_load(&w.job.fabric->hdr->procs[c->world_asker].pid));
+		settle(&w, atomic_load(&w.job.fabric->hdr->procs[c->world_process].pid));
 		atomic_store(&c->world_done, asked);
 		syscall(SYS_futex, &c->world_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	}

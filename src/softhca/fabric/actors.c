@@ -64,7 +64,7 @@ int shca_clock_init(struct shca_clock *c, const struct shca_config *config)
 	c->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
 	atomic_store(&c->now, c->zero);
 	atomic_store(&c->next, 0);
-	atomic_store(&c->stirred, 1);
+	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->high, SHCA_MAX_ADAPTERS);
 	for (unsigned i = 0; i < SHCA_MAX_ACTORS; i++)
 		atomic_store(&c->due[i], SHCA_NEVER);
@@ -76,7 +76,7 @@ static void wake(_Atomic uint32_t *futex)
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-static void wake_actor(struct shca_fabric *f, uint32_t actor)
+void shca_actor_wake(struct shca_fabric *f, uint32_t actor)
 {
 	struct shca_actor *to = f->hdr->clock.actors + actor;
 
@@ -104,9 +104,15 @@ void shca_clock_lock(struct shca_fabric *f)
 		abort();
 }
 
+/* Wakes after the release: the woken thread begins by taking the lock. */
 void shca_clock_unlock(struct shca_fabric *f)
 {
+	uint32_t to_wake = f->hdr->clock.to_wake;
+
+	f->hdr->clock.to_wake = 0;
 	pthread_mutex_unlock(&f->hdr->clock.lock);
+	if (to_wake)
+		shca_actor_wake(f, to_wake - 1);
 }
 
 static bool comes_before(const struct shca_clock *c, uint32_t a, uint32_t b)
@@ -151,11 +157,11 @@ void shca_actor_take(struct shca_clock *c, uint32_t actor)
 	atomic_fetch_add_explicit(&c->actors[actor].turns, 1, memory_order_relaxed);
 	atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed);
 	next = shca_actors_first(c);
-	atomic_store(&c->next, atomic_load(&c->stirred) ? 0
-			       : next == SHCA_NO_ACTOR  ? SHCA_NEVER
-							: atomic_load(&c->due[next]));
+	atomic_store(&c->next, atomic_load(&c->disturbed) ? 0
+			       : next == SHCA_NO_ACTOR    ? SHCA_NEVER
+							  : atomic_load(&c->due[next]));
 	/* A thread that disturbs takes no lock: what it stored between is not to be lost. */
-	if (atomic_load(&c->stirred))
+	if (atomic_load(&c->disturbed))
 		atomic_store(&c->next, 0);
 }
 
@@ -165,7 +171,7 @@ void shca_actor_grant(struct shca_fabric *f, uint32_t actor)
 
 	atomic_store(&c->holder, actor + 1);
 	atomic_store(&c->actors[actor].granted, 1);
-	wake_actor(f, actor);
+	c->to_wake = actor + 1;
 }
 
 void shca_actors_pass(struct shca_fabric *f)
@@ -217,7 +223,7 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 	shca_actor_sooner(c, actor, at);
 }
 
-void shca_actors_stir(struct shca_clock *c, unsigned proc, uint64_t when)
+void shca_actors_wake_spinning(struct shca_clock *c, unsigned proc, uint64_t when)
 {
 	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
 
@@ -234,7 +240,7 @@ void shca_actors_touch(struct shca_clock *c, unsigned proc)
 
 	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
 		atomic_store_explicit(&c->actors[i - 1].touched, 1, memory_order_relaxed);
-	shca_actors_stir(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
+	shca_actors_wake_spinning(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
 }
 
 void shca_actors_event(struct shca_clock *c, unsigned proc)
@@ -246,7 +252,7 @@ void shca_actors_event(struct shca_clock *c, unsigned proc)
 		if (atomic_load_explicit(&c->actors[i - 1].on_event, memory_order_relaxed))
 			shca_actor_sooner(c, i - 1, now);
 	}
-	shca_actors_stir(c, proc, now);
+	shca_actors_wake_spinning(c, proc, now);
 }
 
 void shca_actor_look(struct shca_clock *c, uint32_t actor)
@@ -266,17 +272,20 @@ void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching le
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *c, bool all)
+void shca_clock_disturb(struct shca_clock *c, unsigned proc)
 {
-	if (all)
-		atomic_store(&c->reached, 1);
-	atomic_store(&c->stirred, 1);
+	uint32_t was = 0;
+
+	if (proc == SHCA_NO_PROC ||
+	    (!atomic_compare_exchange_strong(&c->disturber, &was, proc + 1) && was != proc + 1))
+		atomic_store(&c->others_disturbed, 1);
+	atomic_store(&c->disturbed, 1);
 	atomic_store(&c->next, 0);
 }
 
 /* ---------------------------------------------------------------- coming and going */
 
-static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uint32_t order)
+static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uint64_t order)
 {
 	struct shca_actor *a = &c->actors[i];
 
@@ -297,7 +306,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->state, tid ? SHCA_ACTOR_OUT : SHCA_ACTOR_WAITS);
 }
 
-uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint32_t order)
+uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint64_t order)
 {
 	struct shca_clock *c = &f->hdr->clock;
 	uint32_t i = SHCA_MAX_ADAPTERS;
@@ -336,7 +345,7 @@ static void end(struct shca_fabric *f, uint32_t actor)
 		unlink_thread(c, actor);
 	atomic_store(&c->due[actor], SHCA_NEVER);
 	atomic_store(&c->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(c, true);
+	shca_clock_disturb(c, SHCA_NO_PROC);
 	if (atomic_load(&c->holder) == actor + 1)
 		shca_actors_pass(f);
 }
@@ -348,7 +357,7 @@ void shca_actor_end(struct shca_fabric *f, uint32_t actor)
 	shca_clock_unlock(f);
 }
 
-void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint32_t order)
+void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint64_t order)
 {
 	shca_clock_lock(f);
 	fill(&f->hdr->clock, proc, proc, 0, order);

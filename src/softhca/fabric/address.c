@@ -15,14 +15,14 @@
 
 /* ---- GIDs ---- */
 
-static void link_local(const struct shca_fabric_header *h, const struct shca_hca *hca,
+static void link_local(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		       union ibv_gid *gid)
 {
 	uint8_t mac[6];
 
 	gid->global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
 	gid->global.interface_id = htobe64(hca->guid);
-	if (!shca_is_ethernet(h))
+	if (!shca_is_ethernet(hdr))
 		return;
 	/* The interface identifier of a MAC address (RFC 4291, appendix A). */
 	shca_mac(hca, mac);
@@ -59,32 +59,32 @@ uint32_t shca_gid_unmap(const union ibv_gid *gid)
 	return (uint32_t)be64toh(gid->global.interface_id);
 }
 
-bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca, unsigned index,
+bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hca, unsigned index,
 		 union ibv_gid *gid, enum ibv_gid_type *type)
 {
-	bool ethernet = shca_is_ethernet(h);
+	bool ethernet = shca_is_ethernet(hdr);
 
 	memset(gid, 0, sizeof(*gid));
 	*type = IBV_GID_TYPE_IB;
 	if (index >= (ethernet ? 4 : 1))
 		return false;
 	if (index < 2)
-		link_local(h, hca, gid);
+		link_local(hdr, hca, gid);
 	else
-		shca_gid_map(IPV4_BASE + (uint32_t)(hca - h->hcas), gid);
+		shca_gid_map(IPV4_BASE + (uint32_t)(hca - hdr->hcas), gid);
 	if (ethernet)
 		*type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	return true;
 }
 
-int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_gid_index(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		   const union ibv_gid *gid, enum ibv_gid_type type)
 {
 	enum ibv_gid_type t;
 	union ibv_gid own;
 
 	for (unsigned i = 0; i < SHCA_GID_TBL_LEN; i++) {
-		if (shca_gid_at(h, hca, i, &own, &t) && t == type &&
+		if (shca_gid_at(hdr, hca, i, &own, &t) && t == type &&
 		    !memcmp(&own, gid, sizeof(own)))
 			return (int)i;
 	}
@@ -93,21 +93,21 @@ int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hc
 
 /* ---- from an address to its HCA ---- */
 
-int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid)
+int shca_address_by_lid(const struct shca_fabric_header *hdr, uint16_t lid)
 {
-	return !shca_is_ethernet(h) && lid >= 1 && lid <= h->nhcas ? lid - 1 : -1;
+	return !shca_is_ethernet(hdr) && lid >= 1 && lid <= hdr->nhcas ? lid - 1 : -1;
 }
 
-int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid *gid)
+int shca_address_by_gid(const struct shca_fabric_header *hdr, const union ibv_gid *gid)
 {
 	/* An IPv4 address counts HCAs, as does the last byte of a GUID or MAC address. */
 	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - IPV4_BASE : gid->raw[15];
 	enum ibv_gid_type type;
 	union ibv_gid own;
 
-	if (i >= h->nhcas)
+	if (i >= hdr->nhcas)
 		return -1;
-	for (unsigned k = 0; shca_gid_at(h, &h->hcas[i], k, &own, &type); k++) {
+	for (unsigned k = 0; shca_gid_at(hdr, &hdr->hcas[i], k, &own, &type); k++) {
 		if (!memcmp(&own, gid, sizeof(own)))
 			return (int)i;
 	}
@@ -116,39 +116,39 @@ int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid 
 
 /* Returns the HCA that an Ethernet path leads to, or -1. Both ends must have addresses of one
  * family. */
-static int by_ethernet_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
+static int by_ethernet_path(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 			    const struct ibv_ah_attr *path)
 {
 	enum ibv_gid_type type;
 	union ibv_gid own;
 
-	if (!path->is_global || !shca_gid_at(h, hca, path->grh.sgid_index, &own, &type) ||
+	if (!path->is_global || !shca_gid_at(hdr, hca, path->grh.sgid_index, &own, &type) ||
 	    shca_gid_is_ipv4(&own) != shca_gid_is_ipv4(&path->grh.dgid))
 		return -1;
-	return shca_address_by_gid(h, &path->grh.dgid);
+	return shca_address_by_gid(hdr, &path->grh.dgid);
 }
 
 /*
  * The LID routes within the subnet; a port takes a packet with a GRH only if the GRH names that
  * port (IBA 9.6.1.2). Both must lead to the same HCA.
  */
-int shca_address_by_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_address_by_path(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 			 const struct ibv_ah_attr *path)
 {
 	int by_gid, by_lid;
 
-	if (shca_is_ethernet(h))
-		return by_ethernet_path(h, hca, path);
+	if (shca_is_ethernet(hdr))
+		return by_ethernet_path(hdr, hca, path);
 	if (!path->is_global)
-		return shca_address_by_lid(h, path->dlid);
-	by_gid = shca_address_by_gid(h, &path->grh.dgid);
+		return shca_address_by_lid(hdr, path->dlid);
+	by_gid = shca_address_by_gid(hdr, &path->grh.dgid);
 	if (path->dlid == 0)
 		return by_gid;
-	by_lid = shca_address_by_lid(h, path->dlid);
+	by_lid = shca_address_by_lid(hdr, path->dlid);
 	return by_lid == by_gid ? by_lid : -1;
 }
 
-int shca_address_check(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_address_check(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		       const struct ibv_ah_attr *path)
 {
 	const union ibv_gid *dgid = &path->grh.dgid;
@@ -158,12 +158,12 @@ int shca_address_check(const struct shca_fabric_header *h, const struct shca_hca
 	if (path->port_num != PORT)
 		return EINVAL;
 	if (!path->is_global)
-		return shca_is_ethernet(h) || h->config.value[SHCA_O_GRH_REQUIRED] ? EINVAL : 0;
-	if (!shca_gid_at(h, hca, path->grh.sgid_index, &own, &type))
+		return shca_is_ethernet(hdr) || hdr->config.value[SHCA_O_GRH_REQUIRED] ? EINVAL : 0;
+	if (!shca_gid_at(hdr, hca, path->grh.sgid_index, &own, &type))
 		return EINVAL;
-	if (!shca_is_ethernet(h) || dgid->raw[0] == 0xff)
+	if (!shca_is_ethernet(hdr) || dgid->raw[0] == 0xff)
 		return 0;
 	if (type == IBV_GID_TYPE_ROCE_V1 && be64toh(dgid->global.subnet_prefix) == SHCA_GID_PREFIX)
 		return 0;
-	return by_ethernet_path(h, hca, path) < 0 ? ETIMEDOUT : 0;
+	return by_ethernet_path(hdr, hca, path) < 0 ? ETIMEDOUT : 0;
 }

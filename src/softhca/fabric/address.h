@@ -14,17 +14,17 @@
 
 #define SHCA_GID_TBL_LEN 8 /* entries; some are empty */
 
-static inline bool shca_is_ethernet(const struct shca_fabric_header *h)
+static inline bool shca_is_ethernet(const struct shca_fabric_header *hdr)
 {
-	return h->config.value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET;
+	return hdr->config.value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET;
 }
 
 /* Stores the GID at an index of a port's table, and its type. Returns false, with *gid zero, if
  * the entry is empty. */
-bool shca_gid_at(const struct shca_fabric_header *h, const struct shca_hca *hca, unsigned index,
+bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hca, unsigned index,
 		 union ibv_gid *gid, enum ibv_gid_type *type);
 /* Returns the index of a GID of that type in the port's table, or -1. */
-int shca_gid_index(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_gid_index(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		   const union ibv_gid *gid, enum ibv_gid_type type);
 /* Map an IPv4 address to a GID, as IPv6 maps it (RFC 4291, 2.5.5.2); recognise such a GID; and
  * return its address. */
@@ -35,18 +35,18 @@ uint32_t shca_gid_unmap(const union ibv_gid *gid);
 void shca_mac(const struct shca_hca *hca, uint8_t mac[6]);
 
 /* Return the HCA with that LID or GID, or -1. */
-int shca_address_by_lid(const struct shca_fabric_header *h, uint16_t lid);
-int shca_address_by_gid(const struct shca_fabric_header *h, const union ibv_gid *gid);
+int shca_address_by_lid(const struct shca_fabric_header *hdr, uint16_t lid);
+int shca_address_by_gid(const struct shca_fabric_header *hdr, const union ibv_gid *gid);
 /* Returns the HCA that an address vector of this HCA leads to, or -1 if no port receives what is
  * sent there. */
-int shca_address_by_path(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_address_by_path(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 			 const struct ibv_ah_attr *path);
 /*
  * Checks that the device takes an address vector (IBA 11.2.2.1). Returns 0 or a positive errno. For
  * RoCE the kernel asks the neighbours for the MAC address of a GID: ETIMEDOUT if none has it. A
  * link-local GID of RoCE v1 contains its MAC address, so nobody is asked.
  */
-int shca_address_check(const struct shca_fabric_header *h, const struct shca_hca *hca,
+int shca_address_check(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		       const struct ibv_ah_attr *path);
 
 #endif

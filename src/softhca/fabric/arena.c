@@ -119,37 +119,40 @@ static uint64_t round_page(uint64_t len)
 
 /* Takes the memory behind `len` bytes away. If that fails in the caller's own arena, clears the
  * first `clear` bytes, which may not be zero. */
-static void punch(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len, uint64_t clear)
+static void punch(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t len,
+		  uint64_t clear)
 {
-	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA + off;
+	uint64_t at = fabric->hdr->arenas + proc * SHCA_ARENA + off;
 	char *mem;
 
 	/* The next owner relies on zeros. */
-	if (!fallocate(f->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at, (off_t)len) ||
+	if (!fallocate(fabric->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)at,
+		       (off_t)len) ||
 	    !clear)
 		return;
-	mem = shca_arena(f, proc, off, clear);
+	mem = shca_arena(fabric, proc, off, clear);
 	if (mem)
 		memset(mem, 0, clear);
 }
 
-static void account(struct shca_fabric *f, unsigned proc, int64_t bytes)
+static void account(struct shca_fabric *fabric, unsigned proc, int64_t bytes)
 {
-	atomic_fetch_add_explicit(&f->hdr->procs[proc].arena_used, (uint64_t)bytes,
+	atomic_fetch_add_explicit(&fabric->hdr->procs[proc].arena_used, (uint64_t)bytes,
 				  memory_order_relaxed);
 }
 
-void shca_arena_count(struct shca_fabric *f, unsigned proc, uint64_t backed, uint64_t wanted)
+void shca_arena_count(struct shca_fabric *fabric, unsigned proc, uint64_t backed, uint64_t wanted)
 {
-	account(f, proc, (int64_t)(round_page(wanted) - round_page(backed)));
+	account(fabric, proc, (int64_t)(round_page(wanted) - round_page(backed)));
 }
 
-int shca_arena_back(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t backed,
+int shca_arena_back(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t backed,
 		    uint64_t wanted)
 {
 	uint64_t from = backed & ~(PAGE - 1), len = round_page(wanted) - from;
-	int rc = shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off + from, len);
-	char *mem = rc ? NULL : shca_arena(f, proc, off + from, len);
+	int rc =
+		shca_fabric_back(fabric, fabric->hdr->arenas + proc * SHCA_ARENA + off + from, len);
+	char *mem = rc ? NULL : shca_arena(fabric, proc, off + from, len);
 
 	if (!mem)
 		return -ENOMEM;
@@ -163,12 +166,13 @@ static void say_full(uint64_t len)
 
 	if (!atomic_exchange(&said, true))
 		fprintf(stderr,
-			"softhca: the queues of this process take more than %llu GiB of addresses "
-			"together, with another of %llu MiB; make them smaller.\n",
+			"softhca: The queues of this process take more than %llu GiB of addresses "
+			"together, with another of %llu MiB: make them smaller.\n",
 			SHCA_ARENA >> 30, (unsigned long long)len >> 20);
 }
 
-uint64_t shca_arena_reserve(struct shca_fabric *f, unsigned proc, uint64_t len, uint64_t backed)
+uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t len,
+			    uint64_t backed)
 {
 	int order = order_of(len);
 	char *mem = NULL;
@@ -188,11 +192,11 @@ uint64_t shca_arena_reserve(struct shca_fabric *f, unsigned proc, uint64_t len, 
 	off = page * PAGE;
 	if (!page)
 		say_full(len);
-	else if (!shca_fabric_back(f, f->hdr->arenas + proc * SHCA_ARENA + off, backed))
-		mem = shca_arena(f, proc, off, len);
+	else if (!shca_fabric_back(fabric, fabric->hdr->arenas + proc * SHCA_ARENA + off, backed))
+		mem = shca_arena(fabric, proc, off, len);
 	if (page && !mem) {
 		if (order >= BIG_ORDER)
-			punch(f, proc, off, backed, 0);
+			punch(fabric, proc, off, backed, 0);
 		give_block(page, (unsigned)order);
 	}
 	pthread_mutex_unlock(&a.lock);
@@ -200,16 +204,16 @@ uint64_t shca_arena_reserve(struct shca_fabric *f, unsigned proc, uint64_t len, 
 		return 0;
 	if (order < BIG_ORDER)
 		memset(mem, 0, round_page(len));
-	account(f, proc, (int64_t)backed);
+	account(fabric, proc, (int64_t)backed);
 	return off;
 }
 
-uint64_t shca_arena_alloc(struct shca_fabric *f, unsigned proc, uint64_t len)
+uint64_t shca_arena_alloc(struct shca_fabric *fabric, unsigned proc, uint64_t len)
 {
-	return shca_arena_reserve(f, proc, len, len);
+	return shca_arena_reserve(fabric, proc, len, len);
 }
 
-void shca_arena_unreserve(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len,
+void shca_arena_unreserve(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t len,
 			  uint64_t backed)
 {
 	int order = order_of(len);
@@ -220,17 +224,17 @@ void shca_arena_unreserve(struct shca_fabric *f, unsigned proc, uint64_t off, ui
 	backed = round_page(backed);
 	pthread_mutex_lock(&a.lock);
 	if (order >= BIG_ORDER)
-		punch(f, proc, off, round_page(len), backed);
+		punch(fabric, proc, off, round_page(len), backed);
 	/* The last small piece of a large block makes all of it a large block again. */
 	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
-		punch(f, proc, off & ~(big - 1), big, big);
+		punch(fabric, proc, off & ~(big - 1), big, big);
 	pthread_mutex_unlock(&a.lock);
-	account(f, proc, -(int64_t)backed);
+	account(fabric, proc, -(int64_t)backed);
 }
 
-void shca_arena_free(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len)
+void shca_arena_free(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t len)
 {
-	shca_arena_unreserve(f, proc, off, len, len);
+	shca_arena_unreserve(fabric, proc, off, len, len);
 }
 
 void shca_arena_reset(void)
@@ -247,8 +251,8 @@ void shca_arena_reset(void)
 	a.ready = false;
 }
 
-void shca_arena_drop(struct shca_fabric *f, unsigned proc)
+void shca_arena_drop(struct shca_fabric *fabric, unsigned proc)
 {
-	punch(f, proc, 0, SHCA_ARENA, 0);
-	atomic_store(&f->hdr->procs[proc].arena_used, 0);
+	punch(fabric, proc, 0, SHCA_ARENA, 0);
+	atomic_store(&fabric->hdr->procs[proc].arena_used, 0);
 }

@@ -22,29 +22,30 @@ const char *const shca_counter_help[SHCA_C_COUNT] = {
 #undef HCA_COUNTER
 };
 
-static void total(const struct shca_fabric *f, const struct shca_hca *hca, uint64_t *c)
+static void total(const struct shca_fabric *fabric, const struct shca_hca *hca, uint64_t *c)
 {
-	const struct shca_table *t = &hca->tables[SHCA_QP];
-	uint32_t high = atomic_load(&t->high);
+	const struct shca_table *table = &hca->tables[SHCA_QP];
+	uint32_t high = atomic_load(&table->high);
 
 	for (unsigned i = 0; i < SHCA_C_COUNT; i++)
 		c[i] = atomic_load_explicit(&hca->counters[i], memory_order_relaxed);
 	for (uint32_t q = 0; q < high; q++) {
-		const struct shca_qp_entry *e = shca_table_entry(f, t, q);
+		const struct shca_qp_entry *entry = shca_table_entry(fabric, table, q);
 
-		if (shca_life_state(atomic_load(&e->life)) == SHCA_FREE)
+		if (shca_word_state(atomic_load(&entry->state_word)) == SHCA_FREE)
 			continue;
 		for (unsigned i = 0; i < SHCA_C_PER_QP; i++)
-			c[i] += atomic_load_explicit(&e->counters[i], memory_order_relaxed);
-		c[SHCA_C_RX_PACKETS] += atomic_load_explicit(&e->rx_packets, memory_order_relaxed);
-		c[SHCA_C_RX_BYTES] += atomic_load_explicit(&e->rx_bytes, memory_order_relaxed);
+			c[i] += atomic_load_explicit(&entry->counters[i], memory_order_relaxed);
+		c[SHCA_C_RX_PACKETS] +=
+			atomic_load_explicit(&entry->rx_packets, memory_order_relaxed);
+		c[SHCA_C_RX_BYTES] += atomic_load_explicit(&entry->rx_bytes, memory_order_relaxed);
 	}
 }
 
-void shca_counters_read(const struct shca_fabric *f, const struct shca_hca *hca,
+void shca_counters_read(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			uint64_t counters[SHCA_C_COUNT])
 {
-	total(f, hca, counters);
+	total(fabric, hca, counters);
 	for (unsigned i = 0; i < SHCA_C_COUNT; i++) {
 		uint64_t base = atomic_load_explicit(&hca->counters_base[i], memory_order_relaxed);
 
@@ -53,11 +54,11 @@ void shca_counters_read(const struct shca_fabric *f, const struct shca_hca *hca,
 	}
 }
 
-void shca_counters_reset(const struct shca_fabric *f, struct shca_hca *hca)
+void shca_counters_reset(const struct shca_fabric *fabric, struct shca_hca *hca)
 {
 	uint64_t now[SHCA_C_COUNT];
 
-	total(f, hca, now);
+	total(fabric, hca, now);
 	for (unsigned i = 0; i < SHCA_C_COUNT; i++)
 		atomic_store_explicit(&hca->counters_base[i], now[i], memory_order_relaxed);
 }

@@ -56,20 +56,20 @@ static struct shca_exec *take_slot(void)
 {
 	uint32_t tid = (uint32_t)syscall(SYS_gettid);
 	uint64_t now = atomic_load(&binding);
-	struct shca_proc *p = atomic_load(&bound);
+	struct shca_proc *proc = atomic_load(&bound);
 	unsigned i;
 
-	if (!p)
+	if (!proc)
 		return NULL;
 	pthread_once(&key_once, make_key);
 	for (i = 0; i < SHCA_MAX_EXEC - 1; i++) {
 		uint32_t none = 0;
 
-		if (atomic_load_explicit(&p->exec[i].tid, memory_order_relaxed) == 0 &&
-		    atomic_compare_exchange_strong(&p->exec[i].tid, &none, tid))
+		if (atomic_load_explicit(&proc->exec[i].tid, memory_order_relaxed) == 0 &&
+		    atomic_compare_exchange_strong(&proc->exec[i].tid, &none, tid))
 			break;
 	}
-	self.exec = &p->exec[i];
+	self.exec = &proc->exec[i];
 	self.binding = now;
 	pthread_setspecific(key, &self);
 	return self.exec;
@@ -128,19 +128,20 @@ static inline void relax(void)
 
 /* Returns true if the thread that was inside is gone: it ended, or its process ended or replaced
  * its program. */
-static bool executor_gone(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e)
+static bool executor_gone(const struct shca_fabric *fabric, unsigned proc,
+			  const struct shca_exec *exec)
 {
-	pid_t pid = atomic_load(&f->hdr->procs[proc].pid);
-	uint32_t tid = atomic_load(&e->tid);
+	pid_t pid = atomic_load(&fabric->hdr->procs[proc].pid);
+	uint32_t tid = atomic_load(&exec->tid);
 
-	if (!shca_proc_running(f, proc))
+	if (!shca_proc_running(fabric, proc))
 		return true;
 	return tid && syscall(SYS_tgkill, pid, (pid_t)tid, 0) && errno == ESRCH;
 }
 
-static bool may_hold(unsigned proc, const struct shca_exec *e, unsigned owner)
+static bool may_hold(unsigned proc, const struct shca_exec *exec, unsigned owner)
 {
-	uint32_t holds = atomic_load_explicit(&e->holds, memory_order_acquire);
+	uint32_t holds = atomic_load_explicit(&exec->holds, memory_order_acquire);
 
 	return owner == SHCA_HOLDS_ANY || proc == owner || holds == SHCA_HOLDS_ANY ||
 	       holds == owner;
@@ -161,18 +162,18 @@ static void pause_a_while(unsigned n)
 		nanosleep(&nap, NULL);
 }
 
-static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct shca_exec *e,
+static bool wait_out(const struct shca_fabric *fabric, unsigned proc, const struct shca_exec *exec,
 		     unsigned owner, uint64_t deadline)
 {
-	uint64_t seen = atomic_load(&e->seq), looked = 0;
+	uint64_t seen = atomic_load(&exec->seq), looked = 0;
 
 	if (!(seen & 1))
 		return true;
-	for (unsigned n = 0; atomic_load_explicit(&e->seq, memory_order_acquire) == seen; n++) {
+	for (unsigned n = 0; atomic_load_explicit(&exec->seq, memory_order_acquire) == seen; n++) {
 		uint64_t now;
 
 		/* The executor may still be finding out whose objects it needs. */
-		if (!may_hold(proc, e, owner))
+		if (!may_hold(proc, exec, owner))
 			return true;
 		pause_a_while(n);
 		if (n < 2 * SPINS)
@@ -181,7 +182,7 @@ static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct sh
 		if (now >= deadline)
 			return false;
 		if (now - looked >= LOOK_AGAIN_NS) {
-			if (executor_gone(f, proc, e))
+			if (executor_gone(fabric, proc, exec))
 				return true;
 			looked = now;
 		}
@@ -189,27 +190,28 @@ static bool wait_out(const struct shca_fabric *f, unsigned proc, const struct sh
 	return true;
 }
 
-bool shca_epoch_sync_for(struct shca_fabric *f, unsigned owner, uint64_t ns)
+bool shca_epoch_sync_for(struct shca_fabric *fabric, unsigned owner, uint64_t ns)
 {
 	uint64_t now = shca_real_now(), deadline = ns < UINT64_MAX - now ? now + ns : UINT64_MAX;
 	int cancel = shca_cancel_hold();
 	bool out = true;
 
 	for (unsigned p = 0; out && p < SHCA_MAX_PROCS; p++) {
-		struct shca_proc *proc = &f->hdr->procs[p];
+		struct shca_proc *proc = &fabric->hdr->procs[p];
 
 		if ((atomic_load(&proc->state) & 0xff) == SHCA_PROC_FREE)
 			continue;
 		for (unsigned i = 0; out && i < SHCA_MAX_EXEC; i++)
-			out = wait_out(f, p, &proc->exec[i], owner, deadline);
+			out = wait_out(fabric, p, &proc->exec[i], owner, deadline);
 	}
 	shca_cancel_restore(cancel);
 	return out;
 }
 
-void shca_epoch_sync(struct shca_fabric *f)
+void shca_epoch_sync(struct shca_fabric *fabric)
 {
 	const struct shca_proc *me = atomic_load(&bound);
 
-	shca_epoch_sync_for(f, me ? (unsigned)(me - f->hdr->procs) : SHCA_HOLDS_ANY, UINT64_MAX);
+	shca_epoch_sync_for(fabric, me ? (unsigned)(me - fabric->hdr->procs) : SHCA_HOLDS_ANY,
+			    UINT64_MAX);
 }

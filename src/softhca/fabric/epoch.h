@@ -26,31 +26,31 @@ extern struct shca_exec *shca_epoch_shared;
 void shca_epoch_lock_shared(void);
 void shca_epoch_unlock_shared(void);
 
-static inline void shca_epoch_enter(struct shca_exec *e)
+static inline void shca_epoch_enter(struct shca_exec *exec)
 {
 	uint64_t s;
 
-	if (__builtin_expect(e == shca_epoch_shared, 0))
+	if (__builtin_expect(exec == shca_epoch_shared, 0))
 		shca_epoch_lock_shared();
-	s = atomic_load_explicit(&e->seq, memory_order_relaxed);
-	atomic_store_explicit(&e->holds, SHCA_HOLDS_ANY, memory_order_relaxed);
+	s = atomic_load_explicit(&exec->seq, memory_order_relaxed);
+	atomic_store_explicit(&exec->holds, SHCA_HOLDS_ANY, memory_order_relaxed);
 	/* seq_cst: a destroyer sees the odd value before this thread reads anything that it
 	 * could retire. */
-	atomic_exchange_explicit(&e->seq, s + 1, memory_order_seq_cst);
+	atomic_exchange_explicit(&exec->seq, s + 1, memory_order_seq_cst);
 }
 /* Narrows the epoch to objects of process slot `owner` and of the own process: other processes'
  * destroyers need not wait for it from here on, even if its thread is stopped. */
-static inline void shca_epoch_narrow(struct shca_exec *e, unsigned owner)
+static inline void shca_epoch_narrow(struct shca_exec *exec, unsigned owner)
 {
-	atomic_store_explicit(&e->holds, owner, memory_order_release);
+	atomic_store_explicit(&exec->holds, owner, memory_order_release);
 }
-static inline void shca_epoch_exit(struct shca_exec *e)
+static inline void shca_epoch_exit(struct shca_exec *exec)
 {
-	uint64_t s = atomic_load_explicit(&e->seq, memory_order_relaxed);
+	uint64_t s = atomic_load_explicit(&exec->seq, memory_order_relaxed);
 
 	/* release: a destroyer that sees this thread out finds its work on the object done. */
-	atomic_store_explicit(&e->seq, s + 1, memory_order_release);
-	if (__builtin_expect(e == shca_epoch_shared, 0))
+	atomic_store_explicit(&exec->seq, s + 1, memory_order_release);
+	if (__builtin_expect(exec == shca_epoch_shared, 0))
 		shca_epoch_unlock_shared();
 }
 
@@ -59,9 +59,9 @@ static inline void shca_epoch_exit(struct shca_exec *e)
  * `owner` (SHCA_HOLDS_ANY: of any process), but at most `ns`. Returns false if one is still inside.
  * Never call this inside an epoch.
  */
-bool shca_epoch_sync_for(struct shca_fabric *f, unsigned owner, uint64_t ns);
+bool shca_epoch_sync_for(struct shca_fabric *fabric, unsigned owner, uint64_t ns);
 /* Waits, without a limit, until no executor holds objects of the calling process. */
-void shca_epoch_sync(struct shca_fabric *f);
+void shca_epoch_sync(struct shca_fabric *fabric);
 
 /* Called again and again while a thread waits there, because others may need this process before
  * they get out. May be NULL. */

@@ -59,20 +59,20 @@ bool shca_event_is_channel(int fd)
 	return fd >= 0 && fd < KNOWN_FDS && atomic_load(&channel_fds[fd / 64]) >> (fd % 64) & 1;
 }
 
-static void fifo_path(const struct shca_fabric *f, unsigned proc, uint32_t id, char *buf,
+static void fifo_path(const struct shca_fabric *fabric, unsigned proc, uint32_t id, char *buf,
 		      size_t len)
 {
-	snprintf(buf, len, "%s/ev.%u.%u", f->hdr->dir, proc, id);
+	snprintf(buf, len, "%s/ev.%u.%u", fabric->hdr->dir, proc, id);
 }
 
-int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
+int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd)
 {
 	char path[PATH_MAX];
 	uint32_t id;
 
 	do {
 		id = atomic_fetch_add(&next_id, 1);
-		fifo_path(f, proc, id, path, sizeof(path));
+		fifo_path(fabric, proc, id, path, sizeof(path));
 		if (!mkfifo(path, 0600))
 			break;
 		if (errno != EEXIST)
@@ -93,11 +93,11 @@ int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd)
 	return id;
 }
 
-void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int fd)
+void shca_event_destroy(struct shca_fabric *fabric, unsigned proc, uint32_t id, int fd)
 {
 	char path[PATH_MAX];
 
-	fifo_path(f, proc, id, path, sizeof(path));
+	fifo_path(fabric, proc, id, path, sizeof(path));
 	unlink(path);
 	note_channel(fd, false);
 	if (fd >= 0)
@@ -106,22 +106,22 @@ void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int f
 
 /* Returns the writing end, which is opened if need be, or -1 if there is no such channel. The
  * caller holds the lock. */
-static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
+static int writing_end(const struct shca_fabric *fabric, unsigned proc, uint32_t id)
 {
-	uint64_t generation = atomic_load(&f->hdr->procs[proc].state) >> 8;
+	uint64_t generation = atomic_load(&fabric->hdr->procs[proc].state) >> 8;
 	char path[PATH_MAX];
 	unsigned i, oldest = 0;
 
 	for (i = 0; i < CACHED; i++) {
 		if (cache.at[i].used && cache.at[i].id == id && cache.at[i].proc == proc &&
-		    cache.at[i].generation == generation && cache.at[i].hdr == f->hdr) {
+		    cache.at[i].generation == generation && cache.at[i].hdr == fabric->hdr) {
 			cache.at[i].used = ++cache.clock;
 			return cache.at[i].fd;
 		}
 		if (cache.at[i].used < cache.at[oldest].used)
 			oldest = i;
 	}
-	fifo_path(f, proc, id, path, sizeof(path));
+	fifo_path(fabric, proc, id, path, sizeof(path));
 	i = oldest;
 	if (cache.at[i].used) {
 		/* In this order: a child that is forked in between must not close another's
@@ -133,7 +133,7 @@ static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 	cache.at[i].fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (cache.at[i].fd < 0)
 		return -1;
-	cache.at[i].hdr = f->hdr;
+	cache.at[i].hdr = fabric->hdr;
 	cache.at[i].generation = generation;
 	cache.at[i].proc = proc;
 	cache.at[i].id = id;
@@ -141,7 +141,7 @@ static int writing_end(const struct shca_fabric *f, unsigned proc, uint32_t id)
 	return cache.at[i].fd;
 }
 
-void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint32_t id,
+void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc, uint32_t id,
 		     const struct shca_event *ev)
 {
 	ssize_t n = -1;
@@ -150,7 +150,7 @@ void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc,
 		int cancel = shca_cancel_hold(), fd;
 
 		pthread_mutex_lock(&cache.lock);
-		fd = writing_end(f, proc, id);
+		fd = writing_end(fabric, proc, id);
 		if (fd >= 0)
 			n = write(fd, ev, sizeof(*ev));
 		pthread_mutex_unlock(&cache.lock);
@@ -158,8 +158,8 @@ void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc,
 	}
 	if (n != sizeof(*ev))
 		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
-	else if (shca_clock_of(f))
-		shca_actors_event(shca_clock_of(f), proc);
+	else if (shca_clock_of(fabric))
+		shca_actors_event(shca_clock_of(fabric), proc);
 }
 
 void shca_event_reset(void)
@@ -175,14 +175,14 @@ void shca_event_reset(void)
 	}
 }
 
-void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32_t idx,
+void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,
 		       uint64_t number)
 {
 	struct shca_event ev[64];
 	int cancel = shca_cancel_hold(), queued = 0, fd;
 
 	pthread_mutex_lock(&cache.lock);
-	fd = writing_end(f, proc, id);
+	fd = writing_end(fabric, proc, id);
 	/* Each record is taken out once, and records of other objects go back behind. Records
 	 * that come meanwhile stay. */
 	if (fd >= 0 && !ioctl(fd, FIONREAD, &queued)) {
@@ -202,35 +202,36 @@ void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32
 	shca_cancel_restore(cancel);
 }
 
-static void send_about_qp(struct shca_fabric *f, struct shca_hca *hca,
-			  const struct shca_qp_entry *e, unsigned proc, uint32_t channel,
+static void send_about_qp(struct shca_fabric *fabric, struct shca_hca *hca,
+			  const struct shca_qp_entry *entry, unsigned proc, uint32_t channel,
 			  enum ibv_event_type type)
 {
 	struct shca_event ev = {
 		.kind = type,
-		.idx = shca_table_index(f, &hca->tables[SHCA_QP], e),
-		.number = shca_table_number(e),
+		.idx = shca_table_index(fabric, &hca->tables[SHCA_QP], entry),
+		.number = shca_table_number(entry),
 	};
 
-	shca_event_send(f, hca, proc, channel, &ev);
+	shca_event_send(fabric, hca, proc, channel, &ev);
 }
 
-void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-			enum ibv_event_type type)
+void shca_event_send_qp(struct shca_fabric *fabric, struct shca_hca *hca,
+			const struct shca_qp_entry *entry, enum ibv_event_type type)
 {
-	unsigned idx = shca_hca_index(f, hca), owner = shca_life_proc(atomic_load(&e->life));
+	unsigned idx = shca_hca_index(fabric, hca),
+		 owner = shca_word_owner(atomic_load(&entry->state_word));
 
-	if (e->type != IBV_QPT_XRC_RECV) {
-		send_about_qp(f, hca, e, owner, e->async_channel, type);
+	if (entry->type != IBV_QPT_XRC_RECV) {
+		send_about_qp(fabric, hca, entry, owner, entry->async_channel, type);
 		return;
 	}
 	for (unsigned p = 0; p < SHCA_MAX_PROCS; p++) {
-		uint32_t channel = atomic_load(&f->hdr->procs[p].tgt_channel[idx]);
+		uint32_t channel = atomic_load(&fabric->hdr->procs[p].tgt_channel[idx]);
 
 		/* The QP's creator gets the event in the context in which the QP was made. */
 		if (p == owner)
-			channel = e->async_channel + 1;
-		if (shca_opened_by(e->openers, p) && channel)
-			send_about_qp(f, hca, e, p, channel - 1, type);
+			channel = entry->async_channel + 1;
+		if (shca_opened_by(entry->openers, p) && channel)
+			send_about_qp(fabric, hca, entry, p, channel - 1, type);
 	}
 }

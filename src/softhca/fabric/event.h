@@ -19,17 +19,17 @@ struct shca_event {
 
 /* Makes a channel of the calling process `proc`; *fd is the readable end. Returns the channel's
  * id, or -errno. */
-int64_t shca_event_create(struct shca_fabric *f, unsigned proc, int *fd);
+int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd);
 /* Ends a channel, and closes fd unless fd is negative. */
-void shca_event_destroy(struct shca_fabric *f, unsigned proc, uint32_t id, int fd);
+void shca_event_destroy(struct shca_fabric *fabric, unsigned proc, uint32_t id, int fd);
 /* Writes a record to channel `id` of process `proc`. Never blocks; SHCA_C_EVENTS_LOST of hca
  * counts events that find the FIFO full or gone. */
-void shca_event_send(struct shca_fabric *f, struct shca_hca *hca, unsigned proc, uint32_t id,
+void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc, uint32_t id,
 		     const struct shca_event *ev);
 /* Removes the records about an object that is gone from the own channel `id`, as the kernel does
  * when an object is destroyed: a poll of the channel doesn't report them, and a read doesn't
  * wait in vain. */
-void shca_event_forget(struct shca_fabric *f, unsigned proc, uint32_t id, uint32_t idx,
+void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,
 		       uint64_t number);
 /* Returns true if a descriptor is the readable end of a channel of this process. */
 bool shca_event_is_channel(int fd);
@@ -38,7 +38,7 @@ void shca_event_reset(void);
 
 /* Sends an event about a QP to its owner (an XRC target QP: to each process that has it open).
  * Any process. */
-void shca_event_send_qp(struct shca_fabric *f, struct shca_hca *hca, const struct shca_qp_entry *e,
-			enum ibv_event_type type);
+void shca_event_send_qp(struct shca_fabric *fabric, struct shca_hca *hca,
+			const struct shca_qp_entry *entry, enum ibv_event_type type);
 
 #endif

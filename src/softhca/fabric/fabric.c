@@ -88,11 +88,11 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 	for (i = 0; i < nhcas; i++) {
 		for (k = 0; k < SHCA_KINDS; k++) {
 			if (hcas) {
-				struct shca_table *t = &hcas[i].tables[k];
+				struct shca_table *table = &hcas[i].tables[k];
 
-				t->offset = at;
-				t->entry_size = shca_kind_size(k);
-				t->size = table_size(k, config);
+				table->offset = at;
+				table->entry_size = shca_kind_size(k);
+				table->size = table_size(k, config);
 			}
 			at += ROUND_PAGE((uint64_t)shca_kind_size(k) * table_size(k, config));
 		}
@@ -100,24 +100,24 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 	return at;
 }
 
-static int fill_hcas(struct shca_fabric_header *h)
+static int fill_hcas(struct shca_fabric_header *hdr)
 {
 	unsigned i, k;
 
-	for (i = 0; i < h->nhcas; i++) {
-		struct shca_hca *hca = &h->hcas[i];
+	for (i = 0; i < hdr->nhcas; i++) {
+		struct shca_hca *hca = &hdr->hcas[i];
 		int rc;
 
-		hca->node = (uint16_t)(i / h->devices);
-		hca->device = (uint16_t)(i % h->devices);
-		hca->lid = shca_is_ethernet(h) ? 0 : (uint16_t)(1 + i);
+		hca->node = (uint16_t)(i / hdr->devices);
+		hca->device = (uint16_t)(i % hdr->devices);
+		hca->lid = shca_is_ethernet(hdr) ? 0 : (uint16_t)(1 + i);
 		/* The last byte is the index by which a GID is looked up. */
-		hca->guid = GUID_BASE | (h->seed & 0xffffff) << 8 | i;
+		hca->guid = GUID_BASE | (hdr->seed & 0xffffff) << 8 | i;
 		snprintf(hca->name, sizeof(hca->name), "softhca%u", hca->device);
-		hca->npkeys = (uint16_t)h->config.npkeys;
-		memcpy(hca->pkeys, h->config.pkeys, sizeof(hca->pkeys));
+		hca->npkeys = (uint16_t)hdr->config.npkeys;
+		memcpy(hca->pkeys, hdr->config.pkeys, sizeof(hca->pkeys));
 		for (k = 0; k < SHCA_KINDS; k++)
-			hca->tables[k].limit = (uint32_t)h->config.value[limits[k]];
+			hca->tables[k].limit = (uint32_t)hdr->config.value[limits[k]];
 		atomic_store(&hca->next_pdn, 1);
 		rc = shca_lock_init(&hca->ctl_lock);
 		if (rc)
@@ -126,31 +126,31 @@ static int fill_hcas(struct shca_fabric_header *h)
 	return 0;
 }
 
-static int fill_header(struct shca_fabric_header *h, const char *dir,
+static int fill_header(struct shca_fabric_header *hdr, const char *dir,
 		       const struct shca_config *config, const char *command)
 {
 	struct timespec now;
 	int rc;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	h->magic = SHCA_MAGIC;
-	h->nodes = (uint32_t)config->value[SHCA_O_NODES];
-	h->devices = (uint32_t)config->value[SHCA_O_DEVICES];
-	h->nhcas = h->nodes * h->devices;
-	h->created = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
-	h->config = *config;
-	atomic_store(&h->owner_pid, getpid());
-	snprintf(h->dir, sizeof(h->dir), "%s", dir);
-	snprintf(h->command, sizeof(h->command), "%s", command ? command : "");
-	if (getrandom(&h->seed, sizeof(h->seed), 0) != sizeof(h->seed))
+	hdr->magic = SHCA_MAGIC;
+	hdr->nodes = (uint32_t)config->value[SHCA_O_NODES];
+	hdr->devices = (uint32_t)config->value[SHCA_O_DEVICES];
+	hdr->nhcas = hdr->nodes * hdr->devices;
+	hdr->created = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	hdr->config = *config;
+	atomic_store(&hdr->owner_pid, getpid());
+	snprintf(hdr->dir, sizeof(hdr->dir), "%s", dir);
+	snprintf(hdr->command, sizeof(hdr->command), "%s", command ? command : "");
+	if (getrandom(&hdr->seed, sizeof(hdr->seed), 0) != sizeof(hdr->seed))
 		return -errno;
-	rc = shca_lock_init(&h->ctl_lock);
+	rc = shca_lock_init(&hdr->ctl_lock);
 	if (!rc && config->value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL)
-		rc = shca_clock_init(&h->clock, config);
+		rc = shca_clock_init(&hdr->clock, config);
 	if (!rc)
-		rc = fill_hcas(h);
-	h->size = place_tables(h->nhcas, h->hcas, config);
-	h->arenas = h->size;
+		rc = fill_hcas(hdr);
+	hdr->size = place_tables(hdr->nhcas, hdr->hcas, config);
+	hdr->arenas = hdr->size;
 	return rc;
 }
 
@@ -170,49 +170,50 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 {
 	const size_t len = ROUND_PAGE(sizeof(struct shca_fabric_header));
 	uint32_t nhcas = (uint32_t)(config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES]);
-	struct shca_fabric f = {.fd = -1};
-	struct shca_fabric_header *h;
+	struct shca_fabric fabric = {.fd = -1};
+	struct shca_fabric_header *hdr;
 	char path[PATH_MAX], text[512];
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/seg", dir);
-	f.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (f.fd < 0)
-		return fail(-errno, err, errlen, "Can't make the file %s (%s).", path,
+	fabric.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fabric.fd < 0)
+		return fail(-errno, err, errlen, "The file %s can't be made (%s).", path,
 			    strerror(errno));
-	rc = set_size(f.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
+	rc = set_size(fabric.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
 	if (rc) {
 		fail(rc, err, errlen,
-		     "Can't make %s as large as a fabric needs (%s): raise the file size limit "
-		     "(ulimit -f).",
+		     "The file %s can't grow to the size of a fabric (%s): raise the file size "
+		     "limit (ulimit -f).",
 		     path, strerror(-rc));
 		goto close;
 	}
-	rc = shca_space_back(f.fd, 0, len);
+	rc = shca_space_back(fabric.fd, 0, len);
 	if (rc) {
 		shca_space_text(dir, len, text, sizeof(text));
-		fail(rc, err, errlen, "A fabric can't be made, there is %s.", text);
+		fail(rc, err, errlen, "A fabric can't be made: there is %s.", text);
 		goto close;
 	}
-	h = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, f.fd, 0);
-	if (h == MAP_FAILED) {
-		rc = fail(-errno, err, errlen, "Can't map %s (%s).", path, strerror(errno));
+	hdr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fabric.fd, 0);
+	if (hdr == MAP_FAILED) {
+		rc = fail(-errno, err, errlen, "The file %s can't be mapped (%s).", path,
+			  strerror(errno));
 		goto close;
 	}
-	rc = fill_header(h, dir, config, command);
+	rc = fill_header(hdr, dir, config, command);
 	snprintf(path, sizeof(path), "%s/monitor", dir);
 	if (!rc && mkfifo(path, 0600))
 		rc = -errno;
 	if (!rc)
-		rc = shca_sysfs_make(h);
+		rc = shca_sysfs_make(hdr);
 	if (rc)
-		fail(rc, err, errlen, "Can't make the files of a fabric in %s (%s).", dir,
+		fail(rc, err, errlen, "The files of a fabric can't be made in %s (%s).", dir,
 		     strerror(-rc));
 	else
-		atomic_store_explicit(&h->ready, 1, memory_order_release);
-	munmap(h, len);
+		atomic_store_explicit(&hdr->ready, 1, memory_order_release);
+	munmap(hdr, len);
 close:
-	close(f.fd);
+	close(fabric.fd);
 	return rc;
 }
 
@@ -228,10 +229,11 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 			    "A fabric has 1 to %d HCAs, not %lld: ask for fewer nodes or devices.",
 			    SHCA_MAX_HCAS, (long long)nhcas);
 	if (mkdir(dir, 0700))
-		return fail(-errno, err, errlen, "Can't make the directory %s (%s).", dir,
+		return fail(-errno, err, errlen, "The directory %s can't be made (%s).", dir,
 			    strerror(errno));
 	if (!realpath(dir, path)) {
-		rc = fail(-errno, err, errlen, "Can't find %s again (%s).", dir, strerror(errno));
+		rc = fail(-errno, err, errlen, "The directory %s can't be found again (%s).", dir,
+			  strerror(errno));
 		goto remove;
 	}
 	if (strlen(path) >= sizeof(((struct shca_fabric_header *)0)->dir)) {
@@ -250,40 +252,40 @@ remove:
 /* Reads the header's first fields from the file, before any of it is trusted or mapped. */
 static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
 {
-	struct shca_fabric_header h;
-	ssize_t n = pread(fd, &h, sizeof(h), 0);
+	struct shca_fabric_header hdr;
+	ssize_t n = pread(fd, &hdr, sizeof(hdr), 0);
 	const uint64_t name = (1ULL << VERSION_DIGIT) - 1;
 
 	if (n < (ssize_t)offsetof(struct shca_fabric_header, created) ||
-	    (h.magic & name) != (SHCA_MAGIC & name))
+	    (hdr.magic & name) != (SHCA_MAGIC & name))
 		return fail(-EINVAL, err, errlen,
 			    "%s isn't a fabric, or isn't finished: start the program with "
 			    "\"softhca run\".",
 			    dir);
-	if (h.magic != SHCA_MAGIC || n != (ssize_t)sizeof(h) || h.nhcas > SHCA_MAX_HCAS ||
-	    h.size != place_tables(h.nhcas, NULL, &h.config) || h.arenas != h.size)
+	if (hdr.magic != SHCA_MAGIC || n != (ssize_t)sizeof(hdr) || hdr.nhcas > SHCA_MAX_HCAS ||
+	    hdr.size != place_tables(hdr.nhcas, NULL, &hdr.config) || hdr.arenas != hdr.size)
 		return fail(-EPROTO, err, errlen,
 			    "The fabric %s was made by another version of softhca: use the "
 			    "launcher and the library of one version.",
 			    dir);
-	if (!atomic_load(&h.ready))
+	if (!atomic_load(&hdr.ready))
 		return fail(-EAGAIN, err, errlen,
 			    "The fabric %s isn't finished: start the program with \"softhca run\".",
 			    dir);
-	*size = h.size;
+	*size = hdr.size;
 	return 0;
 }
 
-int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen)
+int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, size_t errlen)
 {
 	char path[PATH_MAX], text[256];
 	uint64_t size;
 	int rc, n;
 
-	memset(f, 0, sizeof(*f));
+	memset(fabric, 0, sizeof(*fabric));
 	n = snprintf(path, sizeof(path), "%s/seg", dir);
-	f->fd = n < (int)sizeof(path) ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (f->fd < 0) {
+	fabric->fd = n < (int)sizeof(path) ? open(path, O_RDWR | O_CLOEXEC) : -1;
+	if (fabric->fd < 0) {
 		rc = n < (int)sizeof(path) ? -errno : -ENAMETOOLONG;
 		if (rc == -ENOENT || rc == -ENOTDIR)
 			return fail(rc, err, errlen,
@@ -294,49 +296,50 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t
 			return fail(rc, err, errlen,
 				    "The fabric %s belongs to another user: start one of your own.",
 				    dir);
-		return fail(rc, err, errlen, "Can't open %s (%s).", path, strerror(-rc));
+		return fail(rc, err, errlen, "The file %s can't be opened (%s).", path,
+			    strerror(-rc));
 	}
-	rc = check(f->fd, dir, &size, err, errlen);
+	rc = check(fabric->fd, dir, &size, err, errlen);
 	if (rc)
 		goto close;
-	f->hdr = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd, 0);
-	if (f->hdr == MAP_FAILED) {
+	fabric->hdr =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fabric->fd, 0);
+	if (fabric->hdr == MAP_FAILED) {
 		rc = -errno;
 		shca_space_addresses_text(size, errno, text, sizeof(text));
 		fail(rc, err, errlen,
-		     "Can't map the fabric %s: %s; lower limits of its adapters (--max-mr, "
-		     "--max-qp, "
-		     "--max-srq, --max-cq) or fewer nodes make it smaller.",
+		     "The fabric %s can't be mapped: %s; lower limits of its adapters (--max-mr, "
+		     "--max-qp, --max-srq, --max-cq) or fewer nodes make it smaller.",
 		     dir, text);
 		goto close;
 	}
-	madvise(f->hdr, size, MADV_DONTDUMP);
+	madvise(fabric->hdr, size, MADV_DONTDUMP);
 	return 0;
 close:
-	close(f->fd);
-	f->fd = -1;
-	f->hdr = NULL;
+	close(fabric->fd);
+	fabric->fd = -1;
+	fabric->hdr = NULL;
 	return rc;
 }
 
-void shca_fabric_detach(struct shca_fabric *f)
+void shca_fabric_detach(struct shca_fabric *fabric)
 {
 	unsigned i, v;
 
-	if (!f->hdr)
+	if (!fabric->hdr)
 		return;
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
 		for (v = 0; v < SHCA_VIEWS; v++) {
-			char *p = atomic_exchange(&f->views[v][i], NULL);
+			char *p = atomic_exchange(&fabric->views[v][i], NULL);
 
 			if (p)
 				munmap(p, SHCA_VIEW << v);
 		}
 	}
-	munmap(f->hdr, f->hdr->size);
-	f->hdr = NULL;
-	close(f->fd);
-	f->fd = -1;
+	munmap(fabric->hdr, fabric->hdr->size);
+	fabric->hdr = NULL;
+	close(fabric->fd);
+	fabric->fd = -1;
 }
 
 static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
@@ -383,27 +386,27 @@ int shca_fabric_remove(const char *dir)
 	return rmdir(dir) && errno != ENOENT ? -errno : 0;
 }
 
-int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf, size_t len)
+int shca_fabric_sysfs_path(const struct shca_fabric *fabric, unsigned node, char *buf, size_t len)
 {
 	int n;
 
-	if (node >= f->hdr->nodes)
+	if (node >= fabric->hdr->nodes)
 		return -EINVAL;
-	n = snprintf(buf, len, "%s/sys.%u", f->hdr->dir, node);
+	n = snprintf(buf, len, "%s/sys.%u", fabric->hdr->dir, node);
 	return n < 0 || (size_t)n >= len ? -ENAMETOOLONG : 0;
 }
 
-int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len)
+int shca_fabric_back(const struct shca_fabric *fabric, uint64_t off, uint64_t len)
 {
 	static _Atomic bool said;
-	int rc = shca_space_back(f->fd, off, len);
+	int rc = shca_space_back(fabric->fd, off, len);
 	char text[512];
 
 	/* A verb that fails with ENOMEM makes programs, and people, suspect the memlock limit. */
 	if (rc && !atomic_exchange(&said, true)) {
-		shca_space_text(f->hdr->dir, len, text, sizeof(text));
+		shca_space_text(fabric->hdr->dir, len, text, sizeof(text));
 		fprintf(stderr,
-			"softhca: there is %s. The program may take it for too low a limit of "
+			"softhca: There is %s. The program may take it for too low a limit of "
 			"locked memory, which it isn't.\n",
 			text);
 	}
@@ -416,24 +419,26 @@ int shca_fabric_touch(void *mem, uint64_t len)
 	return madvise(mem, len, MADV_POPULATE_WRITE) && errno != EINVAL ? -ENOMEM : 0;
 }
 
-char *shca_fabric_map_view(struct shca_fabric *f, unsigned proc, unsigned view)
+char *shca_fabric_map_view(struct shca_fabric *fabric, unsigned proc, unsigned view)
 {
 	static _Atomic bool said;
-	uint64_t at = f->hdr->arenas + proc * SHCA_ARENA, len = SHCA_VIEW << view;
+	uint64_t at = fabric->hdr->arenas + proc * SHCA_ARENA, len = SHCA_VIEW << view;
 	char *seen = NULL, *p, text[256];
 
 	if (proc >= SHCA_MAX_PROCS)
 		return NULL;
-	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, f->fd, (off_t)at);
+	p = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fabric->fd,
+		 (off_t)at);
 	if (p == MAP_FAILED) {
 		if (!atomic_exchange(&said, true)) {
 			shca_space_addresses_text(len, errno, text, sizeof(text));
-			fprintf(stderr, "softhca: can't map queues of a process: %s.\n", text);
+			fprintf(stderr, "softhca: The queues of a process can't be mapped: %s.\n",
+				text);
 		}
 		return NULL;
 	}
 	madvise(p, len, MADV_DONTDUMP);
-	if (atomic_compare_exchange_strong(&f->views[view][proc], &seen, p))
+	if (atomic_compare_exchange_strong(&fabric->views[view][proc], &seen, p))
 		return p;
 	munmap(p, len);
 	return seen;
@@ -480,9 +485,9 @@ uint64_t shca_real_now(void)
 
 static struct shca_clock *followed;
 
-void shca_clock_follow(struct shca_clock *c)
+void shca_clock_follow(struct shca_clock *clock)
 {
-	followed = c;
+	followed = clock;
 }
 
 uint64_t shca_now(void)

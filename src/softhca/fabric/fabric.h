@@ -52,19 +52,19 @@ int shca_fabric_root(char *buf, size_t len);
 int shca_fabric_create(const char *dir, const struct shca_config *config, const char *command,
 		       char *err, size_t errlen);
 /* Maps a fabric. Returns 0, or -errno with a sentence in err. proc.h takes the process slot. */
-int shca_fabric_attach(const char *dir, struct shca_fabric *f, char *err, size_t errlen);
-void shca_fabric_detach(struct shca_fabric *f);
+int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, size_t errlen);
+void shca_fabric_detach(struct shca_fabric *fabric);
 /* Removes the directory with all files of a fabric. Attached processes keep their mapping.
  * Returns 0 or -errno (-ENOTEMPTY: there is something else in the directory). */
 int shca_fabric_remove(const char *dir);
 
 /* Stores where node `node` has its "class/infiniband". Returns 0, -EINVAL (no such node) or
  * -ENAMETOOLONG. */
-int shca_fabric_sysfs_path(const struct shca_fabric *f, unsigned node, char *buf, size_t len);
+int shca_fabric_sysfs_path(const struct shca_fabric *fabric, unsigned node, char *buf, size_t len);
 
 /* Backs [off, off + len) of the file with memory. Returns 0, or -ENOMEM while that is still an
  * error and not a SIGBUS. */
-int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len);
+int shca_fabric_back(const struct shca_fabric *fabric, uint64_t off, uint64_t len);
 /*
  * Touches whole pages that were backed with shca_fabric_back() and that other processes may be
  * backing too: a failing call of theirs takes pages back that nobody has touched yet. Returns 0, or
@@ -73,10 +73,11 @@ int shca_fabric_back(const struct shca_fabric *f, uint64_t off, uint64_t len);
 int shca_fabric_touch(void *mem, uint64_t len);
 
 /* Maps that view of an arena. Returns its address, or NULL. */
-char *shca_fabric_map_view(struct shca_fabric *f, unsigned proc, unsigned view);
+char *shca_fabric_map_view(struct shca_fabric *fabric, unsigned proc, unsigned view);
 /* Returns where [off, off + len) of the arena of slot `proc` is in this process; NULL: an arena has
  * no such bytes, or they can't be mapped. */
-static inline char *shca_arena(struct shca_fabric *f, unsigned proc, uint64_t off, uint64_t len)
+static inline char *shca_arena(struct shca_fabric *fabric, unsigned proc, uint64_t off,
+			       uint64_t len)
 {
 	uint64_t end = off + len;
 	unsigned view = 0;
@@ -87,34 +88,35 @@ static inline char *shca_arena(struct shca_fabric *f, unsigned proc, uint64_t of
 			return NULL;
 		view = 64 - (unsigned)__builtin_clzll(end - 1) - SHCA_VIEW_LOG2;
 	}
-	p = atomic_load_explicit(&f->views[view][proc], memory_order_acquire);
+	p = atomic_load_explicit(&fabric->views[view][proc], memory_order_acquire);
 	if (__builtin_expect(!p, 0))
-		p = shca_fabric_map_view(f, proc, view);
+		p = shca_fabric_map_view(fabric, proc, view);
 	return p ? p + off : NULL;
 }
 
-static inline void *shca_table_entry(const struct shca_fabric *f, const struct shca_table *t,
-				     uint32_t idx)
+static inline void *shca_table_entry(const struct shca_fabric *fabric,
+				     const struct shca_table *table, uint32_t idx)
 {
-	return (char *)f->hdr + t->offset + (uint64_t)idx * t->entry_size;
+	return (char *)fabric->hdr + table->offset + (uint64_t)idx * table->entry_size;
 }
 
 /* Returns the index of an entry of that table. */
-static inline uint32_t shca_table_index(const struct shca_fabric *f, const struct shca_table *t,
-					const void *entry)
+static inline uint32_t shca_table_index(const struct shca_fabric *fabric,
+					const struct shca_table *table, const void *entry)
 {
-	return (uint32_t)(((uint64_t)((const char *)entry - (const char *)f->hdr) - t->offset) /
-			  t->entry_size);
+	return (uint32_t)(((uint64_t)((const char *)entry - (const char *)fabric->hdr) -
+			   table->offset) /
+			  table->entry_size);
 }
 
-static inline int64_t shca_opt(const struct shca_fabric *f, enum shca_opt o)
+static inline int64_t shca_opt(const struct shca_fabric *fabric, enum shca_opt opt)
 {
-	return f->hdr->config.value[o];
+	return fabric->hdr->config.value[opt];
 }
 
-static inline unsigned shca_hca_index(const struct shca_fabric *f, const struct shca_hca *hca)
+static inline unsigned shca_hca_index(const struct shca_fabric *fabric, const struct shca_hca *hca)
 {
-	return (unsigned)(hca - f->hdr->hcas);
+	return (unsigned)(hca - fabric->hdr->hcas);
 }
 
 /* Locks a robust mutex in shared memory, and takes it over from an owner that died. */
@@ -122,9 +124,9 @@ void shca_lock(pthread_mutex_t *m);
 void shca_unlock(pthread_mutex_t *m);
 int shca_lock_init(pthread_mutex_t *m);
 
-static inline void shca_count(struct shca_hca *hca, enum shca_counter c, uint64_t n)
+static inline void shca_count(struct shca_hca *hca, enum shca_counter counter, uint64_t n)
 {
-	atomic_fetch_add_explicit(&hca->counters[c], n, memory_order_relaxed);
+	atomic_fetch_add_explicit(&hca->counters[counter], n, memory_order_relaxed);
 }
 /* Adds to a counter that has one writer at a time. */
 static inline void shca_add(_Atomic uint64_t *counter, uint64_t n)
@@ -137,11 +139,11 @@ uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
 /* The time of the adapters, ns: the real one, or after shca_clock_follow() that of a virtual clock.
  */
 uint64_t shca_now(void);
-void shca_clock_follow(struct shca_clock *c);
+void shca_clock_follow(struct shca_clock *clock);
 /* The virtual clock of a fabric; NULL: it has none. */
-static inline struct shca_clock *shca_clock_of(const struct shca_fabric *f)
+static inline struct shca_clock *shca_clock_of(const struct shca_fabric *fabric)
 {
-	return shca_opt(f, SHCA_O_CLOCK) == SHCA_CLOCK_VIRTUAL ? &f->hdr->clock : NULL;
+	return shca_opt(fabric, SHCA_O_CLOCK) == SHCA_CLOCK_VIRTUAL ? &fabric->hdr->clock : NULL;
 }
 
 #endif

@@ -64,40 +64,40 @@ enum shca_kind {
 };
 
 /*
- * The life word of a table entry: number (32) | owner's process slot (16) | unused (8) | state (8).
- * A reference is valid while the word still has SHCA_LIVE and the number by which the entry was
- * looked up.
+ * The state word of a table entry: number (32) | owner's process slot (16) | unused (8) | state
+ * (8). A reference is valid while the word still has SHCA_LIVE and the number by which the entry
+ * was looked up.
  */
-enum shca_life {
+enum shca_entry_state {
 	SHCA_FREE,
 	SHCA_ALLOCATED, /* taken, not yet visible to lookups */
 	SHCA_LIVE,
 	SHCA_DYING, /* being destroyed: no new use; freed after a grace period */
 };
 
-static inline uint64_t shca_life_make(uint32_t number, unsigned proc, enum shca_life state)
+static inline uint64_t shca_word_make(uint32_t number, unsigned proc, enum shca_entry_state state)
 {
 	return (uint64_t)number << 32 | (uint64_t)proc << 16 | (uint64_t)state;
 }
-static inline uint32_t shca_life_number(uint64_t w)
+static inline uint32_t shca_word_number(uint64_t w)
 {
 	return (uint32_t)(w >> 32);
 }
-static inline unsigned shca_life_proc(uint64_t w)
+static inline unsigned shca_word_owner(uint64_t w)
 {
 	return (w >> 16) & 0xffff;
 }
-static inline enum shca_life shca_life_state(uint64_t w)
+static inline enum shca_entry_state shca_word_state(uint64_t w)
 {
-	return (enum shca_life)(w & 0xff);
+	return (enum shca_entry_state)(w & 0xff);
 }
 
 /* Memory region. Written by its owner before it goes LIVE; read by every requester. */
 struct shca_mr_entry {
-	_Atomic uint64_t life; /* number = lkey = rkey */
-	uint64_t iova;         /* first address as the wire names it */
-	uint64_t length;       /* bytes */
-	uint64_t va;           /* first address in the owner's memory */
+	_Atomic uint64_t state_word; /* number = lkey = rkey */
+	uint64_t iova;               /* first address as the wire names it */
+	uint64_t length;             /* bytes */
+	uint64_t va;                 /* first address in the owner's memory */
 	uint32_t pdn;
 	uint32_t access; /* ibv_access_flags */
 	uint32_t flags;  /* SHCA_MR_* */
@@ -116,7 +116,7 @@ struct shca_mr_entry {
  * Producers are any executors; the consumer is the owner under its private lock.
  */
 struct shca_cq_entry {
-	_Atomic uint64_t life;
+	_Atomic uint64_t state_word;
 	_Atomic uint64_t ring;     /* arena offset << 8 | log2(slots); swapped by a resize */
 	_Atomic uint32_t limit;    /* capacity: one completion more is an overrun */
 	uint32_t stride;           /* bytes of one slot */
@@ -224,7 +224,7 @@ struct shca_rwqe {
 
 /* Shared receive queue. */
 struct shca_srq_entry {
-	_Atomic uint64_t life; /* number = SRQN */
+	_Atomic uint64_t state_word; /* number = SRQN */
 	uint32_t pdn;
 	uint32_t type; /* ibv_srq_type */
 	uint32_t xrcd; /* table index, XRC only */
@@ -258,7 +258,7 @@ enum shca_counter {
  */
 struct shca_qp_entry {
 	/* number = QPN; owner SHCA_NO_PROC: an XRC target QP that outlived its creator */
-	_Atomic uint64_t life;
+	_Atomic uint64_t state_word;
 	_Atomic uint32_t state; /* ibv_qp_state */
 	uint32_t type;          /* ibv_qp_type */
 	uint32_t pdn;
@@ -301,7 +301,7 @@ struct shca_qp_entry {
 
 /* XRC domain. Written under the HCA's control lock. */
 struct shca_xrcd_entry {
-	_Atomic uint64_t life;
+	_Atomic uint64_t state_word;
 	uint64_t dev; /* file that names the domain; 0,0 = private */
 	uint64_t ino;
 	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];

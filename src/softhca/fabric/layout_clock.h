@@ -28,6 +28,16 @@ enum shca_actor_state {
 	SHCA_ACTOR_STATES,
 };
 
+/*
+ * The order of actors that are due at the same time: process (32) | number of the thread in its
+ * process (32). A process is SHCA_ORDER_RANK: job (11) | rank (20), or without a rank
+ * SHCA_ORDER_PLACE: node (23) | slot (8).
+ */
+#define SHCA_ORDER(process, thread)  ((uint64_t)(process) << 32 | (thread))
+#define SHCA_ORDER_PROCESS(order)    ((uint32_t)((order) >> 32))
+#define SHCA_ORDER_RANK(job, rank)   (((job)&0x7ffu) << 20 | ((rank)&0xfffffu))
+#define SHCA_ORDER_PLACE(node, slot) (0x80000000u | (node) << 8 | (slot))
+
 /* Events at which a thread that waits looks again. */
 enum shca_watching {
 	SHCA_WATCHES_NOTHING,
@@ -44,8 +54,8 @@ struct shca_actor {
 	_Atomic int32_t tid;                  /* 0: an adapter */
 	uint32_t proc;                        /* process slot */
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
-	uint32_t order;            /* who comes first among actors that are due at the same time */
-	_Atomic uint32_t looks;    /* 1: due only to look; nothing is known to be there */
+	uint64_t order;         /* SHCA_ORDER: decides among actors that are due at the same time */
+	_Atomic uint32_t looks; /* 1: due only to look; nothing is known to be there */
 	_Atomic uint32_t touched;  /* 1: memory was written since it last began a round of looks */
 	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
@@ -65,17 +75,22 @@ struct shca_clock {
 	_Atomic uint64_t
 		next; /* earliest time in due[]: the actor with the turn goes on before it */
 	_Atomic uint32_t holder; /* actor + 1; 0 = none has the turn */
+	uint32_t to_wake;        /* actor + 1 that was granted the turn: whoever releases the lock
+				    wakes it */
 	_Atomic uint32_t pacing; /* futex: 1 while the holder lets real time go by */
 	/* Pace, while threads only look: the virtual time that waits, and the real time since
 	 * when. */
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle;      /* 1: the holder sleeps on behalf of all */
-	_Atomic uint32_t stirred;   /* 1: the real world may be busy with this job */
-	_Atomic uint32_t reached;   /* 1: also processes whose threads don't have the turn may be */
+	_Atomic uint32_t disturbed; /* 1: the real world may be busy with this job */
+	/* 1: so may processes be whose threads don't have the turn */
+	_Atomic uint32_t others_disturbed;
 	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
-	uint32_t world_asker;       /* process slot of the thread that asks */
-	uint64_t quiet_at;    /* time at which the real world was quiet, and nobody stirred it */
-	uint64_t quiet_since; /* the real time then */
+	_Atomic uint32_t disturber; /* process slot + 1 of the thread that did so; 0: none */
+	uint32_t world_process;     /* slot of the process that is asked about */
+	_Atomic int32_t world_busy; /* the thread that is waited for */
+	uint64_t quiet_at;          /* time at which the real world was last found quiet */
+	uint64_t quiet_since;       /* the real time then */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */

@@ -52,9 +52,9 @@ int shca_opt_find(const char *name)
 	return -1;
 }
 
-void shca_opt_env_name(enum shca_opt o, char *buf, size_t len)
+void shca_opt_env_name(enum shca_opt opt, char *buf, size_t len)
 {
-	snprintf(buf, len, "SOFTHCA_%s", shca_opts[o].name);
+	snprintf(buf, len, "SOFTHCA_%s", shca_opts[opt].name);
 	for (char *p = buf; *p; p++)
 		*p = *p == '-' ? '_' : (char)toupper((unsigned char)*p);
 }
@@ -116,9 +116,9 @@ static void format_choice(const char *choices, int64_t index, char *buf, size_t 
 	snprintf(buf, len, "%.*s", (int)strcspn(choices, "|"), choices);
 }
 
-static void format_value(enum shca_opt o, int64_t v, char *buf, size_t len)
+static void format_value(enum shca_opt opt, int64_t v, char *buf, size_t len)
 {
-	switch (shca_opts[o].type) {
+	switch (shca_opts[opt].type) {
 	case SHCA_OPT_BOOL:
 		snprintf(buf, len, "%s", v ? "yes" : "no");
 		break;
@@ -135,30 +135,30 @@ static void format_value(enum shca_opt o, int64_t v, char *buf, size_t len)
 		format_parts(v, SHCA_FACTOR_ONE, shca_parse_factor, buf, len);
 		break;
 	case SHCA_OPT_CHOICE:
-		format_choice(shca_opts[o].unit, v, buf, len);
+		format_choice(shca_opts[opt].unit, v, buf, len);
 		break;
 	default:
 		snprintf(buf, len, "%lld", (long long)v);
 	}
 }
 
-void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf, size_t len)
+void shca_config_format(const struct shca_config *config, enum shca_opt opt, char *buf, size_t len)
 {
-	if (shca_opts[o].type == SHCA_OPT_TEXT)
-		snprintf(buf, len, "%s", c->text[o]);
+	if (shca_opts[opt].type == SHCA_OPT_TEXT)
+		snprintf(buf, len, "%s", config->text[opt]);
 	else
-		format_value(o, c->value[o], buf, len);
+		format_value(opt, config->value[opt], buf, len);
 }
 
 /* Writes what an option accepts, for the end of "... is not a value of --x: use ". */
-static void describe(enum shca_opt o, char *buf, size_t len)
+static void describe(enum shca_opt opt, char *buf, size_t len)
 {
-	const struct shca_opt_desc *d = &shca_opts[o];
+	const struct shca_opt_desc *desc = &shca_opts[opt];
 	char min[64], max[64];
 
-	format_value(o, d->min, min, sizeof(min));
-	format_value(o, d->max, max, sizeof(max));
-	switch (d->type) {
+	format_value(opt, desc->min, min, sizeof(min));
+	format_value(opt, desc->max, max, sizeof(max));
+	switch (desc->type) {
 	case SHCA_OPT_BOOL:
 		snprintf(buf, len, "yes or no");
 		break;
@@ -179,25 +179,24 @@ static void describe(enum shca_opt o, char *buf, size_t len)
 		snprintf(buf, len, "a number from %.40s to %.40s, as 1, 0.5 or 2.25", min, max);
 		break;
 	case SHCA_OPT_CHOICE:
-		snprintf(buf, len, "one of %s", d->unit);
+		snprintf(buf, len, "one of %s", desc->unit);
 		break;
 	case SHCA_OPT_TEXT:
-		if (o == SHCA_O_PKEYS)
+		if (opt == SHCA_O_PKEYS)
 			snprintf(buf, len, "1 to %d P_Keys from 1 to 0xffff, as 0xffff,0x8001",
 				 SHCA_MAX_PKEYS);
-		else if (o == SHCA_O_ENGINE_CPUS)
+		else if (opt == SHCA_O_ENGINE_CPUS)
 			snprintf(buf, len, "CPU numbers below %d, as 0,2-3", CPU_SETSIZE);
-		else if (o == SHCA_O_LINK)
+		else if (opt == SHCA_O_LINK)
 			snprintf(buf, len,
-				 "off, or some of "
-				 "latency=1.3us,bandwidth=1.5GB/s,rate=5M");
+				 "off, or some of latency=1.3us,bandwidth=1.5GB/s,rate=5M");
 		else
-			snprintf(buf, len, "one of %s", d->unit);
+			snprintf(buf, len, "one of %s", desc->unit);
 		break;
 	}
 }
 
-static int check_text(enum shca_opt o, const char *s)
+static int check_text(enum shca_opt opt, const char *s)
 {
 	uint16_t keys[SHCA_MAX_PKEYS];
 	uint64_t mode, bytes;
@@ -205,7 +204,7 @@ static int check_text(enum shca_opt o, const char *s)
 	cpu_set_t cpus;
 	uint32_t n;
 
-	switch (o) {
+	switch (opt) {
 	case SHCA_O_PKEYS:
 		return shca_parse_pkeys(s, keys, &n);
 	case SHCA_O_MEMLOCK:
@@ -219,21 +218,21 @@ static int check_text(enum shca_opt o, const char *s)
 	}
 }
 
-static int parse_value(enum shca_opt o, const char *s, int64_t *v)
+static int parse_value(enum shca_opt opt, const char *s, int64_t *v)
 {
-	const struct shca_opt_desc *d = &shca_opts[o];
+	const struct shca_opt_desc *desc = &shca_opts[opt];
 	int rc = -EINVAL;
 
 	*v = 0;
-	switch (d->type) {
+	switch (desc->type) {
 	case SHCA_OPT_BOOL:
 		return shca_parse_bool(s, v);
 	case SHCA_OPT_RATE:
 		return shca_parse_rate(s, v);
 	case SHCA_OPT_CHOICE:
-		return shca_parse_choice(s, d->unit, v);
+		return shca_parse_choice(s, desc->unit, v);
 	case SHCA_OPT_TEXT:
-		return check_text(o, s);
+		return check_text(opt, s);
 	case SHCA_OPT_INT:
 		rc = shca_parse_int(s, v);
 		break;
@@ -247,44 +246,44 @@ static int parse_value(enum shca_opt o, const char *s, int64_t *v)
 		rc = shca_parse_factor(s, v);
 		break;
 	}
-	return rc || *v < d->min || *v > d->max ? -EINVAL : 0;
+	return rc || *v < desc->min || *v > desc->max ? -EINVAL : 0;
 }
 
-int shca_config_set(struct shca_config *c, enum shca_opt o, const char *value, const char *source,
-		    char *err, size_t errlen)
+int shca_config_set(struct shca_config *config, enum shca_opt opt, const char *value,
+		    const char *source, char *err, size_t errlen)
 {
 	char accepted[160];
 	int64_t v;
 
 	if (strlen(value) >= SHCA_OPT_TEXT_LEN) {
 		snprintf(err, errlen, "%s: the value of %s is longer than %d characters.", source,
-			 shca_opts[o].name, SHCA_OPT_TEXT_LEN - 1);
+			 shca_opts[opt].name, SHCA_OPT_TEXT_LEN - 1);
 		return -EINVAL;
 	}
-	if (parse_value(o, value, &v)) {
-		describe(o, accepted, sizeof(accepted));
+	if (parse_value(opt, value, &v)) {
+		describe(opt, accepted, sizeof(accepted));
 		snprintf(err, errlen, "%s: \"%s\" is not a value of %s: use %s.", source, value,
-			 shca_opts[o].name, accepted);
+			 shca_opts[opt].name, accepted);
 		return -EINVAL;
 	}
-	c->value[o] = v;
-	snprintf(c->text[o], sizeof(c->text[o]), "%s", value);
+	config->value[opt] = v;
+	snprintf(config->text[opt], sizeof(config->text[opt]), "%s", value);
 	return 0;
 }
 
-int shca_config_defaults(struct shca_config *c)
+int shca_config_defaults(struct shca_config *config)
 {
 	char err[256];
 
-	memset(c, 0, sizeof(*c));
+	memset(config, 0, sizeof(*config));
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
-		if (shca_config_set(c, o, shca_opts[o].def, "default", err, sizeof(err)))
+		if (shca_config_set(config, o, shca_opts[o].def, "default", err, sizeof(err)))
 			return -EINVAL;
 	}
-	return shca_config_finish(c, err, sizeof(err));
+	return shca_config_finish(config, err, sizeof(err));
 }
 
-int shca_config_load_env(struct shca_config *c, char *err, size_t errlen)
+int shca_config_load_env(struct shca_config *config, char *err, size_t errlen)
 {
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		char name[64], source[96];
@@ -297,7 +296,7 @@ int shca_config_load_env(struct shca_config *c, char *err, size_t errlen)
 		if (!value || !*value)
 			continue;
 		snprintf(source, sizeof(source), "environment variable %s", name);
-		rc = shca_config_set(c, o, value, source, err, errlen);
+		rc = shca_config_set(config, o, value, source, err, errlen);
 		if (rc)
 			return rc;
 	}
@@ -327,7 +326,7 @@ static void cut_comment(char *s)
 	}
 }
 
-static int load_line(struct shca_config *c, char *line, const char *source, char *err,
+static int load_line(struct shca_config *config, char *line, const char *source, char *err,
 		     size_t errlen)
 {
 	char *name, *value;
@@ -351,10 +350,10 @@ static int load_line(struct shca_config *c, char *line, const char *source, char
 			 name);
 		return -EINVAL;
 	}
-	return shca_config_set(c, o, trim(value), source, err, errlen);
+	return shca_config_set(config, o, trim(value), source, err, errlen);
 }
 
-int shca_config_load_file(struct shca_config *c, const char *path, char *err, size_t errlen)
+int shca_config_load_file(struct shca_config *config, const char *path, char *err, size_t errlen)
 {
 	FILE *file = fopen(path, "re");
 	char *line = NULL, *source = NULL;
@@ -364,7 +363,7 @@ int shca_config_load_file(struct shca_config *c, const char *path, char *err, si
 	int rc = 0;
 
 	if (!file) {
-		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
 			 strerror(errno));
 		return -EINVAL;
 	}
@@ -377,12 +376,12 @@ int shca_config_load_file(struct shca_config *c, const char *path, char *err, si
 			snprintf(err, errlen, "%s: not a text file.", source);
 			rc = -EINVAL;
 		} else {
-			rc = load_line(c, line, source, err, errlen);
+			rc = load_line(config, line, source, err, errlen);
 		}
 		free(source);
 	}
 	if (!rc && ferror(file)) {
-		snprintf(err, errlen, "Cannot read the configuration file %s: %s.", path,
+		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
 			 strerror(errno));
 		rc = -EINVAL;
 	}
@@ -392,19 +391,19 @@ int shca_config_load_file(struct shca_config *c, const char *path, char *err, si
 }
 
 /* Reports a TEXT option that set() never saw, or that was changed since. */
-static int bad_text(const struct shca_config *c, enum shca_opt o, char *err, size_t errlen)
+static int bad_text(const struct shca_config *config, enum shca_opt opt, char *err, size_t errlen)
 {
 	char accepted[160];
 
-	describe(o, accepted, sizeof(accepted));
-	snprintf(err, errlen, "\"%s\" is not a value of %s: use %s.", c->text[o], shca_opts[o].name,
-		 accepted);
+	describe(opt, accepted, sizeof(accepted));
+	snprintf(err, errlen, "\"%s\" is not a value of %s: use %s.", config->text[opt],
+		 shca_opts[opt].name, accepted);
 	return -EINVAL;
 }
 
-int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
+int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 {
-	int64_t nodes = c->value[SHCA_O_NODES], devices = c->value[SHCA_O_DEVICES];
+	int64_t nodes = config->value[SHCA_O_NODES], devices = config->value[SHCA_O_DEVICES];
 	struct shca_link link;
 
 	if (nodes * devices > SHCA_MAX_HCAS) {
@@ -414,25 +413,26 @@ int shca_config_finish(struct shca_config *c, char *err, size_t errlen)
 			 (long long)nodes, (long long)devices, SHCA_MAX_HCAS);
 		return -EINVAL;
 	}
-	if (check_text(SHCA_O_ENGINE_CPUS, c->text[SHCA_O_ENGINE_CPUS]))
-		return bad_text(c, SHCA_O_ENGINE_CPUS, err, errlen);
-	if (shca_parse_pkeys(c->text[SHCA_O_PKEYS], c->pkeys, &c->npkeys))
-		return bad_text(c, SHCA_O_PKEYS, err, errlen);
-	if (c->value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET &&
-	    (c->npkeys != 1 || c->pkeys[0] != 0xffff)) {
+	if (check_text(SHCA_O_ENGINE_CPUS, config->text[SHCA_O_ENGINE_CPUS]))
+		return bad_text(config, SHCA_O_ENGINE_CPUS, err, errlen);
+	if (shca_parse_pkeys(config->text[SHCA_O_PKEYS], config->pkeys, &config->npkeys))
+		return bad_text(config, SHCA_O_PKEYS, err, errlen);
+	if (config->value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET &&
+	    (config->npkeys != 1 || config->pkeys[0] != 0xffff)) {
 		snprintf(err, errlen,
 			 "pkeys is \"%s\", but an Ethernet port has the P_Key 0xffff alone: "
 			 "leave out pkeys, or link-layer.",
-			 c->text[SHCA_O_PKEYS]);
+			 config->text[SHCA_O_PKEYS]);
 		return -EINVAL;
 	}
-	if (shca_parse_memlock(c->text[SHCA_O_MEMLOCK], &c->memlock_mode, &c->memlock_bytes))
-		return bad_text(c, SHCA_O_MEMLOCK, err, errlen);
-	if (shca_parse_link(c->text[SHCA_O_LINK], &link))
-		return bad_text(c, SHCA_O_LINK, err, errlen);
-	c->link_on = link.on;
-	c->link_latency_ns = link.latency_ns;
-	c->link_bytes_per_sec = link.bytes_per_sec;
-	c->link_msgs_per_sec = link.msgs_per_sec;
+	if (shca_parse_memlock(config->text[SHCA_O_MEMLOCK], &config->memlock_mode,
+			       &config->memlock_bytes))
+		return bad_text(config, SHCA_O_MEMLOCK, err, errlen);
+	if (shca_parse_link(config->text[SHCA_O_LINK], &link))
+		return bad_text(config, SHCA_O_LINK, err, errlen);
+	config->link_on = link.on;
+	config->link_latency_ns = link.latency_ns;
+	config->link_bytes_per_sec = link.bytes_per_sec;
+	config->link_msgs_per_sec = link.msgs_per_sec;
 	return 0;
 }

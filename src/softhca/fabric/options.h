@@ -70,17 +70,17 @@ extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
  * The functions below return 0, or -EINVAL with one sentence in err that names the option, the
  * value, its source and what would be accepted. Not thread-safe on the same config.
  */
-int shca_config_defaults(struct shca_config *c);
-int shca_config_set(struct shca_config *c, enum shca_opt o, const char *value, const char *source,
-		    char *err, size_t errlen);
-int shca_config_load_file(struct shca_config *c, const char *path, char *err, size_t errlen);
-int shca_config_load_env(struct shca_config *c, char *err, size_t errlen);
+int shca_config_defaults(struct shca_config *config);
+int shca_config_set(struct shca_config *config, enum shca_opt opt, const char *value,
+		    const char *source, char *err, size_t errlen);
+int shca_config_load_file(struct shca_config *config, const char *path, char *err, size_t errlen);
+int shca_config_load_env(struct shca_config *config, char *err, size_t errlen);
 /* Checks options against each other and derives the fields above; call it last. */
-int shca_config_finish(struct shca_config *c, char *err, size_t errlen);
+int shca_config_finish(struct shca_config *config, char *err, size_t errlen);
 /* Writes the value as a user would. */
-void shca_config_format(const struct shca_config *c, enum shca_opt o, char *buf, size_t len);
+void shca_config_format(const struct shca_config *config, enum shca_opt opt, char *buf, size_t len);
 /* Writes the variable's name: "SOFTHCA_CQ_ARM" of "cq-arm". */
-void shca_opt_env_name(enum shca_opt o, char *buf, size_t len);
+void shca_opt_env_name(enum shca_opt opt, char *buf, size_t len);
 int shca_opt_find(const char *name); /* Returns the option of that name, or -1. */
 
 /* Parse "1.3us", "10ms", "2s", "100" (ns) into ns; "4K", "1M", "unlimited" into bytes. Return 0

@@ -25,7 +25,7 @@ struct unit {
 	uint64_t factor;
 };
 
-static int scan_exponent(const char **s, struct decimal *d)
+static int scan_exponent(const char **s, struct decimal *decimal)
 {
 	const char *p = *s + 1;
 	bool negative = *p == '-';
@@ -40,19 +40,19 @@ static int scan_exponent(const char **s, struct decimal *d)
 		if (e > MAX_DIGITS)
 			return -EINVAL;
 	}
-	d->frac += negative ? e : -e;
+	decimal->frac += negative ? e : -e;
 	*s = p;
 	return 0;
 }
 
 /* Reads "12", "1.5" or ".5" and moves *s behind it. */
-static int scan_decimal(const char **s, struct decimal *d)
+static int scan_decimal(const char **s, struct decimal *decimal)
 {
 	const char *p = *s;
 	int seen = 0, significant = 0;
 	bool point = false;
 
-	*d = (struct decimal){0};
+	*decimal = (struct decimal){0};
 	for (; isdigit((unsigned char)*p) || (*p == '.' && !point); p++) {
 		if (*p == '.') {
 			point = true;
@@ -61,12 +61,12 @@ static int scan_decimal(const char **s, struct decimal *d)
 		seen++;
 		if (significant || *p != '0')
 			significant++;
-		if (significant > MAX_DIGITS + 1 || d->frac == MAX_DIGITS)
+		if (significant > MAX_DIGITS + 1 || decimal->frac == MAX_DIGITS)
 			return -EINVAL;
-		if (__builtin_mul_overflow(d->digits, 10, &d->digits) ||
-		    __builtin_add_overflow(d->digits, *p - '0', &d->digits))
+		if (__builtin_mul_overflow(decimal->digits, 10, &decimal->digits) ||
+		    __builtin_add_overflow(decimal->digits, *p - '0', &decimal->digits))
 			return -EINVAL;
-		d->frac += point;
+		decimal->frac += point;
 	}
 	if (!seen)
 		return -EINVAL;
@@ -84,19 +84,19 @@ static unsigned __int128 power10(int n)
 }
 
 /* Computes d x factor, rounded to the nearest. A fraction of an indivisible unit is refused. */
-static int scale(const struct decimal *d, uint64_t factor, int64_t *out)
+static int scale(const struct decimal *decimal, uint64_t factor, int64_t *out)
 {
-	unsigned __int128 v = (unsigned __int128)d->digits * factor;
+	unsigned __int128 v = (unsigned __int128)decimal->digits * factor;
 
-	if (factor == 1 && d->frac > 0 && d->digits % (uint64_t)power10(d->frac))
+	if (factor == 1 && decimal->frac > 0 && decimal->digits % (uint64_t)power10(decimal->frac))
 		return -EINVAL;
-	if (d->frac > 0) {
+	if (decimal->frac > 0) {
 		/* Two powers of MAX_DIGITS: one for a fraction, one for a negative exponent. */
-		unsigned __int128 div = power10(d->frac);
+		unsigned __int128 div = power10(decimal->frac);
 
 		v = (v + div / 2) / div;
-	} else if (d->frac < 0) {
-		unsigned __int128 mul = power10(-d->frac);
+	} else if (decimal->frac < 0) {
+		unsigned __int128 mul = power10(-decimal->frac);
 
 		if (v > INT64_MAX / mul)
 			return -EINVAL;
@@ -110,14 +110,14 @@ static int scale(const struct decimal *d, uint64_t factor, int64_t *out)
 
 static int parse_units(const char *s, const struct unit *units, int64_t *out)
 {
-	struct decimal d;
-	int rc = scan_decimal(&s, &d);
+	struct decimal decimal;
+	int rc = scan_decimal(&s, &decimal);
 
 	if (rc)
 		return rc;
 	for (; units->name; units++) {
 		if (strcasecmp(s, units->name) == 0)
-			return scale(&d, units->factor, out);
+			return scale(&decimal, units->factor, out);
 	}
 	return -EINVAL;
 }
@@ -162,18 +162,18 @@ int shca_parse_size(const char *s, int64_t *bytes)
 
 int shca_parse_rate(const char *s, int64_t *parts)
 {
-	struct decimal d;
+	struct decimal decimal;
 	int64_t v;
 
-	if (scan_decimal(&s, &d))
+	if (scan_decimal(&s, &decimal))
 		return -EINVAL;
-	if ((*s == 'e' || *s == 'E') && scan_exponent(&s, &d))
+	if ((*s == 'e' || *s == 'E') && scan_exponent(&s, &decimal))
 		return -EINVAL;
 	if (*s == '%') {
-		d.frac += 2;
+		decimal.frac += 2;
 		s++;
 	}
-	if (*s || scale(&d, SHCA_RATE_ONE, &v) || v > SHCA_RATE_ONE)
+	if (*s || scale(&decimal, SHCA_RATE_ONE, &v) || v > SHCA_RATE_ONE)
 		return -EINVAL;
 	*parts = v;
 	return 0;
@@ -181,11 +181,11 @@ int shca_parse_rate(const char *s, int64_t *parts)
 
 int shca_parse_factor(const char *s, int64_t *parts)
 {
-	struct decimal d;
+	struct decimal decimal;
 
-	if (scan_decimal(&s, &d) || *s)
+	if (scan_decimal(&s, &decimal) || *s)
 		return -EINVAL;
-	return scale(&d, SHCA_FACTOR_ONE, parts);
+	return scale(&decimal, SHCA_FACTOR_ONE, parts);
 }
 
 int shca_parse_int(const char *s, int64_t *value)
@@ -344,12 +344,12 @@ static uint64_t scan_prefix(const char **s)
 
 static int parse_bandwidth(const char *s, int64_t *bytes)
 {
-	struct decimal d;
+	struct decimal decimal;
 	uint64_t factor;
 	int64_t v;
 	bool bits = false;
 
-	if (scan_decimal(&s, &d))
+	if (scan_decimal(&s, &decimal))
 		return -EINVAL;
 	factor = scan_prefix(&s);
 	if (strncmp(s, "bit", 3) == 0) {
@@ -360,7 +360,7 @@ static int parse_bandwidth(const char *s, int64_t *bytes)
 	}
 	if (strcmp(s, "") != 0 && strcmp(s, "/s") != 0)
 		return -EINVAL;
-	if (scale(&d, factor, &v))
+	if (scale(&decimal, factor, &v))
 		return -EINVAL;
 	*bytes = bits ? v / 8 : v;
 	return 0;
@@ -368,15 +368,15 @@ static int parse_bandwidth(const char *s, int64_t *bytes)
 
 static int parse_msg_rate(const char *s, int64_t *msgs)
 {
-	struct decimal d;
+	struct decimal decimal;
 	uint64_t factor;
 
-	if (scan_decimal(&s, &d))
+	if (scan_decimal(&s, &decimal))
 		return -EINVAL;
 	factor = scan_prefix(&s);
 	if (strcmp(s, "") != 0 && strcmp(s, "/s") != 0)
 		return -EINVAL;
-	return scale(&d, factor, msgs);
+	return scale(&decimal, factor, msgs);
 }
 
 int shca_parse_link(const char *s, struct shca_link *link)

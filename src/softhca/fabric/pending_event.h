@@ -16,15 +16,15 @@
 
 /* Notes that this thread is about to change the object with that number: a QP, an SRQ or a CQ,
  * as the type of the event says. */
-void shca_pending_event_note(const struct shca_fabric *f, const struct shca_hca *hca,
+void shca_pending_event_note(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			     enum ibv_event_type type, uint32_t number);
 /* Sends the event after the change was made, and has the owner's engine flush a QP that was put
  * into ERR. */
-void shca_pending_event_send(struct shca_fabric *f, struct shca_hca *hca, enum ibv_event_type type,
-			     uint32_t number);
+void shca_pending_event_send(struct shca_fabric *fabric, struct shca_hca *hca,
+			     enum ibv_event_type type, uint32_t number);
 /* Clears the note: there was nothing to change. */
 void shca_pending_event_clear(void);
 /* Sends the events that threads of a dead process noted, if they had made the change. */
-void shca_pending_event_reap(struct shca_fabric *f, unsigned proc);
+void shca_pending_event_reap(struct shca_fabric *fabric, unsigned proc);
 
 #endif

@@ -107,9 +107,9 @@ static int read_stat(pid_t pid, struct pid_stat *st)
 	return 0;
 }
 
-bool shca_proc_running(const struct shca_fabric *f, unsigned proc)
+bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc)
 {
-	const struct shca_proc *p = &f->hdr->procs[proc];
+	const struct shca_proc *p = &fabric->hdr->procs[proc];
 	pid_t pid = atomic_load(&p->pid);
 	struct pid_stat st;
 	int rc;
@@ -129,12 +129,12 @@ bool shca_proc_running(const struct shca_fabric *f, unsigned proc)
 }
 
 /* Tells the monitor, if there is one, to watch a new process. */
-static void say(const struct shca_fabric *f, uint32_t slot)
+static void say(const struct shca_fabric *fabric, uint32_t slot)
 {
-	char path[sizeof(f->hdr->dir) + 16];
+	char path[sizeof(fabric->hdr->dir) + 16];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/monitor", f->hdr->dir);
+	snprintf(path, sizeof(path), "%s/monitor", fabric->hdr->dir);
 	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	if (fd < 0)
 		return;
@@ -145,48 +145,48 @@ static void say(const struct shca_fabric *f, uint32_t slot)
 }
 
 /* Leaves the slot to the reaper. */
-static void give_up(struct shca_fabric *f, unsigned proc)
+static void give_up(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &f->hdr->procs[proc];
+	struct shca_proc *p = &fabric->hdr->procs[proc];
 	uint64_t s;
 
-	shca_lock(&f->hdr->ctl_lock);
+	shca_lock(&fabric->hdr->ctl_lock);
 	s = atomic_load(&p->state);
 	if ((s & 0xff) == SHCA_PROC_ALIVE)
 		shca_proc_set_state(p, SHCA_PROC_REAPING);
-	shca_unlock(&f->hdr->ctl_lock);
-	shca_reap(f, proc);
+	shca_unlock(&fabric->hdr->ctl_lock);
+	shca_reap(fabric, proc);
 }
 
 /* Reaps the slot that this process had before it replaced its image. */
-static void reap_former_self(struct shca_fabric *f, const struct pid_stat *me)
+static void reap_former_self(struct shca_fabric *fabric, const struct pid_stat *me)
 {
 	unsigned i, e;
 
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *p = &f->hdr->procs[i];
+		struct shca_proc *proc = &fabric->hdr->procs[i];
 
-		if ((atomic_load(&p->state) & 0xff) == SHCA_PROC_FREE ||
-		    atomic_load(&p->pid) != getpid() || p->start_time != me->start_time)
+		if ((atomic_load(&proc->state) & 0xff) == SHCA_PROC_FREE ||
+		    atomic_load(&proc->pid) != getpid() || proc->start_time != me->start_time)
 			continue;
 		/* The threads that were inside an epoch are gone, although the process seems to
 		 * run. */
 		for (e = 0; e < SHCA_MAX_EXEC; e++)
-			if (atomic_load(&p->exec[e].seq) & 1)
-				atomic_fetch_add(&p->exec[e].seq, 1);
-		give_up(f, i);
+			if (atomic_load(&proc->exec[e].seq) & 1)
+				atomic_fetch_add(&proc->exec[e].seq, 1);
+		give_up(fabric, i);
 	}
 }
 
 /* Returns the free slot that was used least, so that references to a slot's last process are
  * long gone when it is used again. Needs ctl_lock. */
-static int free_slot(const struct shca_fabric *f)
+static int free_slot(const struct shca_fabric *fabric)
 {
 	uint64_t least = UINT64_MAX;
 	int i, best = -EAGAIN;
 
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		uint64_t s = atomic_load(&f->hdr->procs[i].state);
+		uint64_t s = atomic_load(&fabric->hdr->procs[i].state);
 
 		if ((s & 0xff) == SHCA_PROC_FREE && s < least) {
 			least = s;
@@ -196,33 +196,34 @@ static int free_slot(const struct shca_fabric *f)
 	return best;
 }
 
-static int take_slot(struct shca_fabric *f, const struct pid_stat *me)
+static int take_slot(struct shca_fabric *fabric, const struct pid_stat *me)
 {
-	struct shca_proc *p;
+	struct shca_proc *proc;
 	int slot;
 
-	shca_lock(&f->hdr->ctl_lock);
-	slot = free_slot(f);
+	shca_lock(&fabric->hdr->ctl_lock);
+	slot = free_slot(fabric);
 	if (slot >= 0) {
-		p = &f->hdr->procs[slot];
-		atomic_store(&p->pid, getpid());
-		p->start_time = me->start_time;
-		p->image = me->image;
-		shca_lock_init(&p->alive_lock);
-		p->node = 0;
-		memcpy(p->comm, me->comm, sizeof(p->comm));
-		atomic_store(&p->arena_used, 0);
-		atomic_store(&p->pinned, 0);
-		atomic_store(&p->sleeping, 0);
-		atomic_store(&p->attention, 0);
+		proc = &fabric->hdr->procs[slot];
+		atomic_store(&proc->pid, getpid());
+		proc->start_time = me->start_time;
+		proc->image = me->image;
+		shca_lock_init(&proc->alive_lock);
+		proc->node = 0;
+		memcpy(proc->comm, me->comm, sizeof(proc->comm));
+		atomic_store(&proc->arena_used, 0);
+		atomic_store(&proc->pinned, 0);
+		atomic_store(&proc->sleeping, 0);
+		atomic_store(&proc->attention, 0);
 		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {
-			atomic_store(&p->copy_asked[w], 0);
-			atomic_store(&p->attached[w], 0);
+			atomic_store(&proc->copy_asked[w], 0);
+			atomic_store(&proc->attached[w], 0);
 		}
 		/* Stored last: if this process dies before, the slot stays free. */
-		atomic_store(&p->state, ((atomic_load(&p->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
+		atomic_store(&proc->state,
+			     ((atomic_load(&proc->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
 	}
-	shca_unlock(&f->hdr->ctl_lock);
+	shca_unlock(&fabric->hdr->ctl_lock);
 	return slot;
 }
 
@@ -240,7 +241,21 @@ int32_t shca_proc_rank(void)
 	return -1;
 }
 
-int shca_proc_attach(struct shca_fabric *f)
+unsigned shca_proc_job(void)
+{
+	const char *name = getenv("PMIX_NAMESPACE"), *at = name ? strrchr(name, '@') : NULL;
+	unsigned long number;
+	char *end;
+
+	if (!name)
+		return 0;
+	/* PRRTE's names end in "@1", "@2" and so on. Those of Open MPI 4 are numbers, of which the
+	 * lower half counts. */
+	number = strtoul(at ? at + 1 : name, &end, 10);
+	return *end || !number ? 0 : (unsigned)(number & UINT16_MAX) - 1;
+}
+
+int shca_proc_attach(struct shca_fabric *fabric)
 {
 	struct pid_stat me;
 	int slot, rc;
@@ -249,57 +264,58 @@ int shca_proc_attach(struct shca_fabric *f)
 	rc = read_stat(getpid(), &me);
 	if (rc)
 		return rc;
-	reap_former_self(f, &me);
-	slot = take_slot(f, &me);
+	reap_former_self(fabric, &me);
+	slot = take_slot(fabric, &me);
 	if (slot == -EAGAIN) {
-		shca_reap_all(f);
-		slot = take_slot(f, &me);
+		shca_reap_all(fabric);
+		slot = take_slot(fabric, &me);
 	}
 	if (slot < 0)
 		return slot;
 	shca_arena_reset();
-	shca_epoch_bind(&f->hdr->procs[slot]);
-	say(f, (uint32_t)slot);
+	shca_epoch_bind(&fabric->hdr->procs[slot]);
+	say(fabric, (uint32_t)slot);
 	return slot;
 }
 
-void shca_proc_detach(struct shca_fabric *f, unsigned proc)
+void shca_proc_detach(struct shca_fabric *fabric, unsigned proc)
 {
 	/* Done first: the end of a thread must not touch an executor that is another process's
 	 * already. */
 	shca_epoch_bind(NULL);
-	give_up(f, proc);
+	give_up(fabric, proc);
 }
 
-void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc)
+void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc)
 {
-	const struct shca_proc *owner = &f->hdr->procs[proc];
+	const struct shca_proc *owner = &fabric->hdr->procs[proc];
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *p = &f->hdr->procs[i];
+		struct shca_proc *p = &fabric->hdr->procs[i];
 
 		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
 			continue;
 		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
-		shca_proc_notify(f, p);
+		shca_proc_notify(fabric, p);
 	}
 }
 
-void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p)
+void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc)
 {
-	struct shca_clock *c = shca_clock_of(f);
+	struct shca_clock *clock = shca_clock_of(fabric);
 
 	/* The adapter is due now. */
-	if (c)
-		shca_actor_sooner(c, (uint32_t)(p - f->hdr->procs), atomic_load(&c->now));
-	shca_proc_wake(p);
+	if (clock)
+		shca_actor_sooner(clock, (uint32_t)(proc - fabric->hdr->procs),
+				  atomic_load(&clock->now));
+	shca_proc_wake(proc);
 }
 
-void shca_proc_wake(struct shca_proc *p)
+void shca_proc_wake(struct shca_proc *proc)
 {
 	/* seq_cst on both: either the engine sees the new value, or this thread sees it
 	 * sleeping. */
-	atomic_fetch_add(&p->wake_word, 1);
-	if (atomic_load(&p->sleeping))
-		syscall(SYS_futex, &p->wake_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	atomic_fetch_add(&proc->wake_word, 1);
+	if (atomic_load(&proc->sleeping))
+		syscall(SYS_futex, &proc->wake_word, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }

@@ -15,61 +15,63 @@
  * taken). If this process replaced its image (exec), what it left behind is reaped first.
  * Threads of this process are executors of that slot from here on (epoch.h); a forked child
  * starts with none. The caller fills in shca_proc.node. */
-int shca_proc_attach(struct shca_fabric *f);
+int shca_proc_attach(struct shca_fabric *fabric);
 /* Gives the slot back at a clean exit; objects that are left are reaped as after a death. No
  * other thread may be executing work any more. */
-void shca_proc_detach(struct shca_fabric *f, unsigned proc);
+void shca_proc_detach(struct shca_fabric *fabric, unsigned proc);
 
 /* Returns the number that a launcher gave to this process in its job, or -1 if there is none. */
 int32_t shca_proc_rank(void);
+/* Returns the number of that job among those of one mpirun: 0, or more if the job was spawned. */
+unsigned shca_proc_job(void);
 
-static inline bool shca_proc_alive(const struct shca_fabric *f, unsigned proc)
+static inline bool shca_proc_alive(const struct shca_fabric *fabric, unsigned proc)
 {
-	uint64_t s = atomic_load_explicit(&f->hdr->procs[proc].state, memory_order_acquire);
+	uint64_t s = atomic_load_explicit(&fabric->hdr->procs[proc].state, memory_order_acquire);
 
 	return shca_proc_state_alive(s);
 }
 
 /* Sets the state of a slot. Needs the fabric's ctl_lock. */
-static inline void shca_proc_set_state(struct shca_proc *p, enum shca_proc_state state)
+static inline void shca_proc_set_state(struct shca_proc *proc, enum shca_proc_state state)
 {
-	uint64_t s = atomic_load_explicit(&p->state, memory_order_relaxed);
+	uint64_t s = atomic_load_explicit(&proc->state, memory_order_relaxed);
 
-	atomic_store(&p->state, (s & ~0xffULL) | (uint64_t)state);
+	atomic_store(&proc->state, (s & ~0xffULL) | (uint64_t)state);
 }
 
 /* Returns true if the process still runs its program, as the kernel tells. False if it has ended
  * (or is a zombie) or replaced its program (exec), or if its pid was reused. */
-bool shca_proc_running(const struct shca_fabric *f, unsigned proc);
+bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc);
 
 /*
  * Returns true if the process certainly runs now, with one load: its engine holds a robust lock,
  * and when the engine's thread ends the kernel removes the holder's number from the lock before any
  * process can learn of the death.
  */
-static inline bool shca_proc_engine_alive(const struct shca_proc *p)
+static inline bool shca_proc_engine_alive(const struct shca_proc *proc)
 {
-	return __atomic_load_n(&p->alive_lock.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
+	return __atomic_load_n(&proc->alive_lock.__data.__lock, __ATOMIC_ACQUIRE) & FUTEX_TID_MASK;
 }
 /* Tells the processes that attached segments of that process to look at them, because regions
  * are gone. */
-void shca_proc_segments_gone(struct shca_fabric *f, unsigned proc);
+void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc);
 
 /* Wakes a process's engine if it sleeps. Store the work for the engine before; the engine sets
  * `sleeping`, reads `wake_word`, looks for work once more, and then waits on the value that it
  * read. */
-void shca_proc_wake(struct shca_proc *p);
+void shca_proc_wake(struct shca_proc *proc);
 /* Wakes a process's engine like shca_proc_wake() and, in virtual time, makes its adapters due
  * now. */
-void shca_proc_notify(struct shca_fabric *f, struct shca_proc *p);
+void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc);
 
 /* Wakes a process's engine like shca_proc_wake(), but only reads if the engine is awake. The work
  * must be stored in sequentially consistent order: either the engine sees it when it looks once
  * more, or the engine is seen sleeping here. */
-static inline void shca_proc_wake_sleeper(struct shca_proc *p)
+static inline void shca_proc_wake_sleeper(struct shca_proc *proc)
 {
-	if (atomic_load(&p->sleeping))
-		shca_proc_wake(p);
+	if (atomic_load(&proc->sleeping))
+		shca_proc_wake(proc);
 }
 
 #endif

@@ -27,68 +27,69 @@
 #define PATIENCE_NS 200000000u
 
 /* Calls fn for each entry of that kind. */
-static void each(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, unsigned proc,
-		 void (*fn)(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+static void each(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
+		 unsigned proc,
+		 void (*fn)(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 			    uint32_t idx, void *entry, unsigned proc))
 {
-	struct shca_table *t = &hca->tables[kind];
-	uint32_t i, end = atomic_load(&t->high);
+	struct shca_table *table = &hca->tables[kind];
+	uint32_t i, end = atomic_load(&table->high);
 
 	for (i = 0; i < end; i++)
-		fn(f, hca, kind, i, shca_table_entry(f, t, i), proc);
+		fn(fabric, hca, kind, i, shca_table_entry(fabric, table, i), proc);
 }
 
-static void retire_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+static void retire_own(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 		       uint32_t idx, void *entry, unsigned proc)
 {
-	uint64_t life = shca_table_life(entry);
+	uint64_t word = shca_table_state_word(entry);
 
-	(void)f;
+	(void)fabric;
 	(void)hca;
 	(void)kind;
 	(void)idx;
-	if (shca_life_proc(life) == proc && shca_life_state(life) != SHCA_FREE)
+	if (shca_word_owner(word) == proc && shca_word_state(word) != SHCA_FREE)
 		shca_table_retire_as(entry, proc);
 }
 
-static void free_own(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
-		     void *entry, unsigned proc)
+static void free_own(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
+		     uint32_t idx, void *entry, unsigned proc)
 {
-	uint64_t life = shca_table_life(entry);
+	uint64_t word = shca_table_state_word(entry);
 
-	(void)f;
+	(void)fabric;
 	(void)idx;
-	if (shca_life_proc(life) == proc && shca_life_state(life) == SHCA_DYING)
+	if (shca_word_owner(word) == proc && shca_word_state(word) == SHCA_DYING)
 		shca_table_free(hca, kind, entry);
 }
 
-static void retire_all(struct shca_fabric *f, unsigned proc)
+static void retire_all(struct shca_fabric *fabric, unsigned proc)
 {
 	unsigned h, k;
 
-	for (h = 0; h < f->hdr->nhcas; h++) {
-		struct shca_hca *hca = &f->hdr->hcas[h];
+	for (h = 0; h < fabric->hdr->nhcas; h++) {
+		struct shca_hca *hca = &fabric->hdr->hcas[h];
 
 		shca_lock(&hca->ctl_lock);
-		shca_xrc_leave(f, hca, proc);
+		shca_xrc_leave(fabric, hca, proc);
 		for (k = 0; k < SHCA_KINDS; k++)
-			each(f, hca, k, proc, retire_own);
+			each(fabric, hca, k, proc, retire_own);
 		shca_unlock(&hca->ctl_lock);
 	}
 }
 
 /* Ends multicast memberships of QPs that are gone. */
-static void leave_multicast(struct shca_fabric *f)
+static void leave_multicast(struct shca_fabric *fabric)
 {
 	unsigned i;
 
 	for (i = 0; i < SHCA_MAX_MCAST; i++) {
-		struct shca_mcast *m = &f->hdr->mcast[i];
-		uint32_t qpn = atomic_load(&m->qpn), idx;
+		struct shca_mcast *mcast = &fabric->hdr->mcast[i];
+		uint32_t qpn = atomic_load(&mcast->qpn), idx;
 
-		if (qpn &&
-		    !shca_table_find(f, &f->hdr->hcas[atomic_load(&m->hca)], SHCA_QP, qpn, &idx))
-			atomic_store(&m->qpn, 0);
+		if (qpn && !shca_table_find(fabric, &fabric->hdr->hcas[atomic_load(&mcast->hca)],
+					    SHCA_QP, qpn, &idx))
+			atomic_store(&mcast->qpn, 0);
 	}
 }
 
@@ -96,14 +97,14 @@ static void leave_multicast(struct shca_fabric *f)
  * Returns true if the ring holds completions. Reads the file rather than a mapping: the owner may
  * free the ring meanwhile, and a hole in the file reads as zeros.
  */
-static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shca_cq_entry *cq)
+static bool has_unpolled(const struct shca_fabric *fabric, unsigned owner, struct shca_cq_entry *cq)
 {
 	uint64_t ring = atomic_load(&cq->ring),
-		 at = f->hdr->arenas + owner * SHCA_ARENA + (ring >> 8);
+		 at = fabric->hdr->arenas + owner * SHCA_ARENA + (ring >> 8);
 	struct shca_cq_ring r;
 	uint64_t word;
 
-	if (pread(f->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
+	if (pread(fabric->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
 		return false;
 	/* A resize in between moved the completions. */
 	if (atomic_load(&cq->ring) != ring)
@@ -112,7 +113,7 @@ static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shc
 		return true;
 	/* The producer may have died before it moved the tail behind its completion. */
 	at += sizeof(r) + (r.tail & ((1ULL << (ring & 0xff)) - 1)) * cq->stride;
-	return pread(f->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
+	return pread(fabric->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
 	       SHCA_WORD_IS_AT(word, r.tail) && SHCA_WORD_STATE(word) != SHCA_SLOT_FREE;
 }
 
@@ -121,20 +122,20 @@ static bool has_unpolled(const struct shca_fabric *f, unsigned owner, struct shc
  * completion. CQs with completions get the event now. One event too many does no harm, one too few
  * is a hang.
  */
-static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, uint32_t idx,
-		    void *entry, unsigned proc)
+static void wake_cq(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
+		    uint32_t idx, void *entry, unsigned proc)
 {
 	const uint64_t firing = (uint64_t)proc << 8 | SHCA_ARM_FIRING;
 	struct shca_cq_entry *cq = entry;
-	uint64_t life = atomic_load(&cq->life), arm = atomic_load(&cq->arm);
-	struct shca_event ev = {SHCA_EVENT_COMP, idx, shca_life_number(life)};
+	uint64_t word = atomic_load(&cq->state_word), arm = atomic_load(&cq->arm);
+	struct shca_event ev = {SHCA_EVENT_COMP, idx, shca_word_number(word)};
 
 	(void)kind;
-	if (shca_life_state(life) != SHCA_LIVE || shca_life_proc(life) == proc)
+	if (shca_word_state(word) != SHCA_LIVE || shca_word_owner(word) == proc)
 		return;
 	if (arm != firing) {
 		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
-		    !has_unpolled(f, shca_life_proc(life), cq))
+		    !has_unpolled(fabric, shca_word_owner(word), cq))
 			return;
 		/* In the name of the dead process: if this reaper dies too, the next one goes on
 		 * from here. */
@@ -143,16 +144,16 @@ static void wake_cq(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind 
 	}
 	if (cq->channel) {
 		atomic_fetch_add(&cq->events, 1);
-		shca_event_send(f, hca, shca_life_proc(life), cq->channel - 1, &ev);
+		shca_event_send(fabric, hca, shca_word_owner(word), cq->channel - 1, &ev);
 	}
 	arm = firing;
 	atomic_compare_exchange_strong(&cq->arm, &arm, (uint64_t)SHCA_ARM_NONE);
 }
 
-static void remove_fifos(const struct shca_fabric *f, unsigned proc)
+static void remove_fifos(const struct shca_fabric *fabric, unsigned proc)
 {
 	char path[PATH_MAX], prefix[16];
-	DIR *d = opendir(f->hdr->dir);
+	DIR *d = opendir(fabric->hdr->dir);
 	const struct dirent *e;
 
 	if (!d)
@@ -161,36 +162,36 @@ static void remove_fifos(const struct shca_fabric *f, unsigned proc)
 	while ((e = readdir(d))) {
 		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", f->hdr->dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", fabric->hdr->dir, e->d_name);
 		unlink(path);
 	}
 	closedir(d);
 }
 
 /* Makes the executors of the slot ready for its next process. */
-static void clear_executors(struct shca_proc *p)
+static void clear_executors(struct shca_proc *proc)
 {
 	unsigned i;
 
 	for (i = 0; i < SHCA_MAX_EXEC; i++) {
-		struct shca_exec *e = &p->exec[i];
+		struct shca_exec *exec = &proc->exec[i];
 
-		if (atomic_load(&e->seq) & 1)
-			atomic_fetch_add(&e->seq, 1);
-		atomic_store(&e->copy, SHCA_COPY_IDLE);
-		atomic_store(&e->tid, 0);
+		if (atomic_load(&exec->seq) & 1)
+			atomic_fetch_add(&exec->seq, 1);
+		atomic_store(&exec->copy, SHCA_COPY_IDLE);
+		atomic_store(&exec->tid, 0);
 	}
 }
 
-static void release_all(struct shca_fabric *f, unsigned proc)
+static void release_all(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &f->hdr->procs[proc];
+	struct shca_proc *p = &fabric->hdr->procs[proc];
 	unsigned h, k;
 
-	leave_multicast(f);
-	shca_pending_event_reap(f, proc);
-	for (h = 0; h < f->hdr->nhcas; h++) {
-		struct shca_hca *hca = &f->hdr->hcas[h];
+	leave_multicast(fabric);
+	shca_pending_event_reap(fabric, proc);
+	for (h = 0; h < fabric->hdr->nhcas; h++) {
+		struct shca_hca *hca = &fabric->hdr->hcas[h];
 
 		for (k = 0; k < SHCA_ATOMIC_LOCKS; k++) {
 			uint32_t holder = proc + 1;
@@ -198,59 +199,60 @@ static void release_all(struct shca_fabric *f, unsigned proc)
 			atomic_compare_exchange_strong(&hca->atomic_locks[k], &holder, 0);
 		}
 		atomic_fetch_sub(&hca->pds, atomic_exchange(&p->pds[h], 0));
-		each(f, hca, SHCA_CQ, proc, wake_cq);
+		each(fabric, hca, SHCA_CQ, proc, wake_cq);
 		for (k = 0; k < SHCA_KINDS; k++)
-			each(f, hca, k, proc, free_own);
+			each(fabric, hca, k, proc, free_own);
 	}
-	shca_proc_segments_gone(f, proc);
-	shca_arena_drop(f, proc);
-	remove_fifos(f, proc);
+	shca_proc_segments_gone(fabric, proc);
+	shca_arena_drop(fabric, proc);
+	remove_fifos(fabric, proc);
 	clear_executors(p);
-	if (shca_clock_of(f))
-		shca_actors_gone(f, proc);
+	if (shca_clock_of(fabric))
+		shca_actors_gone(fabric, proc);
 	atomic_store(&p->pinned, 0);
 	shca_proc_set_state(p, SHCA_PROC_FREE);
 }
 
-void shca_reap(struct shca_fabric *f, unsigned proc)
+void shca_reap(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &f->hdr->procs[proc];
+	struct shca_proc *p = &fabric->hdr->procs[proc];
 	uint64_t s;
 
-	shca_lock(&f->hdr->ctl_lock);
+	shca_lock(&fabric->hdr->ctl_lock);
 	s = atomic_load(&p->state);
 	if (((s & 0xff) == SHCA_PROC_ALIVE || (s & 0xff) == SHCA_PROC_STARTING) &&
-	    !shca_proc_running(f, proc)) {
+	    !shca_proc_running(fabric, proc)) {
 		shca_proc_set_state(p, SHCA_PROC_REAPING);
 		s = atomic_load(&p->state);
 	}
 	if ((s & 0xff) != SHCA_PROC_REAPING) {
-		shca_unlock(&f->hdr->ctl_lock);
+		shca_unlock(&fabric->hdr->ctl_lock);
 		return;
 	}
-	retire_all(f, proc);
-	shca_unlock(&f->hdr->ctl_lock);
+	retire_all(fabric, proc);
+	shca_unlock(&fabric->hdr->ctl_lock);
 
 	/* A peer that is stopped inside an epoch may stay there: the slot stays as it is, and is
 	 * looked at again later. */
-	if (!shca_epoch_sync_for(f, SHCA_HOLDS_ANY, PATIENCE_NS))
+	if (!shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, PATIENCE_NS))
 		return;
 
-	shca_lock(&f->hdr->ctl_lock);
+	shca_lock(&fabric->hdr->ctl_lock);
 	/* Another reaper may have been faster, and the slot may be in use again. */
 	if (atomic_load(&p->state) == s)
-		release_all(f, proc);
-	shca_unlock(&f->hdr->ctl_lock);
+		release_all(fabric, proc);
+	shca_unlock(&fabric->hdr->ctl_lock);
 }
 
-void shca_reap_all(struct shca_fabric *f)
+void shca_reap_all(struct shca_fabric *fabric)
 {
 	unsigned i;
 
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		uint64_t s = atomic_load(&f->hdr->procs[i].state) & 0xff;
+		uint64_t s = atomic_load(&fabric->hdr->procs[i].state) & 0xff;
 
-		if (s == SHCA_PROC_REAPING || (s != SHCA_PROC_FREE && !shca_proc_running(f, i)))
-			shca_reap(f, i);
+		if (s == SHCA_PROC_REAPING ||
+		    (s != SHCA_PROC_FREE && !shca_proc_running(fabric, i)))
+			shca_reap(fabric, i);
 	}
 }

@@ -12,9 +12,9 @@
 /* Frees everything of a process that no longer runs: objects, references, multicast memberships,
  * FIFOs, the arena, the slot. Does nothing if the process runs. Any process may call this, several
  * at a time too; if one of them dies here, another one goes on. */
-void shca_reap(struct shca_fabric *f, unsigned proc);
+void shca_reap(struct shca_fabric *fabric, unsigned proc);
 /* Reaps each process that has ended. The monitor calls this, and a process that waits for a peer.
  */
-void shca_reap_all(struct shca_fabric *f);
+void shca_reap_all(struct shca_fabric *fabric);
 
 #endif

@@ -98,8 +98,7 @@ void shca_space_addresses_text(uint64_t wanted, int error, char *buf, size_t len
 	amount(mapped(), has);
 	amount(limit.rlim_cur, all);
 	snprintf(buf, len,
-		 "%s of addresses are needed beside %s that are mapped, and the limit is %s: raise "
-		 "it "
-		 "(ulimit -v)",
+		 "%s of addresses are needed beside %s that are mapped, and the limit is %s: "
+		 "raise it (ulimit -v)",
 		 need, has, all);
 }

@@ -43,17 +43,17 @@ struct sysdir {
 
 /* Writes a line into file `name` of d. */
 static void __attribute__((format(printf, 3, 4)))
-put(struct sysdir *d, const char *name, const char *format, ...)
+put(struct sysdir *dir, const char *name, const char *format, ...)
 {
 	char path[TREE_LEN + 256], text[128];
 	va_list ap;
 	int fd, n;
 
-	if (d->rc)
+	if (dir->rc)
 		return;
-	snprintf(path, sizeof(path), "%s/%s/%s", d->tree, d->sub, name);
-	d->rc = make_dirs(path, strlen(d->tree) + 1);
-	if (d->rc)
+	snprintf(path, sizeof(path), "%s/%s/%s", dir->tree, dir->sub, name);
+	dir->rc = make_dirs(path, strlen(dir->tree) + 1);
+	if (dir->rc)
 		return;
 	va_start(ap, format);
 	n = vsnprintf(text, sizeof(text) - 1, format, ap);
@@ -63,12 +63,12 @@ put(struct sysdir *d, const char *name, const char *format, ...)
 	text[n++] = '\n';
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0444);
 	if (fd < 0) {
-		d->rc = -errno;
+		dir->rc = -errno;
 		return;
 	}
 	errno = EIO;
 	if (write(fd, text, (size_t)n) != n)
-		d->rc = -errno;
+		dir->rc = -errno;
 	close(fd);
 }
 
@@ -80,91 +80,91 @@ static void guid_text(uint64_t guid, char *buf, size_t len)
 		 (unsigned)guid & 0xffff);
 }
 
-static void put_gids(struct sysdir *d, const struct shca_fabric_header *h,
+static void put_gids(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		     const struct shca_hca *hca)
 {
 	char name[64], prefix[24], guid[24];
 	enum ibv_gid_type type;
 	union ibv_gid gid;
 
-	for (unsigned i = 0; shca_gid_at(h, hca, i, &gid, &type); i++) {
+	for (unsigned i = 0; shca_gid_at(hdr, hca, i, &gid, &type); i++) {
 		guid_text(be64toh(gid.global.subnet_prefix), prefix, sizeof(prefix));
 		guid_text(be64toh(gid.global.interface_id), guid, sizeof(guid));
 		snprintf(name, sizeof(name), "ports/1/gids/%u", i);
-		put(d, name, "%s:%s", prefix, guid);
+		put(dir, name, "%s:%s", prefix, guid);
 		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", i);
-		put(d, name, type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+		put(dir, name, type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
 	}
 }
 
-static void put_port(struct sysdir *d, const struct shca_fabric_header *h,
+static void put_port(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		     const struct shca_hca *hca)
 {
-	bool ethernet = shca_is_ethernet(h);
+	bool ethernet = shca_is_ethernet(hdr);
 	char name[64];
 	unsigned i;
 
-	put(d, "ports/1/state", "4: ACTIVE");
-	put(d, "ports/1/phys_state", "5: LinkUp");
-	put(d, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
-	put(d, "ports/1/rate", "100 Gb/sec (4X EDR)");
-	put(d, "ports/1/cap_mask", "0x%08x", ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB);
-	put(d, "ports/1/lid", "0x%x", hca->lid);
-	put(d, "ports/1/lid_mask_count", "0");
-	put(d, "ports/1/sm_lid", ethernet ? "0x0" : "0x1");
-	put(d, "ports/1/sm_sl", "0");
-	put_gids(d, h, hca);
+	put(dir, "ports/1/state", "4: ACTIVE");
+	put(dir, "ports/1/phys_state", "5: LinkUp");
+	put(dir, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
+	put(dir, "ports/1/rate", "100 Gb/sec (4X EDR)");
+	put(dir, "ports/1/cap_mask", "0x%08x", ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB);
+	put(dir, "ports/1/lid", "0x%x", hca->lid);
+	put(dir, "ports/1/lid_mask_count", "0");
+	put(dir, "ports/1/sm_lid", ethernet ? "0x0" : "0x1");
+	put(dir, "ports/1/sm_sl", "0");
+	put_gids(dir, hdr, hca);
 	for (i = 0; i < hca->npkeys; i++) {
 		snprintf(name, sizeof(name), "ports/1/pkeys/%u", i);
-		put(d, name, "0x%04x", hca->pkeys[i]);
+		put(dir, name, "0x%04x", hca->pkeys[i]);
 	}
 }
 
-static void put_hca(struct sysdir *d, const struct shca_fabric_header *h,
+static void put_hca(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		    const struct shca_hca *hca)
 {
 	char guid[24];
 
-	snprintf(d->sub, sizeof(d->sub), "class/infiniband/%s", hca->name);
+	snprintf(dir->sub, sizeof(dir->sub), "class/infiniband/%s", hca->name);
 	guid_text(hca->guid, guid, sizeof(guid));
-	put(d, "node_type", "1: CA");
-	put(d, "node_guid", "%s", guid);
-	put(d, "sys_image_guid", "%s", guid);
-	put(d, "node_desc", "node%u %s", hca->node, hca->name);
-	put(d, "fw_ver", "%s", SHCA_FW_VER);
-	put(d, "hw_rev", "0");
-	put(d, "hca_type", "%s", SHCA_HCA_TYPE);
-	put(d, "board_id", "%s", SHCA_BOARD_ID);
-	put(d, "device/vendor", "0x15b3");
-	put(d, "device/device", "0x%04x", SHCA_PART_ID);
-	put(d, "device/numa_node", "-1");
-	put_port(d, h, hca);
+	put(dir, "node_type", "1: CA");
+	put(dir, "node_guid", "%s", guid);
+	put(dir, "sys_image_guid", "%s", guid);
+	put(dir, "node_desc", "node%u %s", hca->node, hca->name);
+	put(dir, "fw_ver", "%s", SHCA_FW_VER);
+	put(dir, "hw_rev", "0");
+	put(dir, "hca_type", "%s", SHCA_HCA_TYPE);
+	put(dir, "board_id", "%s", SHCA_BOARD_ID);
+	put(dir, "device/vendor", "0x15b3");
+	put(dir, "device/device", "0x%04x", SHCA_PART_ID);
+	put(dir, "device/numa_node", "-1");
+	put_port(dir, hdr, hca);
 
-	snprintf(d->sub, sizeof(d->sub), "class/infiniband_verbs/uverbs%u", hca->device);
-	put(d, "ibdev", "%s", hca->name);
-	put(d, "abi_version", "1");
-	put(d, "dev", "231:%u", 192u + hca->device);
+	snprintf(dir->sub, sizeof(dir->sub), "class/infiniband_verbs/uverbs%u", hca->device);
+	put(dir, "ibdev", "%s", hca->name);
+	put(dir, "abi_version", "1");
+	put(dir, "dev", "231:%u", 192u + hca->device);
 }
 
 int shca_sysfs_make(const struct shca_fabric_header *hdr)
 {
-	struct sysdir d = {.rc = 0};
+	struct sysdir dir = {.rc = 0};
 	unsigned i;
 
-	for (i = 0; i < hdr->nhcas && !d.rc; i++) {
+	for (i = 0; i < hdr->nhcas && !dir.rc; i++) {
 		const struct shca_hca *hca = &hdr->hcas[i];
 
-		snprintf(d.tree, sizeof(d.tree), "%s/sys.%u", hdr->dir, hca->node);
+		snprintf(dir.tree, sizeof(dir.tree), "%s/sys.%u", hdr->dir, hca->node);
 		if (hca->device == 0) {
-			if (mkdir(d.tree, 0700))
+			if (mkdir(dir.tree, 0700))
 				return -errno;
-			snprintf(d.sub, sizeof(d.sub), "class/infiniband_verbs");
-			put(&d, "abi_version", "%d", SHCA_ABI);
+			snprintf(dir.sub, sizeof(dir.sub), "class/infiniband_verbs");
+			put(&dir, "abi_version", "%d", SHCA_ABI);
 			/* There are no devices for management datagrams; libibumad shows ports. */
-			snprintf(d.sub, sizeof(d.sub), "class/infiniband_mad");
-			put(&d, "abi_version", "%d", SHCA_UMAD_ABI);
+			snprintf(dir.sub, sizeof(dir.sub), "class/infiniband_mad");
+			put(&dir, "abi_version", "%d", SHCA_UMAD_ABI);
 		}
-		put_hca(&d, hdr, hca);
+		put_hca(&dir, hdr, hca);
 	}
-	return d.rc;
+	return dir.rc;
 }

@@ -41,9 +41,9 @@ static uint32_t next_number(uint64_t seed, enum shca_kind kind, uint32_t idx, ui
 
 /* Backs entries [high, high + a batch) with memory. Two processes that extend at a time do the
  * same work twice. */
-static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t high)
+static int extend(const struct shca_fabric *fabric, struct shca_table *table, uint32_t high)
 {
-	uint32_t batch = BATCH_BYTES / t->entry_size, room = t->size - high;
+	uint32_t batch = BATCH_BYTES / table->entry_size, room = table->size - high;
 	uint64_t from, to;
 	int rc;
 
@@ -51,133 +51,134 @@ static int extend(const struct shca_fabric *f, struct shca_table *t, uint32_t hi
 		return -ENOMEM;
 	if (batch > room)
 		batch = room;
-	from = (t->offset + (uint64_t)high * t->entry_size) & ~4095ULL;
-	to = (t->offset + (uint64_t)(high + batch) * t->entry_size + 4095) & ~4095ULL;
-	rc = shca_fabric_back(f, from, to - from);
+	from = (table->offset + (uint64_t)high * table->entry_size) & ~4095ULL;
+	to = (table->offset + (uint64_t)(high + batch) * table->entry_size + 4095) & ~4095ULL;
+	rc = shca_fabric_back(fabric, from, to - from);
 	if (rc)
 		return rc;
-	rc = shca_fabric_touch((char *)f->hdr + from, to - from);
+	rc = shca_fabric_touch((char *)fabric->hdr + from, to - from);
 	if (rc)
 		return rc;
-	atomic_compare_exchange_strong(&t->high, &high, high + batch);
+	atomic_compare_exchange_strong(&table->high, &high, high + batch);
 	return 0;
 }
 
 /* Takes the first free one of `n` entries from `start`, cyclically below `high`. */
-static int64_t take(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind, unsigned proc,
-		    uint32_t high, uint32_t start, uint32_t n)
+static int64_t take(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
+		    unsigned proc, uint32_t high, uint32_t start, uint32_t n)
 {
-	struct shca_table *t = &hca->tables[kind];
+	struct shca_table *table = &hca->tables[kind];
 	uint32_t i, idx = start % high;
 
 	for (i = 0; i < n; i++, idx = idx + 1 < high ? idx + 1 : 0) {
-		_Atomic uint64_t *life = shca_table_entry(f, t, idx);
-		uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+		_Atomic uint64_t *word = shca_table_entry(fabric, table, idx);
+		uint64_t w = atomic_load_explicit(word, memory_order_relaxed);
 		uint32_t number;
 
-		if (shca_life_state(w) != SHCA_FREE)
+		if (shca_word_state(w) != SHCA_FREE)
 			continue;
-		number = next_number(shca_table_seed(f, hca, kind), kind, idx, shca_life_number(w));
+		number = next_number(shca_table_seed(fabric, hca, kind), kind, idx,
+				     shca_word_number(w));
 		/* acquire: the clearing below comes after everything that the last owner wrote. */
 		if (!atomic_compare_exchange_strong_explicit(
-			    life, &w, shca_life_make(number, proc, SHCA_ALLOCATED),
+			    word, &w, shca_word_make(number, proc, SHCA_ALLOCATED),
 			    memory_order_acq_rel, memory_order_relaxed))
 			continue;
-		memset(life + 1, 0, t->entry_size - sizeof(*life));
-		atomic_store_explicit(&t->hint, idx + 1, memory_order_relaxed);
+		memset(word + 1, 0, table->entry_size - sizeof(*word));
+		atomic_store_explicit(&table->hint, idx + 1, memory_order_relaxed);
 		return idx;
 	}
 	return -ENOMEM;
 }
 
-int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+int64_t shca_table_alloc(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 			 unsigned proc)
 {
-	struct shca_table *t = &hca->tables[kind];
-	uint32_t count = atomic_load(&t->count), high;
+	struct shca_table *table = &hca->tables[kind];
+	uint32_t count = atomic_load(&table->count), high;
 	int64_t idx = -ENOMEM;
 	int rc;
 
 	do {
-		if (count >= t->limit)
+		if (count >= table->limit)
 			return -ENOMEM;
-	} while (!atomic_compare_exchange_weak(&t->count, &count, count + 1));
+	} while (!atomic_compare_exchange_weak(&table->count, &count, count + 1));
 
 	do {
-		high = atomic_load(&t->high);
+		high = atomic_load(&table->high);
 		if (high)
-			idx = take(f, hca, kind, proc, high, atomic_load(&t->hint),
+			idx = take(fabric, hca, kind, proc, high, atomic_load(&table->hint),
 				   high < PROBES ? high : PROBES);
 		if (idx >= 0)
 			return idx;
-		rc = extend(f, t, high);
+		rc = extend(fabric, table, high);
 	} while (!rc);
 
 	/* The table can't grow: look at each entry. */
-	high = atomic_load(&t->high);
+	high = atomic_load(&table->high);
 	if (high)
-		idx = take(f, hca, kind, proc, high, 0, high);
+		idx = take(fabric, hca, kind, proc, high, 0, high);
 	if (idx < 0)
-		atomic_fetch_sub(&t->count, 1);
+		atomic_fetch_sub(&table->count, 1);
 	return idx;
 }
 
 void shca_table_publish(void *entry)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load_explicit(life, memory_order_relaxed);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load_explicit(word, memory_order_relaxed);
 
 	/* release: pairs with the acquire in shca_table_find(). */
-	atomic_store_explicit(life,
-			      shca_life_make(shca_life_number(w), shca_life_proc(w), SHCA_LIVE),
+	atomic_store_explicit(word,
+			      shca_word_make(shca_word_number(w), shca_word_owner(w), SHCA_LIVE),
 			      memory_order_release);
 }
 
 bool shca_table_retire_as(void *entry, unsigned proc)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
 	do {
-		if (shca_life_state(w) != SHCA_LIVE && shca_life_state(w) != SHCA_ALLOCATED)
+		if (shca_word_state(w) != SHCA_LIVE && shca_word_state(w) != SHCA_ALLOCATED)
 			return false;
 		/* seq_cst: a thread that enters an epoch from here on sees it, and sync() sees
 		 * threads that are inside. */
 	} while (!atomic_compare_exchange_weak(
-		life, &w, shca_life_make(shca_life_number(w), proc, SHCA_DYING)));
+		word, &w, shca_word_make(shca_word_number(w), proc, SHCA_DYING)));
 	return true;
 }
 
 void shca_table_retire(void *entry)
 {
-	shca_table_retire_as(entry, shca_life_proc(shca_table_life(entry)));
+	shca_table_retire_as(entry, shca_word_owner(shca_table_state_word(entry)));
 }
 
 void shca_table_disown(void *entry, unsigned proc)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
-	while (shca_life_proc(w) == proc && shca_life_state(w) == SHCA_LIVE)
+	while (shca_word_owner(w) == proc && shca_word_state(w) == SHCA_LIVE)
 		if (atomic_compare_exchange_weak(
-			    life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_LIVE)))
+			    word, &w, shca_word_make(shca_word_number(w), SHCA_NO_PROC, SHCA_LIVE)))
 			break;
 }
 
 void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry)
 {
-	_Atomic uint64_t *life = entry;
-	uint64_t w = atomic_load(life);
+	_Atomic uint64_t *word = entry;
+	uint64_t w = atomic_load(word);
 
-	if (kind == SHCA_QP && shca_life_state(w) != SHCA_FREE)
+	if (kind == SHCA_QP && shca_word_state(w) != SHCA_FREE)
 		shca_counters_fold(hca, entry);
 	do {
-		if (shca_life_state(w) == SHCA_FREE)
+		if (shca_word_state(w) == SHCA_FREE)
 			return;
 		/* release: pairs with the acquire of the next owner. The number stays, because
 		 * it is the generation. */
 	} while (!atomic_compare_exchange_weak(
-		life, &w, shca_life_make(shca_life_number(w), SHCA_NO_PROC, SHCA_FREE)));
+		word, &w, shca_word_make(shca_word_number(w), SHCA_NO_PROC, SHCA_FREE)));
 	/* In this order: a death in between leaves the count too high, never below zero. */
 	atomic_fetch_sub(&hca->tables[kind].count, 1);
 }

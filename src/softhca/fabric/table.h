@@ -80,8 +80,8 @@ static inline uint32_t shca_gather(uint32_t x, unsigned bits, uint64_t seed)
 }
 
 /* Takes a free entry for process slot proc. Returns its index, or -ENOMEM (limit, table or
- * memory exhausted). The entry is zeroed but for its life word, in state ALLOCATED. Lock-free. */
-int64_t shca_table_alloc(struct shca_fabric *f, struct shca_hca *hca, enum shca_kind kind,
+ * memory exhausted). The entry is zeroed but for its state word, in state ALLOCATED. Lock-free. */
+int64_t shca_table_alloc(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 			 unsigned proc);
 /* Makes an entry visible to lookups: a process that finds it sees everything that was written
  * before. */
@@ -89,40 +89,40 @@ void shca_table_publish(void *entry);
 /* Ends lookups of an entry (LIVE or ALLOCATED -> DYING). */
 void shca_table_retire(void *entry);
 /* Ends lookups of an entry that several processes may retire (XRC). Returns true to the one that
- * did; the life word then names `proc`, so that its reaper finishes the work should it die. */
+ * did; the state word then names `proc`, so that its reaper finishes the work should it die. */
 bool shca_table_retire_as(void *entry, unsigned proc);
-/* Lets the entry stay when its owner goes: the life word names SHCA_NO_PROC if it named `proc`. */
+/* Lets the entry stay when its owner goes: the state word names SHCA_NO_PROC if it named `proc`. */
 void shca_table_disown(void *entry, unsigned proc);
 /* Gives the entry back. No process may hold a reference any more (see epoch.h). */
 void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry);
 
 /* Returns a table's seed. Each table scatters in its own way, so that a number of one kind or
  * HCA is rarely one of another. */
-static inline uint64_t shca_table_seed(const struct shca_fabric *f, const struct shca_hca *hca,
+static inline uint64_t shca_table_seed(const struct shca_fabric *fabric, const struct shca_hca *hca,
 				       enum shca_kind kind)
 {
-	return f->hdr->seed ^
-	       ((shca_hca_index(f, hca) + 1ULL) << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
+	return fabric->hdr->seed ^
+	       ((shca_hca_index(fabric, hca) + 1ULL) << 8 | (kind + 1u)) * 0x9e3779b97f4a7c15ULL;
 }
 
 /* Returns the live entry with that number, and stores its index in *idx (which may be NULL);
  * NULL if there is none. Call this inside an epoch. Inlined, and with a constant `kind`, this is
  * a dozen instructions on the way of each message. */
-static inline void *shca_table_find(const struct shca_fabric *f, const struct shca_hca *hca,
+static inline void *shca_table_find(const struct shca_fabric *fabric, const struct shca_hca *hca,
 				    enum shca_kind kind, uint32_t number, uint32_t *idx)
 {
-	const struct shca_table *t = &hca->tables[kind];
-	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(f, hca, kind)) &
+	const struct shca_table *table = &hca->tables[kind];
+	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(fabric, hca, kind)) &
 		     ((1u << shca_kind_log2(kind)) - 1);
 	char *entry;
-	uint64_t life;
+	uint64_t value;
 
 	/* Beyond `high` there is no memory: even a read would allocate some, or be a SIGBUS. */
-	if (i >= atomic_load_explicit(&t->high, memory_order_acquire))
+	if (i >= atomic_load_explicit(&table->high, memory_order_acquire))
 		return NULL;
-	entry = (char *)f->hdr + t->offset + (uint64_t)i * shca_kind_size(kind);
-	life = atomic_load_explicit((_Atomic uint64_t *)(void *)entry, memory_order_acquire);
-	if (shca_life_number(life) != number || shca_life_state(life) != SHCA_LIVE)
+	entry = (char *)fabric->hdr + table->offset + (uint64_t)i * shca_kind_size(kind);
+	value = atomic_load_explicit((_Atomic uint64_t *)(void *)entry, memory_order_acquire);
+	if (shca_word_number(value) != number || shca_word_state(value) != SHCA_LIVE)
 		return NULL;
 	if (idx)
 		*idx = i;
@@ -130,30 +130,30 @@ static inline void *shca_table_find(const struct shca_fabric *f, const struct sh
 }
 
 /* Returns an entry of this process's own, which may be DYING. */
-static inline void *shca_table_peek(const struct shca_fabric *f, const struct shca_hca *hca,
+static inline void *shca_table_peek(const struct shca_fabric *fabric, const struct shca_hca *hca,
 				    enum shca_kind kind, uint32_t number)
 {
-	const struct shca_table *t = &hca->tables[kind];
-	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(f, hca, kind)) &
+	const struct shca_table *table = &hca->tables[kind];
+	uint32_t i = shca_gather(number, shca_kind_bits(kind), shca_table_seed(fabric, hca, kind)) &
 		     ((1u << shca_kind_log2(kind)) - 1);
-	_Atomic uint64_t *life = shca_table_entry(f, t, i);
+	_Atomic uint64_t *word = shca_table_entry(fabric, table, i);
 	uint64_t w;
 
-	if (i >= atomic_load_explicit(&t->high, memory_order_acquire))
+	if (i >= atomic_load_explicit(&table->high, memory_order_acquire))
 		return NULL;
-	w = atomic_load_explicit(life, memory_order_acquire);
-	return shca_life_number(w) == number && shca_life_state(w) >= SHCA_LIVE ? (void *)life
+	w = atomic_load_explicit(word, memory_order_acquire);
+	return shca_word_number(w) == number && shca_word_state(w) >= SHCA_LIVE ? (void *)word
 										: NULL;
 }
 
-/* Returns the life word of any entry. */
-static inline uint64_t shca_table_life(const void *entry)
+/* Returns the state word of any entry. */
+static inline uint64_t shca_table_state_word(const void *entry)
 {
 	return atomic_load_explicit((const _Atomic uint64_t *)entry, memory_order_acquire);
 }
 static inline uint32_t shca_table_number(const void *entry)
 {
-	return shca_life_number(shca_table_life(entry));
+	return shca_word_number(shca_table_state_word(entry));
 }
 
 #endif

@@ -90,47 +90,48 @@ static struct shca_trace_record *place(void)
 	if (!rc)
 		return &file.chunk[file.used++];
 	fprintf(stderr,
-		"softhca: the trace of process %d ends early, because its file can't grow (%s): "
+		"softhca: The trace of process %d ends early, because its file can't grow (%s): "
 		"free some space, or trace a shorter run.\n",
 		(int)getpid(), strerror(-rc));
 	end();
 	return NULL;
 }
 
-static void write_head(const struct shca_fabric *f, unsigned slot)
+static void write_head(const struct shca_fabric *fabric, unsigned slot)
 {
-	const struct shca_proc *p = &f->hdr->procs[slot];
+	const struct shca_proc *proc = &fabric->hdr->procs[slot];
 	struct shca_trace_head head = {
 		.magic = SHCA_TRACE_MAGIC,
-		.pid = atomic_load(&p->pid),
+		.pid = atomic_load(&proc->pid),
 		.slot = slot,
-		.node = p->node,
+		.node = proc->node,
 		.rank = shca_proc_rank(),
 	};
-	struct shca_trace_record *r = place();
+	struct shca_trace_record *record = place();
 
-	memcpy(head.comm, p->comm, sizeof(head.comm));
-	if (r)
-		memcpy(r, &head, sizeof(head));
+	memcpy(head.comm, proc->comm, sizeof(head.comm));
+	if (record)
+		memcpy(record, &head, sizeof(head));
 }
 
-void shca_trace_start(const struct shca_fabric *f, unsigned slot)
+void shca_trace_start(const struct shca_fabric *fabric, unsigned slot)
 {
-	char path[sizeof(f->hdr->dir) + 64];
+	char path[sizeof(fabric->hdr->dir) + 64];
 	int cancel;
 
-	if (!f->hdr->config.text[SHCA_O_TRACE][0])
+	if (!fabric->hdr->config.text[SHCA_O_TRACE][0])
 		return;
-	snprintf(path, sizeof(path), "%s/" SHCA_TRACE_LINK "/%u.%llu", f->hdr->dir, slot,
-		 (unsigned long long)atomic_load(&f->hdr->procs[slot].state) >> 8);
+	snprintf(path, sizeof(path), "%s/" SHCA_TRACE_LINK "/%u.%llu", fabric->hdr->dir, slot,
+		 (unsigned long long)atomic_load(&fabric->hdr->procs[slot].state) >> 8);
 	cancel = shca_cancel_hold();
 	pthread_mutex_lock(&file.lock);
 	file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file.fd < 0)
-		fprintf(stderr, "softhca: process %d is not traced: can't make %s (%s).\n",
+		fprintf(stderr,
+			"softhca: Process %d isn't traced, because %s can't be made (%s).\n",
 			(int)getpid(), path, strerror(errno));
 	else
-		write_head(f, slot);
+		write_head(fabric, slot);
 	shca_trace_on = file.fd >= 0;
 	pthread_mutex_unlock(&file.lock);
 	shca_cancel_restore(cancel);
@@ -152,7 +153,7 @@ void shca_trace_reset(void)
 }
 
 /* Writes a record. Needs the lock. */
-static struct shca_trace_record *add(const struct shca_trace_record *r)
+static struct shca_trace_record *add(const struct shca_trace_record *record)
 {
 	struct shca_trace_record *at = place();
 
@@ -160,17 +161,17 @@ static struct shca_trace_record *add(const struct shca_trace_record *r)
 		return NULL;
 	if (!self.tid)
 		self.tid = (int32_t)syscall(SYS_gettid);
-	*at = *r;
+	*at = *record;
 	at->tid = self.tid;
 	return at;
 }
 
-void shca_trace_add(const struct shca_trace_record *r)
+void shca_trace_add(const struct shca_trace_record *record)
 {
 	int cancel = shca_cancel_hold();
 
 	pthread_mutex_lock(&file.lock);
-	add(r);
+	add(record);
 	pthread_mutex_unlock(&file.lock);
 	shca_cancel_restore(cancel);
 }

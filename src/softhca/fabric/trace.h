@@ -65,13 +65,13 @@ static inline bool shca_tracing(void)
 
 /* Starts the records of the process in that slot, if the fabric's options ask for them. Failures
  * are told on the standard error output, once; the process goes on without. */
-void shca_trace_start(const struct shca_fabric *f, unsigned slot);
+void shca_trace_start(const struct shca_fabric *fabric, unsigned slot);
 void shca_trace_stop(void);
 /* Forgets the parent's records in a forked child. */
 void shca_trace_reset(void);
 
 /* Adds a record; fills in the thread. Any thread. */
-void shca_trace_add(const struct shca_trace_record *r);
+void shca_trace_add(const struct shca_trace_record *record);
 /*
  * Adds a stretch of the calling thread's time, or makes its last one longer if that is of the same
  * kind and ended just before. A short stretch of PROGRAM between others is left out: it is what a

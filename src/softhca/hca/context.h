@@ -29,14 +29,15 @@ struct shca_context {
 	struct shca_hca *hca;
 	unsigned hca_idx;
 	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
-	unsigned life;          /* shca_self.life when it was opened, or SHCA_CLOSED */
+	unsigned fork_count;    /* shca_self.fork_count when it was opened, or SHCA_CLOSED */
 	struct shca_context_object *objects; /* everything that was made in it */
 	struct shca_context *next;
 };
 
-static inline struct shca_context *shca_ctx(struct ibv_context *c)
+static inline struct shca_context *shca_ctx(struct ibv_context *context)
 {
-	return (struct shca_context *)((char *)c - offsetof(struct shca_context, vctx.context));
+	return (struct shca_context *)((char *)context -
+				       offsetof(struct shca_context, vctx.context));
 }
 
 /*
@@ -44,9 +45,9 @@ static inline struct shca_context *shca_ctx(struct ibv_context *c)
  * or was inherited through a fork, when any use would harm the parent. Functions of the data path
  * don't check this: the tables of an unusable context no longer name them.
  */
-static inline bool shca_ours(struct ibv_context *c)
+static inline bool shca_ours(struct ibv_context *context)
 {
-	return shca_ctx(c)->life == shca_self.life;
+	return shca_ctx(context)->fork_count == shca_self.fork_count;
 }
 
 #endif

@@ -10,7 +10,7 @@ static struct shca_context *contexts;
 void shca_context_objects_open(struct shca_context *ctx)
 {
 	pthread_mutex_lock(&lock);
-	ctx->life = shca_self.life;
+	ctx->fork_count = shca_self.fork_count;
 	ctx->next = contexts;
 	contexts = ctx;
 	pthread_mutex_unlock(&lock);
@@ -25,7 +25,7 @@ void shca_context_objects_close(struct shca_context *ctx)
 		p = &(*p)->next;
 	if (*p)
 		*p = ctx->next;
-	ctx->life = SHCA_CLOSED;
+	ctx->fork_count = SHCA_CLOSED;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -46,17 +46,17 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 }
 
 /* Takes a node out of its list. Needs the lock. */
-static void take_out(struct shca_context_object *o)
+static void take_out(struct shca_context_object *object)
 {
-	*o->link = o->next;
-	if (o->next)
-		o->next->link = o->link;
+	*object->link = object->next;
+	if (object->next)
+		object->next->link = object->link;
 }
 
-void shca_context_objects_remove(struct shca_context_object *o)
+void shca_context_objects_remove(struct shca_context_object *object)
 {
 	pthread_mutex_lock(&lock);
-	take_out(o);
+	take_out(object);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -72,15 +72,15 @@ bool shca_context_objects_any(struct shca_context *ctx)
 
 void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind)
 {
-	struct shca_context_object *o;
+	struct shca_context_object *object;
 
 	pthread_mutex_lock(&lock);
-	for (o = ctx->objects; o && o->kind != kind; o = o->next)
+	for (object = ctx->objects; object && object->kind != kind; object = object->next)
 		;
-	if (o)
-		take_out(o);
+	if (object)
+		take_out(object);
 	pthread_mutex_unlock(&lock);
-	return o ? o->object : NULL;
+	return object ? object->object : NULL;
 }
 
 void shca_context_objects_each(struct shca_context *ctx,
@@ -108,7 +108,7 @@ void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx))
 
 	pthread_mutex_init(&lock, NULL);
 	contexts = NULL;
-	shca_self.life++;
+	shca_self.fork_count++;
 	for (; inherited; inherited = inherited->next)
 		fn(inherited);
 }

@@ -6,4 +6,4 @@
 
 #include "context.h"
 
-struct shca_process shca_self = {.slot = SHCA_NO_PROC, .life = SHCA_CLOSED + 1};
+struct shca_process shca_self = {.slot = SHCA_NO_PROC, .fork_count = SHCA_CLOSED + 1};

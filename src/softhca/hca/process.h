@@ -17,7 +17,7 @@ struct shca_process {
 	unsigned tag;           /* slot and generation: tells successive owners of a slot apart */
 	unsigned number;        /* rank in its job, which is the same in each run, or the slot */
 	unsigned node;          /* virtual node */
-	unsigned life;          /* number of forks: tells own contexts from inherited ones */
+	unsigned fork_count;    /* number of forks: tells own contexts from inherited ones */
 };
 extern struct shca_process shca_self;
 

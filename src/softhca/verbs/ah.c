@@ -61,8 +61,8 @@ int ibv_destroy_ah(struct ibv_ah *ah)
 static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
 		      struct ibv_global_route *route)
 {
-	const struct shca_fabric_header *h = shca_self.fabric.hdr;
-	bool ethernet = shca_is_ethernet(h);
+	const struct shca_fabric_header *hdr = shca_self.fabric.hdr;
+	bool ethernet = shca_is_ethernet(hdr);
 	enum ibv_gid_type type = ethernet ? IBV_GID_TYPE_ROCE_V1 : IBV_GID_TYPE_IB;
 	uint32_t version_class_flow = be32toh(grh->version_tclass_flow);
 	const struct iphdr *ip = ethernet ? shca_grh_ipv4(grh) : NULL;
@@ -84,7 +84,7 @@ static int answer_grh(const struct shca_hca *hca, const struct ibv_grh *grh,
 		route->traffic_class = (version_class_flow >> 20) & 0xff;
 		route->hop_limit = grh->hop_limit;
 	}
-	index = shca_gid_index(h, hca, &own, type);
+	index = shca_gid_index(hdr, hca, &own, type);
 	route->sgid_index = (uint8_t)index;
 	return index < 0 ? EINVAL : 0;
 }
@@ -122,20 +122,20 @@ struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struc
 int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
 				uint8_t eth_mac[ETHERNET_LL_SIZE], uint16_t *vid)
 {
-	const struct shca_fabric_header *h = shca_self.fabric.hdr;
+	const struct shca_fabric_header *hdr = shca_self.fabric.hdr;
 	const struct shca_hca *hca = shca_ctx(context)->hca;
 	int to, rc = EOPNOTSUPP;
 
-	if (shca_is_ethernet(h))
-		rc = shca_address_check(h, hca, attr);
-	to = rc ? -1 : shca_address_by_path(h, hca, attr);
+	if (shca_is_ethernet(hdr))
+		rc = shca_address_check(hdr, hca, attr);
+	to = rc ? -1 : shca_address_by_path(hdr, hca, attr);
 	if (!rc && to < 0)
 		rc = ETIMEDOUT;
 	if (rc) {
 		errno = rc;
 		return rc;
 	}
-	shca_mac(&h->hcas[to], eth_mac);
+	shca_mac(&hdr->hcas[to], eth_mac);
 	if (vid)
 		*vid = NO_VLAN;
 	return 0;

@@ -39,29 +39,29 @@ static void set_ops(struct ibv_context_ops *ops)
 	ops->dealloc_mw = shca_dealloc_mw;
 }
 
-static void set_extended_ops(struct verbs_context *v, const struct shca_fabric *f)
+static void set_extended_ops(struct verbs_context *verbs, const struct shca_fabric *fabric)
 {
-	v->query_port = shca_query_port;
-	v->query_device_ex = shca_query_device_ex;
-	v->query_rt_values = shca_query_rt_values;
-	v->alloc_td = shca_alloc_td;
-	v->dealloc_td = shca_dealloc_td;
-	v->alloc_parent_domain = shca_alloc_parent_domain;
-	v->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
-	v->modify_cq = shca_modify_cq;
-	v->create_srq_ex = shca_create_srq_ex;
-	v->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
-	if (shca_opt(f, SHCA_O_XRC)) {
-		v->open_xrcd = shca_open_xrcd;
-		v->close_xrcd = shca_close_xrcd;
-		v->get_srq_num = shca_get_srq_num;
-		if (shca_opt(f, SHCA_O_OPEN_QP))
-			v->open_qp = shca_open_qp;
+	verbs->query_port = shca_query_port;
+	verbs->query_device_ex = shca_query_device_ex;
+	verbs->query_rt_values = shca_query_rt_values;
+	verbs->alloc_td = shca_alloc_td;
+	verbs->dealloc_td = shca_dealloc_td;
+	verbs->alloc_parent_domain = shca_alloc_parent_domain;
+	verbs->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
+	verbs->modify_cq = shca_modify_cq;
+	verbs->create_srq_ex = shca_create_srq_ex;
+	verbs->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
+	if (shca_opt(fabric, SHCA_O_XRC)) {
+		verbs->open_xrcd = shca_open_xrcd;
+		verbs->close_xrcd = shca_close_xrcd;
+		verbs->get_srq_num = shca_get_srq_num;
+		if (shca_opt(fabric, SHCA_O_OPEN_QP))
+			verbs->open_qp = shca_open_qp;
 	}
-	if (shca_opt(f, SHCA_O_NULL_MR))
-		v->alloc_null_mr = shca_alloc_null_mr;
-	if (shca_opt(f, SHCA_O_ODP) != SHCA_ODP_OFF)
-		v->advise_mr = shca_advise_mr;
+	if (shca_opt(fabric, SHCA_O_NULL_MR))
+		verbs->alloc_null_mr = shca_alloc_null_mr;
+	if (shca_opt(fabric, SHCA_O_ODP) != SHCA_ODP_OFF)
+		verbs->advise_mr = shca_advise_mr;
 }
 
 static int comp_vectors(void)
@@ -94,13 +94,13 @@ static int open_fds(struct shca_context *ctx)
 static int init_context(struct shca_context *ctx, struct shca_device *dev)
 {
 	struct ibv_context *ibv = &ctx->vctx.context;
-	struct shca_fabric *f = &shca_self.fabric;
+	struct shca_fabric *fabric = &shca_self.fabric;
 	int ret;
 
 	ctx->hca = dev->hca;
-	ctx->hca_idx = shca_hca_index(f, dev->hca);
+	ctx->hca_idx = shca_hca_index(fabric, dev->hca);
 	ctx->vctx.sz = sizeof(ctx->vctx);
-	set_extended_ops(&ctx->vctx, f);
+	set_extended_ops(&ctx->vctx, fabric);
 	ibv->device = &dev->ibv;
 	ibv->num_comp_vectors = comp_vectors();
 	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;

@@ -47,17 +47,17 @@ static bool make_device(struct shca_device *dev, struct shca_hca *hca)
 
 int shca_devices_make(void)
 {
-	struct shca_fabric *f = &shca_self.fabric;
+	struct shca_fabric *fabric = &shca_self.fabric;
 	int n = 0;
 	int ret;
 
-	ret = shca_fabric_sysfs_path(f, shca_self.node, sysfs, sizeof(sysfs));
+	ret = shca_fabric_sysfs_path(fabric, shca_self.node, sysfs, sizeof(sysfs));
 	if (ret)
 		return ret;
-	for (unsigned i = 0; i < f->hdr->nhcas && n < MAX_DEVICES; i++) {
-		if (f->hdr->hcas[i].node != shca_self.node)
+	for (unsigned i = 0; i < fabric->hdr->nhcas && n < MAX_DEVICES; i++) {
+		if (fabric->hdr->hcas[i].node != shca_self.node)
 			continue;
-		if (!make_device(&devices[n++], &f->hdr->hcas[i]))
+		if (!make_device(&devices[n++], &fabric->hdr->hcas[i]))
 			return -ENAMETOOLONG;
 	}
 	atomic_store_explicit(&ndevices, n, memory_order_release);

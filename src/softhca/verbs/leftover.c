@@ -64,7 +64,7 @@ static void refuse_object(enum shca_object_kind kind, void *object)
 void shca_leftover_refuse(struct shca_context *ctx)
 {
 	struct ibv_context_ops *ops = &ctx->vctx.context.ops;
-	struct verbs_context *v = &ctx->vctx;
+	struct verbs_context *verbs = &ctx->vctx;
 
 	ops->poll_cq = refuse_poll_cq;
 	ops->req_notify_cq = refuse_req_notify_cq;
@@ -73,17 +73,17 @@ void shca_leftover_refuse(struct shca_context *ctx)
 	ops->post_recv = refuse_post_recv;
 	/* <infiniband/verbs.h> refuses these when they are NULL. The others check by themselves,
 	 * or read only what doesn't change. */
-	v->alloc_td = NULL;
-	v->dealloc_td = NULL;
-	v->alloc_parent_domain = NULL;
-	v->create_cq_ex = NULL;
-	v->create_srq_ex = NULL;
-	v->create_qp_ex = NULL;
-	v->open_xrcd = NULL;
-	v->open_qp = NULL;
-	v->get_srq_num = NULL;
-	v->alloc_null_mr = NULL;
-	v->advise_mr = NULL;
+	verbs->alloc_td = NULL;
+	verbs->dealloc_td = NULL;
+	verbs->alloc_parent_domain = NULL;
+	verbs->create_cq_ex = NULL;
+	verbs->create_srq_ex = NULL;
+	verbs->create_qp_ex = NULL;
+	verbs->open_xrcd = NULL;
+	verbs->open_qp = NULL;
+	verbs->get_srq_num = NULL;
+	verbs->alloc_null_mr = NULL;
+	verbs->advise_mr = NULL;
 	shca_context_objects_each(ctx, refuse_object);
 }
 

@@ -15,24 +15,24 @@
 #define SM_LID       1
 #define SUBNET_TMO   18
 
-static uint32_t violations(const struct shca_hca *hca, enum shca_counter c)
+static uint32_t violations(const struct shca_hca *hca, enum shca_counter counter)
 {
-	return (uint32_t)atomic_load_explicit(&hca->counters[c], memory_order_relaxed);
+	return (uint32_t)atomic_load_explicit(&hca->counters[counter], memory_order_relaxed);
 }
 
 static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 {
-	const struct shca_fabric *f = &shca_self.fabric;
-	bool ethernet = shca_is_ethernet(f->hdr);
+	const struct shca_fabric *fabric = &shca_self.fabric;
+	bool ethernet = shca_is_ethernet(fabric->hdr);
 
 	*a = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		/* the option's choices have the order of the enum */
-		.active_mtu = (enum ibv_mtu)(IBV_MTU_256 + shca_opt(f, SHCA_O_MTU)),
+		.active_mtu = (enum ibv_mtu)(IBV_MTU_256 + shca_opt(fabric, SHCA_O_MTU)),
 		.gid_tbl_len = SHCA_GID_TBL_LEN,
 		.port_cap_flags = ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB,
-		.max_msg_sz = (uint32_t)shca_opt(f, SHCA_O_MAX_MSG_SZ),
+		.max_msg_sz = (uint32_t)shca_opt(fabric, SHCA_O_MAX_MSG_SZ),
 		.bad_pkey_cntr = violations(hca, SHCA_C_PKEY_VIOLATIONS),
 		.qkey_viol_cntr = violations(hca, SHCA_C_QKEY_VIOLATIONS),
 		.pkey_tbl_len = hca->npkeys,
@@ -44,7 +44,8 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
 		.active_speed = SPEED_EDR,
 		.phys_state = PHYS_LINK_UP,
 		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
-		.flags = !ethernet && shca_opt(f, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED : 0,
+		.flags = !ethernet && shca_opt(fabric, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED
+									    : 0,
 	};
 }
 

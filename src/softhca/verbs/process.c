@@ -33,7 +33,7 @@ static void complain(const char *sentence)
 static void fork_prepare(void)
 {
 	if (shca_clk)
-		shca_clock_disturb(shca_clk, true);
+		shca_clock_disturb(shca_clk, SHCA_NO_PROC);
 	pthread_mutex_lock(&lock);
 	shca_context_objects_fork_prepare();
 }

@@ -19,70 +19,70 @@ static int clip_int(int64_t n)
 	return n < INT_MAX ? (int)n : INT_MAX;
 }
 
-static unsigned int cap_flags(const struct shca_fabric *f)
+static unsigned int cap_flags(const struct shca_fabric *fabric)
 {
 	unsigned int flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
 			     IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
 
-	if (shca_opt(f, SHCA_O_XRC))
+	if (shca_opt(fabric, SHCA_O_XRC))
 		flags |= IBV_DEVICE_XRC;
 	return flags;
 }
 
-static void fill_limits(const struct shca_fabric *f, struct ibv_device_attr *a)
+static void fill_limits(const struct shca_fabric *fabric, struct ibv_device_attr *attr)
 {
-	int64_t rd_atomic = shca_opt(f, SHCA_O_MAX_RD_ATOMIC);
-	int64_t mr_size = shca_opt(f, SHCA_O_MAX_MR_SIZE);
+	int64_t rd_atomic = shca_opt(fabric, SHCA_O_MAX_RD_ATOMIC);
+	int64_t mr_size = shca_opt(fabric, SHCA_O_MAX_MR_SIZE);
 
-	a->max_mr_size = mr_size == INT64_MAX ? UINT64_MAX : (uint64_t)mr_size;
-	a->max_qp = (int)shca_opt(f, SHCA_O_MAX_QP);
-	a->max_qp_wr = (int)shca_opt(f, SHCA_O_MAX_QP_WR);
-	a->max_sge = (int)shca_opt(f, SHCA_O_MAX_SGE);
-	a->max_sge_rd = a->max_sge;
-	a->max_cq = (int)shca_opt(f, SHCA_O_MAX_CQ);
-	a->max_cqe = (int)shca_opt(f, SHCA_O_MAX_CQE);
-	a->max_mr = (int)shca_opt(f, SHCA_O_MAX_MR);
-	a->max_pd = (int)shca_opt(f, SHCA_O_MAX_PD);
-	a->max_qp_rd_atom = (int)rd_atomic;
-	a->max_qp_init_rd_atom = (int)rd_atomic;
-	a->max_res_rd_atom = clip_int(rd_atomic * a->max_qp);
-	a->max_mcast_grp = (int)shca_opt(f, SHCA_O_MAX_MCAST);
-	a->max_mcast_qp_attach = a->max_mcast_grp;
-	a->max_total_mcast_qp_attach = a->max_mcast_grp;
-	a->max_ah = INT_MAX;
-	a->max_srq = (int)shca_opt(f, SHCA_O_MAX_SRQ);
-	a->max_srq_wr = (int)shca_opt(f, SHCA_O_MAX_SRQ_WR);
-	a->max_srq_sge = (int)shca_opt(f, SHCA_O_MAX_SRQ_SGE);
+	attr->max_mr_size = mr_size == INT64_MAX ? UINT64_MAX : (uint64_t)mr_size;
+	attr->max_qp = (int)shca_opt(fabric, SHCA_O_MAX_QP);
+	attr->max_qp_wr = (int)shca_opt(fabric, SHCA_O_MAX_QP_WR);
+	attr->max_sge = (int)shca_opt(fabric, SHCA_O_MAX_SGE);
+	attr->max_sge_rd = attr->max_sge;
+	attr->max_cq = (int)shca_opt(fabric, SHCA_O_MAX_CQ);
+	attr->max_cqe = (int)shca_opt(fabric, SHCA_O_MAX_CQE);
+	attr->max_mr = (int)shca_opt(fabric, SHCA_O_MAX_MR);
+	attr->max_pd = (int)shca_opt(fabric, SHCA_O_MAX_PD);
+	attr->max_qp_rd_atom = (int)rd_atomic;
+	attr->max_qp_init_rd_atom = (int)rd_atomic;
+	attr->max_res_rd_atom = clip_int(rd_atomic * attr->max_qp);
+	attr->max_mcast_grp = (int)shca_opt(fabric, SHCA_O_MAX_MCAST);
+	attr->max_mcast_qp_attach = attr->max_mcast_grp;
+	attr->max_total_mcast_qp_attach = attr->max_mcast_grp;
+	attr->max_ah = INT_MAX;
+	attr->max_srq = (int)shca_opt(fabric, SHCA_O_MAX_SRQ);
+	attr->max_srq_wr = (int)shca_opt(fabric, SHCA_O_MAX_SRQ_WR);
+	attr->max_srq_sge = (int)shca_opt(fabric, SHCA_O_MAX_SRQ_SGE);
 }
 
-static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *a)
+static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *attr)
 {
-	const struct shca_fabric *f = &shca_self.fabric;
+	const struct shca_fabric *fabric = &shca_self.fabric;
 
-	*a = (struct ibv_device_attr){
+	*attr = (struct ibv_device_attr){
 		.fw_ver = SHCA_FW_VER,
 		.node_guid = htobe64(ctx->hca->guid),
 		.sys_image_guid = htobe64(ctx->hca->guid),
 		.page_size_cap = PAGE_SIZES,
 		.vendor_id = SHCA_VENDOR_ID,
 		.vendor_part_id = SHCA_PART_ID,
-		.device_cap_flags = cap_flags(f),
-		.atomic_cap = shca_opt(f, SHCA_O_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
+		.device_cap_flags = cap_flags(fabric),
+		.atomic_cap = shca_opt(fabric, SHCA_O_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
 		.max_pkeys = ctx->hca->npkeys,
 		.local_ca_ack_delay = ACK_DELAY,
 		.phys_port_cnt = SHCA_PORT,
 	};
-	fill_limits(f, a);
+	fill_limits(fabric, attr);
 }
 
 /* Regions are never pinned by the kernel, so on-demand regions can do what others can. XRC is
  * the exception that programs must expect: adapters of the field offer ODP without XRC atomics. */
-static void fill_odp(const struct shca_fabric *f, struct ibv_device_attr_ex *a)
+static void fill_odp(const struct shca_fabric *fabric, struct ibv_device_attr_ex *a)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	const uint32_t rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
-	const int64_t odp = shca_opt(f, SHCA_O_ODP);
+	const int64_t odp = shca_opt(fabric, SHCA_O_ODP);
 
 	if (odp == SHCA_ODP_OFF)
 		return;
@@ -90,11 +90,11 @@ static void fill_odp(const struct shca_fabric *f, struct ibv_device_attr_ex *a)
 	if (odp == SHCA_ODP_IMPLICIT)
 		a->odp_caps.general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
 	a->odp_caps.per_transport_caps.rc_odp_caps = both | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
-	if (shca_opt(f, SHCA_O_ATOMICS))
+	if (shca_opt(fabric, SHCA_O_ATOMICS))
 		a->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
 	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
 	a->odp_caps.per_transport_caps.ud_odp_caps = both | IBV_ODP_SUPPORT_SRQ_RECV;
-	if (shca_opt(f, SHCA_O_XRC))
+	if (shca_opt(fabric, SHCA_O_XRC))
 		a->xrc_odp_caps = IBV_ODP_SUPPORT_SEND | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
 }
 

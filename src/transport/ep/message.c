@@ -58,6 +58,15 @@ void tq_ctx_remove(struct tq_ctx *ctx)
 	tq_ep_unlock(ep);
 }
 
+void tq_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+
+	tq_lock(&ep->lock);
+	tq_core_ctx_revoke(ctx, only_negative, error);
+	tq_ep_unlock(ep);
+}
+
 /* ---- messages ---- */
 
 /* Returns true if the peer has failed, and the log has said why. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions for other parts of a process than the one that opened an endpoint: finding the
- * endpoint, its peers' nodes and connections, and writing into peers' memory. */
+ * endpoint, its peers' nodes and connections, registrations, and writing into peers' memory. */
 #include "ep/share.h"
 
 #include <errno.h>
@@ -15,6 +15,7 @@
 #include "net/link_peer.h"
 #include "net/mem.h"
 #include "net/put.h"
+#include "proto/peer.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -76,12 +77,44 @@ void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr)
 	tq_unlock(&ep->lock);
 }
 
+int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_key *key)
+{
+	struct tq_reg *reg;
+
+	if (!len)
+		return -EINVAL;
+	tq_lock(&ep->lock);
+	reg = tq_mem_reg(&ep->net, addr, len, write, &key->cookie);
+	tq_unlock(&ep->lock);
+	if (!reg)
+		return -ENOMEM;
+	key->key = reg->rkey;
+	key->registration = reg;
+	return 0;
+}
+
+void tq_key_put(struct tq_ep *ep, const struct tq_key *key)
+{
+	tq_lock(&ep->lock);
+	tq_mem_unreg(&ep->net, key->registration, key->cookie);
+	tq_unlock(&ep->lock);
+}
+
 void tq_peer_connect(struct tq_peer *peer)
 {
 	struct tq_ep *ep = tq_ep_of(peer->core);
 
 	tq_lock(&ep->lock);
 	tq_lane_request(&ep->net, peer->link, TQ_LANE_CONTROL);
+	tq_ep_unlock(ep);
+}
+
+void tq_peer_give_up(struct tq_peer *peer, const char *why)
+{
+	struct tq_ep *ep = tq_ep_of(peer->core);
+
+	tq_lock(&ep->lock);
+	tq_peer_fail(peer, why);
 	tq_ep_unlock(ep);
 }
 

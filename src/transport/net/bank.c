@@ -268,8 +268,7 @@ static void not_posted(struct tq_net *net)
 	if (!net->banks->not_posted)
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "receives can't be posted to %s any more: the device has probably failed, "
-		       "so "
-		       "no more messages arrive here",
+		       "so no more messages arrive here",
 		       net->dev.text);
 	net->banks->not_posted = true;
 }

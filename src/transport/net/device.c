@@ -243,8 +243,7 @@ const char *tq_limit_hint(int error)
 	switch (error < 0 ? -error : error) {
 	case ENOMEM:
 		return " (raise the limit of locked memory, ulimit -l; if it is unlimited, the "
-		       "adapter "
-		       "has no more of these: let fewer processes share it)";
+		       "adapter has no more of these: let fewer processes share it)";
 	case ENOSPC:
 		return " (cq_depth, or the adapter's limit of it, is too small)";
 	}

@@ -18,7 +18,7 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 	if (!ctx || ctx->id != id)
 		HASH_FIND(hh, core->ctxs, &id, sizeof(id), ctx);
 	/* The last receive of a removed context has ended; tq_ctxs_reap() has yet to see that. */
-	if (ctx && ctx->removed && !ctx->nrecvs) {
+	if (ctx && ctx->removed && !tq_ctx_keeps_id(ctx)) {
 		tq_ctx_unname(ctx);
 		return NULL;
 	}
@@ -35,7 +35,10 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 
 bool tq_ctx_deserted(struct tq_ctx *ctx)
 {
+	/* Another peer may join an open context. */
+	if (ctx->core->broken || ctx->flags & TQ_CTX_OPEN)
+		return ctx->core->broken;
 	while (ctx->nfailed < ctx->npeers && has_failed(ctx, ctx->nfailed))
 		ctx->nfailed++;
-	return ctx->core->broken || (ctx->npeers && ctx->nfailed == ctx->npeers);
+	return ctx->npeers && ctx->nfailed == ctx->npeers;
 }

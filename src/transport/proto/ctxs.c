@@ -210,7 +210,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 	tq_assert_held(core->lock);
 	if (ctx->flags & TQ_CTX_BITS)
 		tq_entries_end(ctx, -ECANCELED);
-	if (!ctx->nrecvs)
+	if (!tq_ctx_keeps_id(ctx))
 		tq_ctx_unname(ctx);
 	/* Tuples stay until both sides have let go of them, so all queues go back now. */
 	DL_FOREACH_SAFE(ctx->queued, rx_tuple, next) {
@@ -262,7 +262,7 @@ void tq_ctxs_reap(struct tq_core *core)
 		return;
 	core->changed = false;
 	while ((ctx = *at)) {
-		if (ctx->named && !ctx->nrecvs)
+		if (ctx->named && !tq_ctx_keeps_id(ctx))
 			tq_ctx_unname(ctx);
 		if (ctx->named || !ctx_quiet(ctx)) {
 			at = &ctx->removed_next;

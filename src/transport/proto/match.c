@@ -18,8 +18,11 @@
 
 #include <assert.h>
 
+#include "proto/ctx.h"
 #include "proto/decide.h"
 #include "proto/fetch.h"
+#include "proto/peer.h"
+#include "proto/recv_req.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_table.h"
@@ -153,6 +156,39 @@ static struct tq_recv_req *first_receive(const struct tq_rx_tuple *tuple)
 	return wild ? wild : tuple->posted;
 }
 
+/* Drops a message, which is in no queue: a receive without room takes it, so that for its sender it
+ * is received. */
+static void drop(struct tq_unexpected *message)
+{
+	static const struct tq_buf nothing;
+	struct tq_pair *pair = message->pair;
+	struct tq_recv_req *recv =
+		tq_recv_req_new(pair->ctx, pair->rank, message->tag, &nothing, NULL);
+
+	if (!recv) {
+		tq_peer_fail(pair->peer, "there is no memory left to drop a message from it");
+		tq_unexpected_free(message);
+		return;
+	}
+	recv->starting = false;
+	recv->req.detached = true;
+	TQ_COUNT(pair->ctx->core->stats, recv_revoked);
+	tq_fetch(recv, message);
+}
+
+void tq_match_drop_revoked(struct tq_ctx *ctx)
+{
+	struct tq_unexpected *message, *next;
+
+	for (message = ctx->unexpected; message; message = next) {
+		next = message->ctx_next;
+		if (!tq_ctx_revoked(ctx, message->tag))
+			continue;
+		tq_unexpected_unlink(message);
+		drop(message);
+	}
+}
+
 /* Takes a receive out of its posted queue, for a message that is in no queue. */
 static void match(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
@@ -186,6 +222,10 @@ void tq_match_arrival(struct tq_unexpected *message)
 	struct tq_ctx *ctx = message->pair->ctx;
 	struct tq_recv_req *recv;
 
+	if (tq_ctx_revoked(ctx, tuple->tag)) {
+		drop(message);
+		return;
+	}
 	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
 		if (tq_unexpected_queue(message))
 			tq_rx_tuple_flow(tuple);

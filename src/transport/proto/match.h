@@ -17,4 +17,7 @@ void tq_match_pair(struct tq_pair *pair);
 /* Matches messages that waited behind wildcards that have gone. */
 void tq_match_settle(struct tq_ctx *ctx);
 
+/* Drops the messages in the queues whose tags are revoked. */
+void tq_match_drop_revoked(struct tq_ctx *ctx);
+
 #endif

@@ -138,6 +138,8 @@ struct tq_ctx {
 	uint64_t wild_at;   /* number of wildcards, and of probes with one */
 	uint64_t wild_both; /* wild_at at the last with two */
 	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
+	/* The error of operations with a revoked tag; 0: not revoked. [1] is for negative tags. */
+	int revoked[2];
 	bool named;                  /* in core->ctxs */
 	bool removed;                /* in core->removed */
 	struct tq_ctx *removed_next;

@@ -40,11 +40,8 @@ static int vacant_rank(struct tq_ctx *ctx)
 	void *pairs, *peers;
 
 	for (int rank = 0; rank < ctx->npeers; rank++) {
-		if (ctx->peers[rank])
-			continue;
-		if (rank < ctx->nfailed)
-			ctx->nfailed = rank;
-		return rank;
+		if (!ctx->peers[rank])
+			return rank;
 	}
 	if (ctx->npeers == INT_MAX)
 		return -ENOMEM;

@@ -42,6 +42,8 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 
 	if (rc)
 		return rc;
+	if (tq_ctx_revoked(ctx, want.tag))
+		return tq_ctx_revoked(ctx, want.tag);
 	if (tq_is_wild(&want)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return tq_pair_error(ctx, rank);

@@ -86,6 +86,8 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 
 	tq_assert_held(ctx->core->lock);
 	rc = tq_wild_check(ctx, rank, tag);
+	if (!rc)
+		rc = tq_ctx_revoked(ctx, tq_want(rank, tag).tag);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {
@@ -152,6 +154,19 @@ int tq_core_cancel(struct tq_req *req)
 	return 0;
 }
 
+/* Cancels the receives of a tuple. */
+static void cancel_tuple(struct tq_rx_tuple *tuple, int error)
+{
+	struct tq_recv_req *recv, *next;
+
+	DL_FOREACH_SAFE(tuple->posted, recv, next) {
+		cancel(recv, error);
+	}
+	DL_FOREACH_SAFE(tuple->in_srq, recv, next) {
+		cancel(recv, error);
+	}
+}
+
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error)
 {
 	struct tq_recv_req *recv, *next;
@@ -165,18 +180,55 @@ void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int er
 		struct tq_pair *pair = ctx->pairs[rank];
 		struct tq_rx_tuple *tuple = pair ? tq_rx_tuple_find(pair, (uint32_t)tag) : NULL;
 
-		if (!tuple)
-			continue;
-		DL_FOREACH_SAFE(tuple->posted, recv, next) {
-			cancel(recv, error);
-		}
-		DL_FOREACH_SAFE(tuple->in_srq, recv, next) {
-			cancel(recv, error);
-		}
+		if (tuple)
+			cancel_tuple(tuple, error);
 	}
 	DL_FOREACH_SAFE(ctx->wild, recv, next) {
 		if (!recv->want.ignore && recv->want.tag == (uint32_t)tag)
 			cancel(recv, error);
 	}
+	tq_match_settle(ctx);
+}
+
+/* ---- revoke ---- */
+
+/* Cancels the pair's receives with a revoked tag. A tuple may be forgotten once its last receive
+ * has ended. */
+static void cancel_pair(struct tq_pair *pair)
+{
+	struct tq_rx_tuple *tuple, *next;
+
+	for (tuple = pair->rx_tuples; tuple; tuple = next) {
+		int error = tq_ctx_revoked(pair->ctx, tuple->tag);
+
+		next = tuple->hh.next;
+		if (error)
+			cancel_tuple(tuple, error);
+	}
+}
+
+void tq_core_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error)
+{
+	struct tq_rx_tuple *tuple, *next_tuple;
+	struct tq_recv_req *recv, *next;
+
+	tq_assert_held(ctx->core->lock);
+	ctx->revoked[1] = error;
+	if (!only_negative)
+		ctx->revoked[0] = error;
+	for (int rank = 0; rank < ctx->npeers; rank++) {
+		if (ctx->pairs[rank])
+			cancel_pair(ctx->pairs[rank]);
+	}
+	DL_FOREACH_SAFE(ctx->wild, recv, next) {
+		if (tq_ctx_revoked(ctx, recv->want.tag))
+			cancel(recv, error);
+	}
+	/* Messages that wait for a queue come out of their lanes when the queue is recalled. */
+	DL_FOREACH_SAFE(ctx->queued, tuple, next_tuple) {
+		if (tq_ctx_revoked(ctx, tuple->tag))
+			tq_recall(tuple, TQ_RECALL_REMOVED);
+	}
+	tq_match_drop_revoked(ctx);
 	tq_match_settle(ctx);
 }

@@ -14,4 +14,7 @@ int tq_core_cancel(struct tq_req *req);
 /* Ends with `error` receives with this tag that have not matched yet. */
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error);
 
+/* Revokes a context, as tq_ctx_revoke() does. */
+void tq_core_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error);
+
 #endif

@@ -12,6 +12,7 @@
 
 #include <stdlib.h>
 
+#include "proto/ctx.h"
 #include "proto/policy.h"
 #include "proto/prefix.h"
 #include "proto/rx_objects.h"
@@ -255,7 +256,7 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq
 
 	*idle = NULL;
 	/* Nobody would recall the queue. */
-	if (tuple->pair->ctx->removed)
+	if (tuple->pair->ctx->removed || tq_ctx_revoked(tuple->pair->ctx, tuple->tag))
 		return QUIET_MAX;
 	/* The old queue is still in use for held messages. */
 	if (tuple->state != TQ_RX_TUPLE_CONTROL || tuple->srq)

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "proto/ctx.h"
 #include "proto/decide.h"
 #include "proto/match.h"
 #include "proto/msg.h"
@@ -102,6 +103,8 @@ static void try_close(struct tq_rx_tuple *tuple)
 	tuple->held = NULL;
 	tq_match_pair(pair);
 	tq_match_settle(pair->ctx);
+	if (tq_ctx_revoked(pair->ctx, tuple->tag))
+		tq_match_drop_revoked(pair->ctx);
 	end_cancelled(tuple);
 }
 

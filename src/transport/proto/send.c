@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "proto/buf.h"
+#include "proto/ctx.h"
 #include "proto/msg.h"
 #include "proto/overdue.h"
 #include "proto/pair.h"
@@ -457,6 +458,8 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
+	if (tq_ctx_revoked(ctx, sending.tag))
+		return tq_ctx_revoked(ctx, sending.tag);
 	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
 		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)

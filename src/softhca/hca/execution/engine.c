@@ -178,14 +178,14 @@ static struct shca_qp *qp_of(struct shca_timer *t)
  */
 static struct shca_qp *take(uint64_t now)
 {
-	struct shca_timer *t = NULL;
+	struct shca_timer *timer = NULL;
 	struct shca_qp *qp = NULL;
 
 	pthread_mutex_lock(&eng.lock);
 	if (!eng.was_timer || !eng.first)
-		t = shca_timers_pop(&eng.qp_timers, now);
-	if (t) {
-		qp = qp_of(t);
+		timer = shca_timers_pop(&eng.qp_timers, now);
+	if (timer) {
+		qp = qp_of(timer);
 		note_next_timer();
 	} else if (eng.first) {
 		qp = eng.first;
@@ -193,7 +193,7 @@ static struct shca_qp *take(uint64_t now)
 		if (shca_clk)
 			note_next_timer();
 	}
-	eng.was_timer = t != NULL;
+	eng.was_timer = timer != NULL;
 	if (qp)
 		shca_sched_set(qp, SHCA_SCHED_RUNNING);
 	pthread_mutex_unlock(&eng.lock);
@@ -244,10 +244,10 @@ static void end_rnr_waits(void)
 {
 	pthread_mutex_lock(&eng.lock);
 	for (uint32_t i = 0; i < eng.qp_timers.n; i++) {
-		struct shca_timer *t = eng.qp_timers.heap[i];
+		struct shca_timer *timer = eng.qp_timers.heap[i];
 
-		if (qp_of(t)->rnr_wait)
-			t->when = sooner_of(t->when, shca_req_rnr_due(qp_of(t)));
+		if (qp_of(timer)->rnr_wait)
+			timer->when = sooner_of(timer->when, shca_req_rnr_due(qp_of(timer)));
 	}
 	shca_timers_rebuild(&eng.qp_timers);
 	atomic_fetch_add(&eng.rnr_wakes, 1);
@@ -288,21 +288,21 @@ static void look_at_peers(uint64_t now, uint64_t *last)
 /* Sleeps until a wake-up or the next timer. */
 static void sleep_until_woken(void)
 {
-	struct shca_proc *p = shca_self.proc;
-	uint32_t seen = atomic_load(&p->wake_word);
+	struct shca_proc *proc = shca_self.proc;
+	uint32_t seen = atomic_load(&proc->wake_word);
 	uint64_t now = shca_now(), next;
 
-	atomic_exchange(&p->sleeping, 1);
+	atomic_exchange(&proc->sleeping, 1);
 	next = sooner_of(atomic_load(&eng.next_timer), shca_cq_event_next());
-	if (!atomic_load(&eng.ready) && !atomic_load(&p->attention) && !shca_peer_copy_asked() &&
+	if (!atomic_load(&eng.ready) && !atomic_load(&proc->attention) && !shca_peer_copy_asked() &&
 	    !atomic_load(&eng.stop) && next > now) {
 		uint64_t ns = next - now;
 		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
-		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, next == UINT64_MAX ? NULL : &ts,
-			NULL, 0);
+		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen,
+			next == UINT64_MAX ? NULL : &ts, NULL, 0);
 	}
-	atomic_store(&p->sleeping, 0);
+	atomic_store(&proc->sleeping, 0);
 }
 
 /* Takes the lock by which peers see that this process runs. */
@@ -330,14 +330,14 @@ static void execute_due(void)
 /* Virtual time: sleeps until the turn is the adapters', or another process asks for a copy. */
 static void await_turn(void)
 {
-	struct shca_proc *p = shca_self.proc;
+	struct shca_proc *proc = shca_self.proc;
 	_Atomic uint32_t *granted = &shca_clk->actors[shca_self.slot].granted;
-	uint32_t seen = atomic_load(&p->wake_word);
+	uint32_t seen = atomic_load(&proc->wake_word);
 
-	atomic_exchange(&p->sleeping, 1);
+	atomic_exchange(&proc->sleeping, 1);
 	if (!atomic_load(granted) && !shca_peer_copy_asked() && !atomic_load(&eng.stop))
-		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
-	atomic_store(&p->sleeping, 0);
+		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
+	atomic_store(&proc->sleeping, 0);
 	if (!atomic_exchange(granted, 0))
 		return;
 	/* The process was stopped, and the clock went on without it. */

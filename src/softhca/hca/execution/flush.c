@@ -16,10 +16,10 @@
 /* Keeps a QP from being freed while shca_flush_failed_qps() looks at it. */
 static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static void flush_one(struct shca_qp *qp, struct shca_cqe *c, uint32_t slot)
+static void flush_one(struct shca_qp *qp, struct shca_cqe *cqe, uint32_t slot)
 {
-	c->wqe = slot;
-	shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, c, NULL);
+	cqe->wqe = slot;
+	shca_cq_produce(qp->ctx->hca, qp->recv_cq->entry, cqe, NULL);
 	shca_count(qp->ctx->hca, SHCA_C_FLUSHED, 1);
 }
 
@@ -28,14 +28,14 @@ struct flushed {
 	bool *slots; /* receives that are accounted for */
 };
 
-static void mark_completed(struct shca_cq *cq, struct shca_cqe *c, void *arg)
+static void mark_completed(struct shca_cq *cq, struct shca_cqe *cqe, void *arg)
 {
 	const struct flushed *f = arg;
 
 	(void)cq;
-	if ((c->flags & SHCA_CQE_RECV) && !(c->flags & SHCA_CQE_SRQ) && c->rsc == f->qp->idx &&
-	    c->qp_num == f->qp->ibv.qp_base.qp_num)
-		f->slots[c->wqe & f->qp->rq.mask] = true;
+	if ((cqe->flags & SHCA_CQE_RECV) && !(cqe->flags & SHCA_CQE_SRQ) &&
+	    cqe->rsc == f->qp->idx && cqe->qp_num == f->qp->ibv.qp_base.qp_num)
+		f->slots[cqe->wqe & f->qp->rq.mask] = true;
 }
 
 /* Locks a mutex, but gives up after SHCA_FLUSH_PATIENCE: a thread that resizes the CQ may hold
@@ -58,11 +58,11 @@ static bool lock_in_time(pthread_mutex_t *lock)
  * free nor posted nor in the CQ. The locks keep polls from freeing receives meanwhile, and other
  * flushes from claiming them.
  */
-static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
+static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 {
 	struct shca_rq_local *rq = &qp->rq;
 	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
-	struct shca_exec *x = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 
 	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
 		free(f.slots);
@@ -71,12 +71,12 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 	pthread_mutex_lock(&rq->lock);
 	shca_cq_each(qp->recv_cq, mark_completed, &f);
 	shca_rq_mark(rq, f.slots);
-	shca_epoch_enter(x);
+	shca_epoch_enter(exec);
 	for (uint32_t i = 0; i < rq->shared->max_wr; i++) {
 		if (!f.slots[i])
-			flush_one(qp, c, i);
+			flush_one(qp, cqe, i);
 	}
-	shca_epoch_exit(x);
+	shca_epoch_exit(exec);
 	pthread_mutex_unlock(&rq->lock);
 	pthread_mutex_unlock(&qp->recv_cq->lock);
 	free(f.slots);
@@ -84,29 +84,29 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *c)
 
 /* Completes the posted receives, under the queue's lock, so that flush_lost() finds each either
  * completed or in its place. */
-static void flush_posted(struct shca_qp *qp, struct shca_cqe *c)
+static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 {
-	struct shca_exec *x = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 	uint32_t slot;
 
 	pthread_mutex_lock(&qp->rq.lock);
-	shca_epoch_enter(x);
+	shca_epoch_enter(exec);
 	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot))
-		flush_one(qp, c, slot);
-	shca_epoch_exit(x);
+		flush_one(qp, cqe, slot);
+	shca_epoch_exit(exec);
 	pthread_mutex_unlock(&qp->rq.lock);
 }
 
 /* Completes the receive that an interrupted message holds, under the queue's lock, as above. */
 static void flush_held(struct shca_qp *qp)
 {
-	struct shca_exec *x = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 
 	if (qp->rq.shared)
 		pthread_mutex_lock(&qp->rq.lock);
-	shca_epoch_enter(x);
+	shca_epoch_enter(exec);
 	shca_resp_flush_held(qp->ctx->hca, qp->entry);
-	shca_epoch_exit(x);
+	shca_epoch_exit(exec);
 	if (qp->rq.shared)
 		pthread_mutex_unlock(&qp->rq.lock);
 }
@@ -115,27 +115,27 @@ static void flush_held(struct shca_qp *qp)
  * QP failed has left it. */
 static void flush_rq(struct shca_qp *qp, bool alone)
 {
-	struct shca_cqe c = {.rsc = qp->idx,
-			     .qp_num = qp->ibv.qp_base.qp_num,
-			     .opcode = IBV_WC_RECV,
-			     .status = IBV_WC_WR_FLUSH_ERR,
-			     .visible_at = atomic_load(&qp->entry->last_visible),
-			     .flags = SHCA_CQE_RECV};
+	struct shca_cqe cqe = {.rsc = qp->idx,
+			       .qp_num = qp->ibv.qp_base.qp_num,
+			       .opcode = IBV_WC_RECV,
+			       .status = IBV_WC_WR_FLUSH_ERR,
+			       .visible_at = atomic_load(&qp->entry->last_visible),
+			       .flags = SHCA_CQE_RECV};
 	uint64_t sends_until;
 
 	/* Receives don't become visible before the error of the send queue that is the cause. */
 	pthread_mutex_lock(&qp->sq_lock);
 	sends_until = qp->last_visible;
 	pthread_mutex_unlock(&qp->sq_lock);
-	if (c.visible_at < sends_until)
-		c.visible_at = shca_resp_in_order(&qp->entry->last_visible, sends_until);
+	if (cqe.visible_at < sends_until)
+		cqe.visible_at = shca_resp_in_order(&qp->entry->last_visible, sends_until);
 	flush_held(qp);
 	if (!qp->rq.shared)
 		return;
 	/* Oldest first. */
 	if (alone)
-		flush_lost(qp, &c);
-	flush_posted(qp, &c);
+		flush_lost(qp, &cqe);
+	flush_posted(qp, &cqe);
 }
 
 void shca_flush_qp(struct shca_qp *qp, uint64_t patience)

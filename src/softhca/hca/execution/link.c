@@ -24,13 +24,13 @@ static uint64_t reserve(_Atomic uint64_t *free_at, uint64_t t, uint64_t busy)
 /* Returns how long (ns) a message keeps a port busy. */
 static uint64_t busy_time(uint64_t bytes)
 {
-	const struct shca_config *c = &shca_self.fabric.hdr->config;
+	const struct shca_config *config = &shca_self.fabric.hdr->config;
 	uint64_t busy = 0, least = 0;
 
-	if (c->link_bytes_per_sec)
-		busy = (uint64_t)((double)bytes * 1e9 / (double)c->link_bytes_per_sec);
-	if (c->link_msgs_per_sec)
-		least = 1000000000u / c->link_msgs_per_sec;
+	if (config->link_bytes_per_sec)
+		busy = (uint64_t)((double)bytes * 1e9 / (double)config->link_bytes_per_sec);
+	if (config->link_msgs_per_sec)
+		least = 1000000000u / config->link_msgs_per_sec;
 	return busy < least ? least : busy;
 }
 
@@ -49,10 +49,10 @@ uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first)
 
 uint64_t shca_link_until_nak(uint64_t mtu)
 {
-	const struct shca_config *c = &shca_self.fabric.hdr->config;
+	const struct shca_config *config = &shca_self.fabric.hdr->config;
 
-	return mtu +
-	       (uint64_t)((double)c->link_bytes_per_sec * 2 * (double)c->link_latency_ns / 1e9);
+	return mtu + (uint64_t)((double)config->link_bytes_per_sec * 2 *
+				(double)config->link_latency_ns / 1e9);
 }
 
 uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t bytes, uint64_t start,

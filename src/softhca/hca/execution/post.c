@@ -52,55 +52,55 @@ int shca_post_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
 	return is_atomic(op) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS) ? EOPNOTSUPP : 0;
 }
 
-void shca_post_set_ud(struct shca_swqe *w, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
+void shca_post_set_ud(struct shca_swqe *wqe, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
 {
 	const struct shca_ah *ah = (const struct shca_ah *)ibah;
 
-	w->ud = (struct shca_ud_dest){.hca = ah->hca,
-				      .multicast = ah->multicast,
-				      .global = ah->attr.is_global,
-				      .sl = ah->attr.sl,
-				      .traffic_class = ah->attr.grh.traffic_class,
-				      .hop_limit = ah->attr.grh.hop_limit,
-				      .sgid_index = ah->attr.grh.sgid_index,
-				      .flow_label = ah->attr.grh.flow_label,
-				      .qpn = qpn,
-				      .qkey = qkey,
-				      .dgid = ah->attr.grh.dgid};
+	wqe->ud = (struct shca_ud_dest){.hca = ah->hca,
+					.multicast = ah->multicast,
+					.global = ah->attr.is_global,
+					.sl = ah->attr.sl,
+					.traffic_class = ah->attr.grh.traffic_class,
+					.hop_limit = ah->attr.grh.hop_limit,
+					.sgid_index = ah->attr.grh.sgid_index,
+					.flow_label = ah->attr.grh.flow_label,
+					.qpn = qpn,
+					.qkey = qkey,
+					.dgid = ah->attr.grh.dgid};
 }
 
-static int copy_inline(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_wr *wr)
+static int copy_inline(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	uint32_t len = 0;
 
 	for (int i = 0; i < wr->num_sge; i++) {
 		if (wr->sg_list[i].length > qp->max_inline - len)
 			return ENOMEM;
-		memcpy(shca_swqe_inline(w) + len, (const void *)(uintptr_t)wr->sg_list[i].addr,
+		memcpy(shca_swqe_inline(wqe) + len, (const void *)(uintptr_t)wr->sg_list[i].addr,
 		       wr->sg_list[i].length);
 		len += wr->sg_list[i].length;
 	}
-	w->length = len;
-	w->num_sge = 0;
+	wqe->length = len;
+	wqe->num_sge = 0;
 	return 0;
 }
 
-static int copy_sges(struct shca_swqe *w, const struct ibv_send_wr *wr)
+static int copy_sges(struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	uint64_t len = 0;
 
 	for (int i = 0; i < wr->num_sge; i++) {
-		shca_swqe_sges(w)[i] = wr->sg_list[i];
+		shca_swqe_sges(wqe)[i] = wr->sg_list[i];
 		len += wr->sg_list[i].length;
 	}
 	if (len > UINT32_MAX)
 		return EINVAL;
-	w->num_sge = (uint16_t)wr->num_sge;
-	w->length = (uint32_t)len;
+	wqe->num_sge = (uint16_t)wr->num_sge;
+	wqe->length = (uint32_t)len;
 	return 0;
 }
 
-static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_wr *wr)
+static int build(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	bool inl = wr->send_flags & IBV_SEND_INLINE;
 	int r = shca_post_check_opcode(qp, wr->opcode);
@@ -112,26 +112,26 @@ static int build(struct shca_qp *qp, struct shca_swqe *w, const struct ibv_send_
 		return EINVAL;
 	if ((uint32_t)wr->num_sge > qp->max_sge) /* as in mlx5, this holds for inline data too */
 		return ENOMEM;
-	w->wr_id = wr->wr_id;
-	w->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
-	w->opcode = (uint8_t)wr->opcode;
-	w->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? IBV_SEND_SIGNALED : 0));
-	w->imm = wr->imm_data;
+	wqe->wr_id = wr->wr_id;
+	wqe->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
+	wqe->opcode = (uint8_t)wr->opcode;
+	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? IBV_SEND_SIGNALED : 0));
+	wqe->imm = wr->imm_data;
 	if (is_atomic(wr->opcode)) {
-		w->remote_addr = wr->wr.atomic.remote_addr;
-		w->rkey = wr->wr.atomic.rkey;
-		w->compare_add = wr->wr.atomic.compare_add;
-		w->swap = wr->wr.atomic.swap;
+		wqe->remote_addr = wr->wr.atomic.remote_addr;
+		wqe->rkey = wr->wr.atomic.rkey;
+		wqe->compare_add = wr->wr.atomic.compare_add;
+		wqe->swap = wr->wr.atomic.swap;
 	} else if (qp->ibv.qp_base.qp_type == IBV_QPT_UD) {
 		if (!wr->wr.ud.ah)
 			return EINVAL;
-		shca_post_set_ud(w, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
+		shca_post_set_ud(wqe, wr->wr.ud.ah, wr->wr.ud.remote_qpn, wr->wr.ud.remote_qkey);
 	} else {
-		w->remote_addr = wr->wr.rdma.remote_addr;
-		w->rkey = wr->wr.rdma.rkey;
+		wqe->remote_addr = wr->wr.rdma.remote_addr;
+		wqe->rkey = wr->wr.rdma.rkey;
 	}
-	w->srqn = wr->qp_type.xrc.remote_srqn;
-	return inl ? copy_inline(qp, w, wr) : copy_sges(w, wr);
+	wqe->srqn = wr->qp_type.xrc.remote_srqn;
+	return inl ? copy_inline(qp, wqe, wr) : copy_sges(wqe, wr);
 }
 
 void shca_post_run(struct shca_qp *qp, enum shca_runner by)
@@ -177,10 +177,10 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	__builtin_prefetch(qp->ahead.wqe);
 	from = qp->head;
 	for (; wr; wr = wr->next) {
-		struct shca_swqe *w = shca_sq_next(qp, &r);
+		struct shca_swqe *wqe = shca_sq_next(qp, &r);
 
-		if (w)
-			r = build(qp, w, wr);
+		if (wqe)
+			r = build(qp, wqe, wr);
 		if (r)
 			break;
 		qp->head++;

@@ -15,7 +15,7 @@ int shca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr
 /* Returns 0 if that opcode may be posted to this QP, else EINVAL or EOPNOTSUPP. */
 int shca_post_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op);
 /* Copies the destination of a datagram into its WQE. */
-void shca_post_set_ud(struct shca_swqe *w, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
+void shca_post_set_ud(struct shca_swqe *wqe, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey);
 /* Executes posted work, or leaves it to the thread that executes this queue already. The caller
  * holds sq_lock. */
 void shca_post_kick(struct shca_qp *qp);

@@ -68,20 +68,20 @@ static uint64_t send_visible_at(struct shca_qp *qp, bool error)
 	return at;
 }
 
-static void produce(struct shca_qp *qp, const struct shca_swqe *w, enum ibv_wc_status status,
+static void produce(struct shca_qp *qp, const struct shca_swqe *wqe, enum ibv_wc_status status,
 		    uint32_t byte_len)
 {
-	struct shca_cqe c = {
+	struct shca_cqe cqe = {
 		.visible_at = send_visible_at(qp, status != IBV_WC_SUCCESS),
 		.rsc = qp->idx,
 		.wqe = qp->exec,
 		.byte_len = byte_len,
 		.qp_num = qp->ibv.qp_base.qp_num,
-		.opcode = wc_opcode[w->opcode],
+		.opcode = wc_opcode[wqe->opcode],
 		.status = (uint8_t)status,
 	};
 
-	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &c, NULL))
+	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &cqe, NULL))
 		shca_qp_fail(qp->ctx->hca, qp->entry, IBV_EVENT_QP_FATAL);
 }
 
@@ -97,7 +97,7 @@ static void requester_failed(struct shca_qp *qp)
 		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
 }
 
-void shca_req_complete(struct shca_qp *qp, struct shca_swqe *w, enum ibv_wc_status status,
+void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_status status,
 		       uint32_t byte_len)
 {
 	if (status != IBV_WC_SUCCESS) {
@@ -105,20 +105,20 @@ void shca_req_complete(struct shca_qp *qp, struct shca_swqe *w, enum ibv_wc_stat
 		if (status != IBV_WC_WR_FLUSH_ERR)
 			requester_failed(qp);
 	}
-	if (status != IBV_WC_SUCCESS || (w->flags & IBV_SEND_SIGNALED))
-		produce(qp, w, status, byte_len);
+	if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
+		produce(qp, wqe, status, byte_len);
 	qp->exec++;
 	qp->cur = (struct shca_progress){0};
 }
 
 void shca_req_flush(struct shca_qp *qp)
 {
-	struct shca_exec *e = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 
-	shca_epoch_enter(e);
+	shca_epoch_enter(exec);
 	while (qp->exec != qp->head)
 		shca_req_complete(qp, shca_swqe(qp, qp->exec), IBV_WC_WR_FLUSH_ERR, 0);
-	shca_epoch_exit(e);
+	shca_epoch_exit(exec);
 }
 
 /* ---------------------------------------------------------------- one message */
@@ -150,19 +150,19 @@ static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
  * error counts even if there is no timer. */
 static enum shca_step no_answer(struct shca_req *req, bool counts)
 {
-	const struct ibv_qp_attr *a = &req->qp->entry->attr;
-	uint64_t timeout = 4096ULL << a->timeout;
+	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
+	uint64_t timeout = 4096ULL << attr->timeout;
 
 	shca_engine_suspect();
 	if (!req->qp->cur.tries)
 		req->qp->cur.tries = 1;
-	else if (counts && req->qp->cur.tries++ > a->retry_cnt)
+	else if (counts && req->qp->cur.tries++ > attr->retry_cnt)
 		return failed(req, IBV_WC_RETRY_EXC_ERR);
 	if (req->qp->cur.tries > 1)
 		shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
 	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
 	 * is under way that could bring an answer. */
-	return resend_at(req, shca_now() + (a->timeout ? timeout : 10000000u));
+	return resend_at(req, shca_now() + (attr->timeout ? timeout : 10000000u));
 }
 
 /*
@@ -207,7 +207,7 @@ static void rnr_over(struct shca_qp *qp)
 
 static enum shca_step not_ready(struct shca_req *req)
 {
-	const struct ibv_qp_attr *a = &req->qp->entry->attr;
+	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
 	/* Under the link model the message has not arrived yet: its receive may still be posted
@@ -218,7 +218,7 @@ static enum shca_step not_ready(struct shca_req *req)
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
-	if (a->rnr_retry != 7 && req->qp->cur.rnr_tries > a->rnr_retry)
+	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
 		return failed(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
@@ -229,7 +229,7 @@ static enum shca_step not_ready(struct shca_req *req)
 	return resend_at(req, next_try(req));
 }
 
-enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
+enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 {
 	static const enum ibv_wc_status status[] = {
 		[SHCA_NAK_INV] = IBV_WC_REM_INV_REQ_ERR,
@@ -239,12 +239,12 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
 
 	/* An unreliable connection has no answers: what the responder drops is lost, and the
 	 * send is complete. */
-	if (req->qp->entry->type == IBV_QPT_UC && a != SHCA_ACK) {
+	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
 		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
 		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}
-	switch (a) {
+	switch (answer) {
 	case SHCA_ACK:
 		return SHCA_STEP_DONE;
 	case SHCA_SILENT:
@@ -254,7 +254,7 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
 	case SHCA_RNR:
 		return not_ready(req);
 	default:
-		return failed(req, status[a]);
+		return failed(req, status[answer]);
 	}
 }
 
@@ -262,21 +262,21 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer a)
  * to must allow it. */
 static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *runs, unsigned *n)
 {
-	struct shca_swqe *w = req->wqe;
-	uint64_t left = w->length;
+	struct shca_swqe *wqe = req->wqe;
+	uint64_t left = wqe->length;
 	unsigned proc;
 
 	*n = 0;
-	if (w->flags & IBV_SEND_INLINE) {
+	if (wqe->flags & IBV_SEND_INLINE) {
 		runs[0] = (struct shca_run){
-			.addr = (uintptr_t)shca_swqe_inline(w),
-			.len = w->length,
+			.addr = (uintptr_t)shca_swqe_inline(wqe),
+			.len = wqe->length,
 		};
 		*n = 1;
 		return true;
 	}
-	for (unsigned i = 0; left && i < w->num_sge; i++) {
-		const struct ibv_sge *s = &shca_swqe_sges(w)[i];
+	for (unsigned i = 0; left && i < wqe->num_sge; i++) {
+		const struct ibv_sge *s = &shca_swqe_sges(wqe)[i];
 
 		if (!s->length)
 			continue;
@@ -318,18 +318,18 @@ static bool held_back(struct shca_req *req, enum shca_step *step)
 static enum shca_step step_connected(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
-	enum shca_answer a;
+	enum shca_answer answer;
 
 	/* A lost packet is found out by the timer, as in no_answer(). */
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
 		return shca_req_answer(req, SHCA_SILENT);
-	a = shca_resp_find(qp, req->wqe, &req->target);
-	if (a == SHCA_ACK)
+	answer = shca_resp_find(qp, req->wqe, &req->target);
+	if (answer == SHCA_ACK)
 		shca_epoch_narrow(req->exec, req->target.owner);
-	if (a == SHCA_ACK)
-		a = shca_resp_psn(qp, req->wqe, &req->target);
-	if (a != SHCA_ACK)
-		return shca_req_answer(req, a);
+	if (answer == SHCA_ACK)
+		answer = shca_resp_psn(qp, req->wqe, &req->target);
+	if (answer != SHCA_ACK)
+		return shca_req_answer(req, answer);
 	qp->cur.tries = 0;
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
 		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
@@ -341,21 +341,21 @@ static enum shca_step step_connected(struct shca_req *req)
 static enum shca_step step(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
-	struct shca_copy *c = &qp->copy;
+	struct shca_copy *copy = &qp->copy;
 	/* A READ or an atomic: the answer comes to own memory. */
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
 	if (held_back(req, &s))
 		return s;
-	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? c->dst : c->src,
-			reads ? &c->ndst : &c->nsrc))
+	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
+			reads ? &copy->ndst : &copy->nsrc))
 		return failed(req, IBV_WC_LOC_PROT_ERR);
 	if (qp->entry->type == IBV_QPT_UD) {
 		enum ibv_wc_status status;
 
 		req->when = 0;
-		status = shca_ud_send(qp, req->wqe, c->src, &req->when);
+		status = shca_ud_send(qp, req->wqe, copy->src, &req->when);
 		if (req->when)
 			return SHCA_STEP_WAIT;
 		if (shca_tracing())
@@ -399,13 +399,13 @@ static bool may_send(struct shca_qp *qp)
 	}
 }
 
-static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe *w)
+static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe *wqe)
 {
-	bool send = w->opcode == IBV_WR_SEND || w->opcode == IBV_WR_SEND_WITH_IMM;
+	bool send = wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
 
 	/* Under the link model the last bytes of a WRITE or READ arrive at their time, and the
 	 * caller doesn't wait for that. */
-	return w->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CALLER_LIMIT) ||
+	return wqe->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CALLER_LIMIT) ||
 	       (!send && shca_link_on()) || qp->cur.offset;
 }
 

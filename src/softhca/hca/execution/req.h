@@ -29,7 +29,7 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp);
  * the queue. */
 void shca_req_flush(struct shca_qp *qp);
 /* Ends the WQE at the head with a status; an error fails the QP. */
-void shca_req_complete(struct shca_qp *qp, struct shca_swqe *w, enum ibv_wc_status status,
+void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_status status,
 		       uint32_t byte_len);
 
 /* ---------------------------------------------------------------- one message */

@@ -22,9 +22,9 @@
 #define RDMA_TAIL 256u
 
 /* Returns true if a message changes memory without a completion. */
-static bool changes_memory(const struct shca_swqe *w)
+static bool changes_memory(const struct shca_swqe *wqe)
 {
-	return w->opcode != IBV_WR_SEND && w->opcode != IBV_WR_SEND_WITH_IMM;
+	return wqe->opcode != IBV_WR_SEND && wqe->opcode != IBV_WR_SEND_WITH_IMM;
 }
 
 /* Completes a message that is through: advances the PSNs by its packets, and completes the send. */
@@ -60,34 +60,34 @@ static enum shca_step done(struct shca_req *req)
  * first byte does. */
 static void schedule(struct shca_req *req, bool to_us, uint64_t bytes)
 {
-	struct shca_progress *p = &req->qp->cur;
+	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca;
-	uint64_t start, first, more = bytes - p->on_link;
-	bool begun = p->arrives_at;
+	uint64_t start, first, more = bytes - progress->on_link;
+	bool begun = progress->arrives_at;
 
-	if (!shca_link_on() || (begun && bytes <= p->on_link))
+	if (!shca_link_on() || (begun && bytes <= progress->on_link))
 		return;
 	/* A busy port sends one message after the other, however late the next one is looked at. */
 	start = req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
 							  : req->qp->link_floor;
-	p->to_us = to_us;
+	progress->to_us = to_us;
 	if (to_us)
-		p->arrives_at = shca_link_send(req->target.hca, us, more,
-					       start + shca_link_latency(), &first);
+		progress->arrives_at = shca_link_send(req->target.hca, us, more,
+						      start + shca_link_latency(), &first);
 	else
-		p->arrives_at = shca_link_send(us, req->target.hca, more, start, &first);
-	p->on_link = bytes;
+		progress->arrives_at = shca_link_send(us, req->target.hca, more, start, &first);
+	progress->on_link = bytes;
 	if (!begun)
-		p->first_at = first;
+		progress->first_at = first;
 }
 
 /* Reserves the link for a SEND. The NAK stops a message that finds no receive, which doesn't
  * keep the link busy while it waits. */
-static void schedule_send(struct shca_req *req, enum shca_answer a)
+static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
 	uint64_t bytes = req->wqe->length, stop;
 
-	if (a != SHCA_ACK) {
+	if (answer != SHCA_ACK) {
 		stop = shca_link_until_nak(128u << req->qp->entry->attr.path_mtu);
 		bytes = bytes < stop ? bytes : stop;
 	}
@@ -101,28 +101,28 @@ static void schedule_send(struct shca_req *req, enum shca_answer a)
 static int move_part(struct shca_req *req, uint64_t end)
 {
 	struct shca_qp *qp = req->qp;
-	struct shca_progress *p = &qp->cur;
-	uint64_t n = end - p->offset;
+	struct shca_progress *progress = &qp->cur;
+	uint64_t n = end - progress->offset;
 	uint64_t chunk = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CHUNK);
 
-	if (p->error || p->offset >= end)
-		return p->error;
+	if (progress->error || progress->offset >= end)
+		return progress->error;
 	if (n > chunk)
 		n = chunk;
 	if (req->by == SHCA_BY_CALLER || n < KEEP_LOCK_BELOW) {
-		p->error = shca_mem_copy(&qp->copy, p->offset, n);
-		p->offset += p->error ? 0 : n;
-		return p->offset < end && !p->error ? -EINPROGRESS : p->error;
+		progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
+		progress->offset += progress->error ? 0 : n;
+		return progress->offset < end && !progress->error ? -EINPROGRESS : progress->error;
 	}
 	/* RUNNING keeps all other threads from executing this queue while posters may take the
 	 * lock. An epoch comes last in the lock order, so it ends before the lock is taken
 	 * again. */
 	pthread_mutex_unlock(&qp->sq_lock);
-	p->error = shca_mem_copy(&qp->copy, p->offset, n);
+	progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
 	shca_epoch_exit(req->exec);
 	pthread_mutex_lock(&qp->sq_lock);
 	shca_epoch_enter(req->exec);
-	p->offset += p->error ? 0 : n;
+	progress->offset += progress->error ? 0 : n;
 	return -EINPROGRESS;
 }
 
@@ -168,24 +168,26 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 /* Claims the receive of a message, once. */
 static enum shca_answer claim(struct shca_req *req)
 {
-	struct shca_progress *p = &req->qp->cur;
-	enum shca_answer a;
+	struct shca_progress *progress = &req->qp->cur;
+	enum shca_answer answer;
 
 	/* If the target has been reset since, the receive is no longer this message's. */
-	if (p->started)
-		return !p->held || shca_resp_holds(&req->target, p->rwqe) ? SHCA_ACK : SHCA_SILENT;
+	if (progress->started)
+		return !progress->held || shca_resp_holds(&req->target, progress->rwqe)
+			       ? SHCA_ACK
+			       : SHCA_SILENT;
 	/* On an unreliable connection a message takes the receive of the one before that was
 	 * lost half-way (IBA 9.8.2.2). */
 	if (req->qp->entry->type == IBV_QPT_UC) {
-		p->rwqe = atomic_load(&req->target.qp->inflight_wqe);
-		p->started = shca_resp_unhold(&req->target, p->rwqe);
-		if (p->started)
+		progress->rwqe = atomic_load(&req->target.qp->inflight_wqe);
+		progress->started = shca_resp_unhold(&req->target, progress->rwqe);
+		if (progress->started)
 			return SHCA_ACK;
 	}
-	a = shca_resp_claim(&req->target, &p->rwqe);
-	if (a == SHCA_ACK)
-		p->started = true;
-	return a;
+	answer = shca_resp_claim(&req->target, &progress->rwqe);
+	if (answer == SHCA_ACK)
+		progress->started = true;
+	return answer;
 }
 
 static void hold(struct shca_req *req)
@@ -196,39 +198,41 @@ static void hold(struct shca_req *req)
 
 static enum shca_step complete_receive(struct shca_req *req, const struct shca_cqe_payload *payload)
 {
-	enum shca_answer a = shca_resp_complete(&req->target, req->qp, req->wqe, req->qp->cur.rwqe,
-						IBV_WC_SUCCESS, req->wqe->length, payload);
+	enum shca_answer answer =
+		shca_resp_complete(&req->target, req->qp, req->wqe, req->qp->cur.rwqe,
+				   IBV_WC_SUCCESS, req->wqe->length, payload);
 
-	return a == SHCA_ACK ? done(req) : shca_req_answer(req, a);
+	return answer == SHCA_ACK ? done(req) : shca_req_answer(req, answer);
 }
 
 static enum shca_step op_send(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
-	struct shca_copy *c = &qp->copy;
-	struct shca_cqe_payload payload = {.runs = c->src};
+	struct shca_copy *copy = &qp->copy;
+	struct shca_cqe_payload payload = {.runs = copy->src};
 	uint32_t len = req->wqe->length;
 	bool first = !qp->cur.started;
-	enum shca_answer a;
+	enum shca_answer answer;
 	int e;
 
-	a = claim(req);
-	schedule_send(req, a);
-	if (a == SHCA_ACK)
-		a = shca_resp_scatter(&req->target, qp, qp->cur.rwqe, len, c->dst, &c->ndst);
-	if (a != SHCA_ACK)
-		return shca_req_answer(req, a);
+	answer = claim(req);
+	schedule_send(req, answer);
+	if (answer == SHCA_ACK)
+		answer = shca_resp_scatter(&req->target, qp, qp->cur.rwqe, len, copy->dst,
+					   &copy->ndst);
+	if (answer != SHCA_ACK)
+		return shca_req_answer(req, answer);
 	if (first) {
 		shca_add(&qp->entry->counters[SHCA_C_SENDS], 1);
 		shca_rq_look_ahead(&shca_self.fabric, req->target.owner, req->target.rq,
 				   qp->cur.rwqe, &qp->ahead);
 	}
-	if (!qp->cur.held && shca_cq_carries(req->target.cq, c, len, &payload.bounce))
+	if (!qp->cur.held && shca_cq_carries(req->target.cq, copy, len, &payload.bounce))
 		return complete_receive(req, &payload);
 	if (!qp->cur.held)
 		hold(req);
-	c->src_proc = shca_self.slot;
-	c->dst_proc = req->target.owner;
+	copy->src_proc = shca_self.slot;
+	copy->dst_proc = req->target.owner;
 	e = move_part(req, len);
 	if (e)
 		return not_copied(req, e);
@@ -241,7 +245,7 @@ static enum shca_step op_send(struct shca_req *req)
  * Copies the bytes that may be there by now: under the link model the tail of a WRITE or READ comes
  * when its last byte does. Returns false with the next step in *s.
  */
-static bool move_in_time(struct shca_req *req, enum shca_step *s)
+static bool move_in_time(struct shca_req *req, enum shca_step *step)
 {
 	uint64_t at = req->qp->cur.arrives_at;
 	uint32_t len = req->wqe->length;
@@ -249,36 +253,36 @@ static bool move_in_time(struct shca_req *req, enum shca_step *s)
 	int e = move_part(req, !early ? len : len > RDMA_TAIL ? len - RDMA_TAIL : 0);
 
 	req->when = at;
-	*s = e ? not_copied(req, e) : SHCA_STEP_WAIT;
+	*step = e ? not_copied(req, e) : SHCA_STEP_WAIT;
 	return !e && !early;
 }
 
 static enum shca_step op_write(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
-	struct shca_copy *c = &qp->copy;
+	struct shca_copy *copy = &qp->copy;
 	bool imm = req->wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
-	enum shca_answer a;
+	enum shca_answer answer;
 	bool first = !qp->cur.started;
-	enum shca_step s;
+	enum shca_step step;
 
 	schedule(req, false, req->wqe->length);
-	a = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_WRITE,
-			   &c->dst[0]);
-	if (a == SHCA_ACK && imm)
-		a = claim(req);
-	if (a != SHCA_ACK)
-		return shca_req_answer(req, a);
+	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_WRITE,
+				&copy->dst[0]);
+	if (answer == SHCA_ACK && imm)
+		answer = claim(req);
+	if (answer != SHCA_ACK)
+		return shca_req_answer(req, answer);
 	if (first)
 		shca_add(&qp->entry->counters[SHCA_C_WRITES], 1);
 	if (first && imm)
 		hold(req);
 	qp->cur.started = true;
-	c->ndst = 1;
-	c->src_proc = shca_self.slot;
-	c->dst_proc = req->target.owner;
-	if (!move_in_time(req, &s))
-		return s;
+	copy->ndst = 1;
+	copy->src_proc = shca_self.slot;
+	copy->dst_proc = req->target.owner;
+	if (!move_in_time(req, &step))
+		return step;
 	if (!imm)
 		return done(req);
 	if (!shca_resp_unhold(&req->target, qp->cur.rwqe))
@@ -301,24 +305,24 @@ static enum shca_step refuse(struct shca_req *req)
 static enum shca_step op_read(struct shca_req *req)
 {
 	struct shca_qp *qp = req->qp;
-	struct shca_copy *c = &qp->copy;
-	enum shca_answer a;
-	enum shca_step s;
+	struct shca_copy *copy = &qp->copy;
+	enum shca_answer answer;
+	enum shca_step step;
 
 	if (no_read_resources(req))
 		return refuse(req);
 	schedule(req, true, req->wqe->length);
-	a = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_READ,
-			   &c->src[0]);
-	if (a != SHCA_ACK)
-		return shca_req_answer(req, a);
+	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_READ,
+				&copy->src[0]);
+	if (answer != SHCA_ACK)
+		return shca_req_answer(req, answer);
 	if (!qp->cur.started)
 		shca_add(&qp->entry->counters[SHCA_C_READS], 1);
 	qp->cur.started = true;
-	c->nsrc = 1;
-	c->src_proc = req->target.owner;
-	c->dst_proc = shca_self.slot;
-	return move_in_time(req, &s) ? done(req) : s;
+	copy->nsrc = 1;
+	copy->src_proc = req->target.owner;
+	copy->dst_proc = shca_self.slot;
+	return move_in_time(req, &step) ? done(req) : step;
 }
 
 static enum shca_step op_atomic(struct shca_req *req)
@@ -326,7 +330,7 @@ static enum shca_step op_atomic(struct shca_req *req)
 	struct shca_qp *qp = req->qp;
 	struct shca_run remote;
 	uint64_t old = 0, at;
-	enum shca_answer a;
+	enum shca_answer answer;
 	int e;
 
 	if (req->wqe->length < 8) {
@@ -345,9 +349,9 @@ static enum shca_step op_atomic(struct shca_req *req)
 		req->when = at;
 		return SHCA_STEP_WAIT;
 	}
-	a = shca_resp_rkey(&req->target, req->wqe, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
-	if (a != SHCA_ACK)
-		return shca_req_answer(req, a);
+	answer = shca_resp_rkey(&req->target, req->wqe, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
+	if (answer != SHCA_ACK)
+		return shca_req_answer(req, answer);
 	e = shca_mem_atomic(req->target.hca, req->target.owner, &remote,
 			    req->wqe->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? SHCA_CMP_SWAP
 									  : SHCA_FETCH_ADD,

@@ -35,24 +35,24 @@ struct shca_target {
 };
 
 /* Finds the target of *w and checks that it is connected to qp. */
-enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *w,
-				struct shca_target *t);
+enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
+				struct shca_target *target);
 /* Fills in the rest of *t from t->hca and t->qp, which is not an XRC target. */
-void shca_resp_bind(struct shca_target *t);
+void shca_resp_bind(struct shca_target *target);
 /* Compares PSNs. Returns ACK or NAK_SEQ. */
-enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe *w,
-			       const struct shca_target *t);
+enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe *wqe,
+			       const struct shca_target *target);
 
 /* Takes a receive and stores its WQE slot. Returns ACK, RNR, or SILENT if the owner's memory is
  * gone. */
-enum shca_answer shca_resp_claim(struct shca_target *t, uint32_t *slot);
+enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot);
 /* Notes in the target's entry that a message of several steps holds that receive, so that an end of
  * the QP flushes the receive. */
-void shca_resp_hold(struct shca_target *t, uint32_t slot);
+void shca_resp_hold(struct shca_target *target, uint32_t slot);
 /* Returns true if the message still holds the receive. */
-bool shca_resp_holds(const struct shca_target *t, uint32_t slot);
+bool shca_resp_holds(const struct shca_target *target, uint32_t slot);
 /* Removes that note. Returns true if the receive was still held: the caller completes it. */
-bool shca_resp_unhold(struct shca_target *t, uint32_t slot);
+bool shca_resp_unhold(struct shca_target *target, uint32_t slot);
 /* Completes with WR_FLUSH_ERR the receive that a QP holds, if there is one. Any process, while the
  * QP can't receive. */
 void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
@@ -61,15 +61,15 @@ void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
  * Translates the first `len` bytes of a claimed receive into runs. Returns ACK, or an error after
  * the receive was completed in error and the target QP was put into ERR.
  */
-enum shca_answer shca_resp_scatter(struct shca_target *t, struct shca_qp *qp, uint32_t slot,
+enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *qp, uint32_t slot,
 				   uint64_t len, struct shca_run *runs, unsigned *n);
 /* Completes a claimed receive in error, and fails the target QP. Returns the answer. */
-enum shca_answer shca_resp_receive_failed(struct shca_target *t, struct shca_qp *qp, uint32_t slot,
-					  enum ibv_wc_status status);
+enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
+					  uint32_t slot, enum ibv_wc_status status);
 /* Translates the memory that an RDMA or atomic request names into a run. After an error the target
  * QP is in ERR. A request without data needs only the access flags of the QP. */
-enum shca_answer shca_resp_rkey(struct shca_target *t, const struct shca_swqe *w, uint64_t len,
-				uint32_t access, struct shca_run *run);
+enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
+				uint64_t len, uint32_t access, struct shca_run *run);
 
 /* A message that travels in its completion. */
 struct shca_cqe_payload {
@@ -78,8 +78,8 @@ struct shca_cqe_payload {
 };
 
 /* Completes a receive. `payload` is the whole message, or NULL if the data are in place. */
-enum shca_answer shca_resp_complete(struct shca_target *t, struct shca_qp *qp,
-				    const struct shca_swqe *w, uint32_t slot,
+enum shca_answer shca_resp_complete(struct shca_target *target, struct shca_qp *qp,
+				    const struct shca_swqe *wqe, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
 				    const struct shca_cqe_payload *payload);
 

@@ -11,45 +11,45 @@ void shca_traced_sends(const struct shca_qp *qp, uint32_t from, uint32_t to)
 	uint64_t now = shca_now();
 
 	for (; from != to; from++) {
-		const struct shca_swqe *w = shca_swqe(qp, from);
+		const struct shca_swqe *wqe = shca_swqe(qp, from);
 
 		shca_trace_add(&(struct shca_trace_record){
 			.kind = SHCA_TRACE_SEND,
 			.from = now,
 			.to = now,
 			.qpn = qp->ibv.qp_base.qp_num,
-			.srqn = w->srqn,
-			.bytes = w->length,
-			.opcode = w->opcode,
+			.srqn = wqe->srqn,
+			.bytes = wqe->length,
+			.opcode = wqe->opcode,
 		});
 	}
 }
 
 /* Returns when the first byte left its port. Without a link model a message leaves when it is
  * posted, or when its wait for a receive has ended. */
-static uint64_t departure(const struct shca_qp *qp, const struct shca_swqe *w)
+static uint64_t departure(const struct shca_qp *qp, const struct shca_swqe *wqe)
 {
 	if (qp->cur.arrives_at)
 		return qp->cur.first_at - shca_link_latency();
-	return qp->cur.held_since ? shca_now() : w->posted_at;
+	return qp->cur.held_since ? shca_now() : wqe->posted_at;
 }
 
 void shca_traced_message(const struct shca_req *req, enum ibv_wc_status status)
 {
 	const struct shca_qp *qp = req->qp;
-	const struct shca_swqe *w = req->wqe;
+	const struct shca_swqe *wqe = req->wqe;
 
 	shca_trace_add(&(struct shca_trace_record){
 		.kind = SHCA_TRACE_MESSAGE,
-		.from = departure(qp, w),
+		.from = departure(qp, wqe),
 		.to = qp->cur.arrives_at ? qp->cur.arrives_at : shca_now(),
-		.posted = w->posted_at,
+		.posted = wqe->posted_at,
 		.held = qp->cur.held_since,
 		.qpn = qp->ibv.qp_base.qp_num,
-		.srqn = w->srqn,
-		.bytes = w->length,
+		.srqn = wqe->srqn,
+		.bytes = wqe->length,
 		.peer = (uint16_t)(req->target.hca ? req->target.owner : SHCA_TRACE_NO_PROC),
-		.opcode = w->opcode,
+		.opcode = wqe->opcode,
 		.status = (uint8_t)status,
 	});
 }

@@ -10,7 +10,7 @@
 /* Sends a datagram. Returns SUCCESS whatever becomes of it, or the local error. Under the link
  * model *when may be set: then the datagram was not sent, and the caller tries again at that time.
  * Inside an epoch. */
-enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *w, const struct shca_run *src,
-				uint64_t *when);
+enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *wqe,
+				const struct shca_run *src, uint64_t *when);
 
 #endif

@@ -20,16 +20,16 @@ static struct shca_qp *of(struct ibv_qp_ex *qp)
 /* Begins a WQE. Returns NULL after an error, so that setters need no check of their own. */
 static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 {
-	struct shca_swqe *w = NULL;
+	struct shca_swqe *wqe = NULL;
 	int err = 0;
 
 	qp->wr_cur = NULL;
 	if (qp->wr_err)
 		return NULL;
 	qp->head += qp->wr_count;
-	w = shca_sq_next(qp, &err);
+	wqe = shca_sq_next(qp, &err);
 	qp->head -= qp->wr_count;
-	if (w)
+	if (wqe)
 		err = shca_post_check_opcode(qp, op);
 	if (!err && (qp->ibv.wr_flags & ~(unsigned)(IBV_SEND_FENCE | IBV_SEND_SIGNALED |
 						    IBV_SEND_SOLICITED | IBV_SEND_INLINE)))
@@ -38,30 +38,30 @@ static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 		qp->wr_err = err;
 		return NULL;
 	}
-	w->wr_id = qp->ibv.wr_id;
-	w->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
-	w->opcode = (uint8_t)op;
+	wqe->wr_id = qp->ibv.wr_id;
+	wqe->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
+	wqe->opcode = (uint8_t)op;
 	/* Inline data has setters of its own, which set the flag. */
-	w->flags = (uint8_t)((qp->ibv.wr_flags & ~(unsigned)IBV_SEND_INLINE) |
-			     (qp->sig_all ? IBV_SEND_SIGNALED : 0));
-	w->length = 0;
-	w->num_sge = 0;
-	w->srqn = 0;
+	wqe->flags = (uint8_t)((qp->ibv.wr_flags & ~(unsigned)IBV_SEND_INLINE) |
+			       (qp->sig_all ? IBV_SEND_SIGNALED : 0));
+	wqe->length = 0;
+	wqe->num_sge = 0;
+	wqe->srqn = 0;
 	if (qp->ibv.qp_base.qp_type == IBV_QPT_UD)
-		w->ud.hca = -1;
-	qp->wr_cur = w;
+		wqe->ud.hca = -1;
+	qp->wr_cur = wqe;
 	qp->wr_count++;
-	return w;
+	return wqe;
 }
 
 static void begin_rdma(struct ibv_qp_ex *ex, enum ibv_wr_opcode op, uint32_t rkey, uint64_t addr)
 {
-	struct shca_swqe *w = begin(of(ex), op);
+	struct shca_swqe *wqe = begin(of(ex), op);
 
-	if (!w)
+	if (!wqe)
 		return;
-	w->rkey = rkey;
-	w->remote_addr = addr;
+	wqe->rkey = rkey;
+	wqe->remote_addr = addr;
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr)
@@ -88,10 +88,10 @@ static void wr_send(struct ibv_qp_ex *qp)
 
 static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 {
-	struct shca_swqe *w = begin(of(qp), IBV_WR_SEND_WITH_IMM);
+	struct shca_swqe *wqe = begin(of(qp), IBV_WR_SEND_WITH_IMM);
 
-	if (w)
-		w->imm = imm;
+	if (wqe)
+		wqe->imm = imm;
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, uint64_t compare,
@@ -126,23 +126,23 @@ static void wr_set_xrc_srqn(struct ibv_qp_ex *qp, uint32_t srqn)
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_sge *list)
 {
 	struct shca_qp *qp = of(ex);
-	struct shca_swqe *w = qp->wr_cur;
+	struct shca_swqe *wqe = qp->wr_cur;
 	uint64_t len = 0;
 
-	if (!w)
+	if (!wqe)
 		return;
 	if (n > qp->max_sge) {
 		qp->wr_err = ENOMEM;
 		return;
 	}
 	for (size_t i = 0; i < n; i++) {
-		shca_swqe_sges(w)[i] = list[i];
+		shca_swqe_sges(wqe)[i] = list[i];
 		len += list[i].length;
 	}
 	if (len > UINT32_MAX)
 		qp->wr_err = EINVAL;
-	w->num_sge = (uint16_t)n;
-	w->length = (uint32_t)len;
+	wqe->num_sge = (uint16_t)n;
+	wqe->length = (uint32_t)len;
 }
 
 static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -155,20 +155,20 @@ static void wr_set_sge(struct ibv_qp_ex *qp, uint32_t lkey, uint64_t addr, uint3
 static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct ibv_data_buf *list)
 {
 	struct shca_qp *qp = of(ex);
-	struct shca_swqe *w = qp->wr_cur;
+	struct shca_swqe *wqe = qp->wr_cur;
 
-	if (!w)
+	if (!wqe)
 		return;
-	if (w->opcode >= IBV_WR_RDMA_READ)
+	if (wqe->opcode >= IBV_WR_RDMA_READ)
 		qp->wr_err = EINVAL;
-	w->flags |= IBV_SEND_INLINE;
+	wqe->flags |= IBV_SEND_INLINE;
 	for (size_t i = 0; i < n && !qp->wr_err; i++) {
-		if (list[i].length > qp->max_inline - w->length) {
+		if (list[i].length > qp->max_inline - wqe->length) {
 			qp->wr_err = ENOMEM;
 			return;
 		}
-		memcpy(shca_swqe_inline(w) + w->length, list[i].addr, list[i].length);
-		w->length += (uint32_t)list[i].length;
+		memcpy(shca_swqe_inline(wqe) + wqe->length, list[i].addr, list[i].length);
+		wqe->length += (uint32_t)list[i].length;
 	}
 }
 

@@ -97,13 +97,13 @@ struct walk {
 	uint64_t at; /* offset within *r */
 };
 
-static struct walk walk_to(const struct shca_run *r, uint64_t off)
+static struct walk walk_to(const struct shca_run *run, uint64_t off)
 {
-	while (off >= r->len) {
-		off -= r->len;
-		r++;
+	while (off >= run->len) {
+		off -= run->len;
+		run++;
 	}
-	return (struct walk){r, off};
+	return (struct walk){run, off};
 }
 
 static void walk_on(struct walk *w, uint64_t n, bool more)
@@ -125,23 +125,23 @@ static bool directly(const struct shca_run *there, uint64_t len, const struct sh
 	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 }
 
-static bool copy_directly(const struct shca_copy *c, bool write, unsigned other, uint64_t len)
+static bool copy_directly(const struct shca_copy *copy, bool write, unsigned other, uint64_t len)
 {
-	const struct shca_run *there = write ? c->dst : c->src;
+	const struct shca_run *there = write ? copy->dst : copy->src;
 	char flat[MAX_PAYLOAD];
 	bool did;
 
-	if (!directly(there, len, write ? c->src : c->dst, write ? c->nsrc : c->ndst) ||
+	if (!directly(there, len, write ? copy->src : copy->dst, write ? copy->nsrc : copy->ndst) ||
 	    len > sizeof(flat))
 		return false;
 	if (write)
-		shca_mem_gather(flat, c->src, len);
+		shca_mem_gather(flat, copy->src, len);
 	did = write ? shca_segment_write(there, other, flat, len)
 		    : shca_segment_read(there, other, flat, len);
 	if (did && !write)
-		shca_mem_scatter(c->dst, flat, len);
-	if (did && c->direct)
-		shca_add(c->direct, 1);
+		shca_mem_scatter(copy->dst, flat, len);
+	if (did && copy->direct)
+		shca_add(copy->direct, 1);
 	return did;
 }
 
@@ -155,20 +155,20 @@ static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
 	return !own->on_demand || !own->writable || !shca_mem_populate(own->addr + at, len, true);
 }
 
-int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len)
+int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len)
 {
-	bool write = c->src_proc == shca_self.slot;
-	unsigned other = write ? c->dst_proc : c->src_proc;
+	bool write = copy->src_proc == shca_self.slot;
+	unsigned other = write ? copy->dst_proc : copy->src_proc;
 	struct iovec own[MAX_VEC + 1], theirs[MAX_VEC];
 	struct walk s, d;
 	unsigned n = 0;
 
 	if (!len)
 		return 0;
-	if (!off && copy_directly(c, write, other, len))
+	if (!off && copy_directly(copy, write, other, len))
 		return 0;
-	s = walk_to(c->src, off);
-	d = walk_to(c->dst, off);
+	s = walk_to(copy->src, off);
+	d = walk_to(copy->dst, off);
 	while (len) {
 		uint64_t part = s.r->len - s.at;
 

@@ -40,7 +40,7 @@ bool shca_mem_on_demand(const struct shca_run *runs, unsigned n);
  * Copies bytes [off, off + len) from one list to the other. Returns 0, -EFAULT if own memory isn't
  * there, -EREMOTEIO if the other's isn't, or -ESRCH if the other process is gone. Inside an epoch.
  */
-int shca_mem_copy(const struct shca_copy *c, uint64_t off, uint64_t len);
+int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len);
 
 /* Copies the first len bytes of own runs into a flat buffer. Own memory that isn't there is a
  * SIGSEGV, as if the program touched it. */

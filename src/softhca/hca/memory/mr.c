@@ -23,40 +23,40 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND)
 
-static int translate(const struct shca_mr_entry *e, uint64_t addr, uint64_t len,
+static int translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len,
 		     struct shca_run *run)
 {
-	if (e->flags & SHCA_MR_NULL) {
+	if (entry->flags & SHCA_MR_NULL) {
 		*run = (struct shca_run){.len = len, .null = true};
 		return 0;
 	}
-	if (addr < e->iova || len > e->length || addr - e->iova > e->length - len)
+	if (addr < entry->iova || len > entry->length || addr - entry->iova > entry->length - len)
 		return -EACCES;
-	*run = (struct shca_run){.addr = e->va + (addr - e->iova),
+	*run = (struct shca_run){.addr = entry->va + (addr - entry->iova),
 				 .len = len,
-				 .on_demand = e->access & IBV_ACCESS_ON_DEMAND,
-				 .writable = e->access & IBV_ACCESS_LOCAL_WRITE,
-				 .mr = e->flags & SHCA_MR_SEGMENT ? e : NULL};
+				 .on_demand = entry->access & IBV_ACCESS_ON_DEMAND,
+				 .writable = entry->access & IBV_ACCESS_LOCAL_WRITE,
+				 .mr = entry->flags & SHCA_MR_SEGMENT ? entry : NULL};
 	return 0;
 }
 
 int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
 		  uint32_t access, struct shca_run *run, unsigned *proc)
 {
-	struct shca_mr_entry *e = shca_table_find(&shca_self.fabric, hca, SHCA_MR, key, NULL);
+	struct shca_mr_entry *entry = shca_table_find(&shca_self.fabric, hca, SHCA_MR, key, NULL);
 
-	if (!e || e->pdn != pdn || (e->access & access) != access)
+	if (!entry || entry->pdn != pdn || (entry->access & access) != access)
 		return -EACCES;
-	*proc = shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
-	return translate(e, addr, len, run);
+	*proc = shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
+	return translate(entry, addr, len, run);
 }
 
 int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
 		      struct shca_run *run)
 {
-	struct shca_mr_entry *e = shca_table_peek(&shca_self.fabric, hca, SHCA_MR, key);
+	struct shca_mr_entry *entry = shca_table_peek(&shca_self.fabric, hca, SHCA_MR, key);
 
-	return e ? translate(e, addr, len, run) : -EACCES;
+	return entry ? translate(entry, addr, len, run) : -EACCES;
 }
 
 static bool may_lock_all(void)
@@ -69,13 +69,13 @@ static bool may_lock_all(void)
 
 static uint64_t memlock_limit(void)
 {
-	const struct shca_config *c = &shca_self.fabric.hdr->config;
+	const struct shca_config *config = &shca_self.fabric.hdr->config;
 	struct rlimit r;
 
-	if (c->memlock_mode == 1)
+	if (config->memlock_mode == 1)
 		return UINT64_MAX;
-	if (c->memlock_mode == 2)
-		return c->memlock_bytes;
+	if (config->memlock_mode == 2)
+		return config->memlock_bytes;
 	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &r) || r.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
 	return r.rlim_cur;
@@ -106,9 +106,9 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	shca_count(ctx->hca, SHCA_C_MEMLOCK_FAILURES, 1);
 	if (!fault && !atomic_exchange(&said, true))
 		fprintf(stderr,
-			"softhca: cannot register %" PRIu64 " bytes beside %" PRIu64
-			" that are registered: the memlock limit is %" PRIu64
-			" bytes; raise it (ulimit -l) or run with --memlock unlimited.\n",
+			"softhca: %" PRIu64 " bytes can't be registered beside %" PRIu64
+			" that are, because the memlock limit is %" PRIu64
+			" bytes: raise it (ulimit -l) or run with --memlock unlimited.\n",
 			len, before, limit);
 	return -ENOMEM;
 }
@@ -132,8 +132,8 @@ static int check_access(uint64_t addr, uint64_t len, uint32_t access)
 	return 0;
 }
 
-int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t addr, uint64_t len,
-		     uint64_t iova, uint32_t access, uint64_t *pinned)
+int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint64_t addr,
+		     uint64_t len, uint64_t iova, uint32_t access, uint64_t *pinned)
 {
 	bool implicit = len == SIZE_MAX && !addr;
 	int r = check_access(addr, len, access);
@@ -151,11 +151,11 @@ int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t
 			return r;
 		}
 	}
-	e->va = addr;
-	e->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
-	e->length = len;
-	e->access = access;
-	e->flags = implicit ? SHCA_MR_IMPLICIT : 0;
-	shca_segment_hold(e);
+	entry->va = addr;
+	entry->iova = access & IBV_ACCESS_ZERO_BASED ? 0 : iova;
+	entry->length = len;
+	entry->access = access;
+	entry->flags = implicit ? SHCA_MR_IMPLICIT : 0;
+	shca_segment_hold(entry);
 	return 0;
 }

@@ -31,8 +31,8 @@ int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_
 
 /* Checks and pins the memory of a region, and describes it in *e. Returns 0 or -errno; *pinned is
  * what to pass to shca_mr_unpin() later. */
-int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *e, uint64_t addr, uint64_t len,
-		     uint64_t iova, uint32_t access, uint64_t *pinned);
+int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint64_t addr,
+		     uint64_t len, uint64_t iova, uint32_t access, uint64_t *pinned);
 /* Takes bytes off the count of pinned memory. */
 void shca_mr_unpin(uint64_t bytes);
 

@@ -118,9 +118,9 @@ static int vm_move(unsigned other, bool write, struct iovec *own, struct iovec *
 	return own_memory_there(own, n) ? -EREMOTEIO : -EFAULT;
 }
 
-static uint64_t own_bounce(struct shca_exec *e)
+static uint64_t own_bounce(struct shca_exec *exec)
 {
-	unsigned i = (unsigned)(e - shca_self.proc->exec);
+	unsigned i = (unsigned)(exec - shca_self.proc->exec);
 	uint64_t off = atomic_load(&bounce[i]);
 
 	if (!off) {
@@ -132,22 +132,22 @@ static uint64_t own_bounce(struct shca_exec *e)
 
 /* Asks process `other` to copy between this process's bounce buffer and its own memory, and
  * waits. */
-static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, uint64_t len)
+static int ask(struct shca_exec *exec, unsigned other, bool write, uint64_t addr, uint64_t len)
 {
-	struct shca_proc *p = &shca_self.fabric.hdr->procs[other];
-	uint64_t life =
-		atomic_load(&p->state); /* with its generation, because a slot may be used again */
-	uint32_t to = SHCA_TAG(other, life) << 8, asked = to | SHCA_COPY_ASKED;
+	struct shca_proc *proc = &shca_self.fabric.hdr->procs[other];
+	uint64_t state = atomic_load(
+		&proc->state); /* with its generation, because a slot may be used again */
+	uint32_t to = SHCA_TAG(other, state) << 8, asked = to | SHCA_COPY_ASKED;
 	uint64_t start = shca_real_now();
 
-	e->copy_write = write;
-	e->copy_addr = addr;
-	e->copy_len = len;
-	atomic_store(&e->copy, asked);
-	atomic_fetch_or(&p->copy_asked[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
-	shca_proc_wake(p);
+	exec->copy_write = write;
+	exec->copy_addr = addr;
+	exec->copy_len = len;
+	atomic_store(&exec->copy, asked);
+	atomic_fetch_or(&proc->copy_asked[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
+	shca_proc_wake(proc);
 	for (unsigned spins = 1;; spins++) {
-		uint32_t s = atomic_load(&e->copy);
+		uint32_t s = atomic_load(&exec->copy);
 
 		if (s == (to | SHCA_COPY_DONE))
 			return 0;
@@ -159,11 +159,12 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 			sched_yield();
 		if (spins % 256)
 			continue;
-		if (atomic_load(&p->state) != life || !shca_proc_running(&shca_self.fabric, other))
+		if (atomic_load(&proc->state) != state ||
+		    !shca_proc_running(&shca_self.fabric, other))
 			return -ESRCH;
 		/* A stopped target does not answer; a target that has begun has to finish. */
 		if (shca_real_now() - start > ANSWER_NS &&
-		    atomic_compare_exchange_strong(&e->copy, &asked, SHCA_COPY_IDLE))
+		    atomic_compare_exchange_strong(&exec->copy, &asked, SHCA_COPY_IDLE))
 			return -ETIMEDOUT;
 		asked = to | SHCA_COPY_ASKED;
 	}
@@ -172,13 +173,13 @@ static int ask(struct shca_exec *e, unsigned other, bool write, uint64_t addr, u
 static int double_move(unsigned other, bool write, const struct iovec *own,
 		       const struct iovec *theirs, unsigned n)
 {
-	struct shca_exec *e = shca_exec_self();
-	uint64_t off = own_bounce(e);
+	struct shca_exec *exec = shca_exec_self();
+	uint64_t off = own_bounce(exec);
 	char *buf = off ? shca_arena(&shca_self.fabric, shca_self.slot, off, BOUNCE_BYTES) : NULL;
 
 	if (!buf)
 		return -ENOMEM;
-	e->copy_bounce = off;
+	exec->copy_bounce = off;
 	for (unsigned i = 0; i < n; i++)
 		for (size_t at = 0; at < own[i].iov_len;) {
 			size_t part = own[i].iov_len - at;
@@ -189,7 +190,7 @@ static int double_move(unsigned other, bool write, const struct iovec *own,
 				part = BOUNCE_BYTES;
 			if (write)
 				memcpy(buf, mine, part);
-			r = ask(e, other, write, (uintptr_t)theirs[i].iov_base + at, part);
+			r = ask(exec, other, write, (uintptr_t)theirs[i].iov_base + at, part);
 			if (r)
 				return r;
 			if (!write)
@@ -203,12 +204,10 @@ static void say_refused(int err)
 {
 	if (!atomic_exchange(&refused, true))
 		fprintf(stderr,
-			"softhca: the kernel does not let processes of this fabric reach each "
-			"other's "
-			"memory (process_vm_writev: %s); data is copied twice through shared "
-			"memory "
-			"instead. Allow ptrace among them (kernel.yama.ptrace_scope, container "
-			"seccomp) for full speed.\n",
+			"softhca: The kernel doesn't let processes of this fabric reach each "
+			"other's memory (process_vm_writev: %s), so data are copied twice, "
+			"through shared memory: allow ptrace among them "
+			"(kernel.yama.ptrace_scope, container seccomp) for full speed.\n",
 			strerror(err));
 }
 
@@ -269,24 +268,25 @@ static void ordered_by_peer(bool on)
 #endif
 
 /* Serves one request of another process, whose bounce buffer is in its arena. */
-static void serve(unsigned proc, struct shca_exec *e)
+static void serve(unsigned proc, struct shca_exec *exec)
 {
-	struct shca_fabric *f = &shca_self.fabric;
-	char *theirs = shca_arena(f, proc, e->copy_bounce, BOUNCE_BYTES);
-	struct iovec mine[2] = {{(void *)(uintptr_t)e->copy_addr, e->copy_len}};
-	struct iovec buf = {theirs, e->copy_len};
+	struct shca_fabric *fabric = &shca_self.fabric;
+	char *theirs = shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES);
+	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, exec->copy_len}};
+	struct iovec buf = {theirs, exec->copy_len};
 	int r;
 
 	ordered_by_peer(true);
-	r = theirs ? vm_move(shca_self.slot, !e->copy_write, mine, &buf, 1) : -ENOMEM;
+	r = theirs ? vm_move(shca_self.slot, !exec->copy_write, mine, &buf, 1) : -ENOMEM;
 	if (r == -EPERM || r == -ENOSYS) {
-		copy_in_order(e->copy_write ? mine->iov_base : buf.iov_base,
-			      e->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);
+		copy_in_order(exec->copy_write ? mine->iov_base : buf.iov_base,
+			      exec->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);
 		r = 0;
 	}
 	ordered_by_peer(false);
-	shca_count(&f->hdr->hcas[shca_self.node * f->hdr->devices], SHCA_C_DOUBLE_COPY, 1);
-	atomic_store(&e->copy, shca_self.tag << 8 | (r ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
+	shca_count(&fabric->hdr->hcas[shca_self.node * fabric->hdr->devices], SHCA_C_DOUBLE_COPY,
+		   1);
+	atomic_store(&exec->copy, shca_self.tag << 8 | (r ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
 }
 
 bool shca_peer_copy_serve(void)
@@ -303,14 +303,14 @@ bool shca_peer_copy_serve(void)
 		if (!(atomic_load(word) & bit) || !(atomic_fetch_and(word, ~bit) & bit))
 			continue;
 		for (unsigned i = 0; i < SHCA_MAX_EXEC; i++) {
-			struct shca_exec *e = &shca_self.fabric.hdr->procs[p].exec[i];
+			struct shca_exec *exec = &shca_self.fabric.hdr->procs[p].exec[i];
 			uint32_t asked = shca_self.tag << 8 | SHCA_COPY_ASKED;
 
 			/* The word also names the target, so the exchange takes only the request
 			 * that was seen. */
-			if (atomic_compare_exchange_strong(&e->copy, &asked,
+			if (atomic_compare_exchange_strong(&exec->copy, &asked,
 							   shca_self.tag << 8 | SHCA_COPY_TAKEN)) {
-				serve(p, e);
+				serve(p, exec);
 				did = true;
 			}
 		}

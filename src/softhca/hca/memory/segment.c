@@ -42,7 +42,7 @@ struct attachment {
 	size_t size;
 	unsigned pins;                  /* number of regions of this process in it */
 	const struct shca_mr_entry *mr; /* region of a peer through which it was used last */
-	uint32_t number;                /* life word of that region */
+	uint32_t number;                /* number of that region */
 };
 
 /* The lock is also held during an access, which therefore never meets a detaching. */
@@ -63,19 +63,19 @@ static struct attachment *place_of(int id)
 	return &attachments[(unsigned)id % ATTACHMENTS];
 }
 
-static bool is(const struct attachment *a, uint64_t ns, int id)
+static bool is(const struct attachment *attachment, uint64_t ns, int id)
 {
-	return a->used && a->id == id && a->ns == ns;
+	return attachment->used && attachment->id == id && attachment->ns == ns;
 }
 
-static bool needed(const struct attachment *a)
+static bool needed(const struct attachment *attachment)
 {
-	uint64_t life;
+	uint64_t word;
 
-	if (a->pins || !a->mr)
-		return a->pins;
-	life = shca_table_life(a->mr);
-	return shca_life_number(life) == a->number && shca_life_state(life) == SHCA_LIVE;
+	if (attachment->pins || !attachment->mr)
+		return attachment->pins;
+	word = shca_table_state_word(attachment->mr);
+	return shca_word_number(word) == attachment->number && shca_word_state(word) == SHCA_LIVE;
 }
 
 /* Calls the kernel directly, because a program may have hooks in shmdt(): they don't know this
@@ -89,47 +89,47 @@ static void detach(char *base)
 #endif
 }
 
-static void drop(struct attachment *a)
+static void drop(struct attachment *attachment)
 {
-	if (a->base)
-		detach(a->base);
-	*a = (struct attachment){0};
+	if (attachment->base)
+		detach(attachment->base);
+	*attachment = (struct attachment){0};
 }
 
-static void drop_unneeded(struct attachment *a)
+static void drop_unneeded(struct attachment *attachment)
 {
-	if (a->used && !needed(a))
-		drop(a);
+	if (attachment->used && !needed(attachment))
+		drop(attachment);
 }
 
-static void attach(struct attachment *a, uint64_t ns, int id)
+static void attach(struct attachment *attachment, uint64_t ns, int id)
 {
 	struct shmid_ds ds;
 	void *base;
 
-	*a = (struct attachment){.used = true, .id = id, .ns = ns};
+	*attachment = (struct attachment){.used = true, .id = id, .ns = ns};
 	if (!ns || own_ns() != ns)
 		return;
 	base = shmat(id, NULL, 0);
 	if (base == (void *)-1)
 		return;
-	a->base = base;
-	a->size = shmctl(id, IPC_STAT, &ds) ? 0 : ds.shm_segsz;
+	attachment->base = base;
+	attachment->size = shmctl(id, IPC_STAT, &ds) ? 0 : ds.shm_segsz;
 }
 
 /* Returns the place of a segment, or NULL if another segment that is needed has it. Needs the
  * lock. */
 static struct attachment *take(uint64_t ns, int id)
 {
-	struct attachment *a = place_of(id);
+	struct attachment *attachment = place_of(id);
 
-	if (is(a, ns, id))
-		return a;
-	drop_unneeded(a);
-	if (a->used)
+	if (is(attachment, ns, id))
+		return attachment;
+	drop_unneeded(attachment);
+	if (attachment->used)
 		return NULL;
-	attach(a, ns, id);
-	return a;
+	attach(attachment, ns, id);
+	return attachment;
 }
 
 void shca_segment_sweep(void)
@@ -150,15 +150,15 @@ void shca_segment_reset(void)
 /* ---------------------------------------------------------------- the owner */
 
 /* Finds the mapping at an address. Only mappings with a name as short as a segment's are found. */
-static bool ask(int maps, uint64_t addr, struct map_query *q)
+static bool ask(int maps, uint64_t addr, struct map_query *query)
 {
 	char name[sizeof("/SYSV00000000 (deleted)")] = "";
 
-	*q = (struct map_query){.size = sizeof(*q),
-				.query_addr = addr,
-				.vma_name_size = sizeof(name),
-				.vma_name_addr = (uintptr_t)name};
-	return !ioctl(maps, MAP_QUERY, q) && (q->vma_flags & MAP_QUERY_SHARED) &&
+	*query = (struct map_query){.size = sizeof(*query),
+				    .query_addr = addr,
+				    .vma_name_size = sizeof(name),
+				    .vma_name_addr = (uintptr_t)name};
+	return !ioctl(maps, MAP_QUERY, query) && (query->vma_flags & MAP_QUERY_SHARED) &&
 	       !strncmp(name, "/SYSV", 5);
 }
 
@@ -175,68 +175,69 @@ static bool any_segment(void)
 	return shmctl(0, SHM_INFO, (struct shmid_ds *)(void *)&info) >= 0 && info.used_ids > 0;
 }
 
-static bool wanted(const struct shca_mr_entry *e)
+static bool wanted(const struct shca_mr_entry *entry)
 {
-	return (e->access & REMOTE_ACCESS) && !(e->access & IBV_ACCESS_ON_DEMAND) &&
+	return (entry->access & REMOTE_ACCESS) && !(entry->access & IBV_ACCESS_ON_DEMAND) &&
 	       shca_opt(&shca_self.fabric, SHCA_O_COPY) == SHCA_COPY_AUTO && any_segment();
 }
 
 /* A file may have such a name, and the number of a segment: hence the attached memory is
  * compared. */
-static bool same(int maps, const struct attachment *a, const struct map_query *q)
+static bool same(int maps, const struct attachment *attachment, const struct map_query *query)
 {
 	struct map_query own;
 
-	return a->base && ask(maps, (uintptr_t)a->base, &own) && own.inode == q->inode &&
-	       own.dev_major == q->dev_major && own.dev_minor == q->dev_minor;
+	return attachment->base && ask(maps, (uintptr_t)attachment->base, &own) &&
+	       own.inode == query->inode && own.dev_major == query->dev_major &&
+	       own.dev_minor == query->dev_minor;
 }
 
-static void hold(int maps, struct shca_mr_entry *e)
+static void hold(int maps, struct shca_mr_entry *entry)
 {
 	uint64_t ns = own_ns();
-	struct attachment *a;
-	struct map_query q;
+	struct attachment *attachment;
+	struct map_query query;
 
-	if (!ask(maps, e->va, &q) || e->va + e->length > q.vma_end)
+	if (!ask(maps, entry->va, &query) || entry->va + entry->length > query.vma_end)
 		return;
 	pthread_mutex_lock(&lock);
-	a = take(ns, (int)q.inode);
-	if (a && same(maps, a, &q)) {
-		a->pins++;
-		e->shmid = a->id;
-		e->shm_ns = ns;
-		e->shm_at = q.vma_offset + (e->va - q.vma_start);
-		e->flags |= SHCA_MR_SEGMENT;
-	} else if (a) {
-		drop_unneeded(a);
+	attachment = take(ns, (int)query.inode);
+	if (attachment && same(maps, attachment, &query)) {
+		attachment->pins++;
+		entry->shmid = attachment->id;
+		entry->shm_ns = ns;
+		entry->shm_at = query.vma_offset + (entry->va - query.vma_start);
+		entry->flags |= SHCA_MR_SEGMENT;
+	} else if (attachment) {
+		drop_unneeded(attachment);
 	}
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_segment_hold(struct shca_mr_entry *e)
+void shca_segment_hold(struct shca_mr_entry *entry)
 {
 	int maps, cancel;
 
-	if (!wanted(e))
+	if (!wanted(entry))
 		return;
 	cancel = shca_cancel_hold();
 	maps = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
 	if (maps >= 0) {
-		hold(maps, e);
+		hold(maps, entry);
 		close(maps);
 	}
 	shca_cancel_restore(cancel);
 }
 
-void shca_segment_release(const struct shca_mr_entry *e)
+void shca_segment_release(const struct shca_mr_entry *entry)
 {
-	struct attachment *a = place_of(e->shmid);
+	struct attachment *attachment = place_of(entry->shmid);
 
-	if (!(e->flags & SHCA_MR_SEGMENT))
+	if (!(entry->flags & SHCA_MR_SEGMENT))
 		return;
 	pthread_mutex_lock(&lock);
-	a->pins--;
-	drop_unneeded(a);
+	attachment->pins--;
+	drop_unneeded(attachment);
 	pthread_mutex_unlock(&lock);
 	shca_proc_segments_gone(&shca_self.fabric, shca_self.slot);
 }
@@ -244,35 +245,38 @@ void shca_segment_release(const struct shca_mr_entry *e)
 /* ---------------------------------------------------------------- the requester */
 
 /* Processes that attached a peer's segment are told when its region goes. */
-static void note_use(struct attachment *a, const struct shca_mr_entry *e, unsigned proc)
+static void note_use(struct attachment *attachment, const struct shca_mr_entry *entry,
+		     unsigned proc)
 {
 	struct shca_proc *owner = &shca_self.fabric.hdr->procs[proc];
 
-	if (a->mr == e && a->number == shca_table_number(e))
+	if (attachment->mr == entry && attachment->number == shca_table_number(entry))
 		return;
 	atomic_fetch_or(&owner->attached[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
-	a->mr = e;
-	a->number = shca_table_number(e);
+	attachment->mr = entry;
+	attachment->number = shca_table_number(entry);
 }
 
 /* Returns where that memory is in this process, or NULL. Needs the lock. */
 static char *reach(const struct shca_run *run, unsigned proc, uint64_t len)
 {
-	const struct shca_mr_entry *e = run->mr;
-	uint64_t at = e->shm_at + (run->addr - e->va);
-	struct attachment *a = place_of(e->shmid);
+	const struct shca_mr_entry *entry = run->mr;
+	uint64_t at = entry->shm_at + (run->addr - entry->va);
+	struct attachment *attachment = place_of(entry->shmid);
 
-	if (!is(a, e->shm_ns, e->shmid)) {
+	if (!is(attachment, entry->shm_ns, entry->shmid)) {
 		int cancel = shca_cancel_hold();
 
-		a = take(e->shm_ns, e->shmid);
+		attachment = take(entry->shm_ns, entry->shmid);
 		shca_cancel_restore(cancel);
 	}
-	if (!a)
+	if (!attachment)
 		return NULL;
 	if (proc != shca_self.slot)
-		note_use(a, e, proc);
-	return a->base && at <= a->size && len <= a->size - at ? a->base + at : NULL;
+		note_use(attachment, entry, proc);
+	return attachment->base && at <= attachment->size && len <= attachment->size - at
+		       ? attachment->base + at
+		       : NULL;
 }
 
 /* Returns the size of the largest aligned piece of n bytes at an address. */

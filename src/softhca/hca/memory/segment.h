@@ -15,9 +15,9 @@
 
 /* Finds the segment of a region of this process, if it lies in one, and notes it in the region's
  * entry. Call it for pinned memory only: on-demand paging follows the current mapping. */
-void shca_segment_hold(struct shca_mr_entry *e);
+void shca_segment_hold(struct shca_mr_entry *entry);
 /* Lets go of a region's segment, here and in the peers. No thread uses the region any more. */
-void shca_segment_release(const struct shca_mr_entry *e);
+void shca_segment_release(const struct shca_mr_entry *entry);
 
 /*
  * Copy `len` bytes to or from a run in the memory of process slot `proc`. Return false if the copy

@@ -229,16 +229,16 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	    (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !n)
 		return EINVAL;
 	for (uint32_t i = 0; i < n; i++) {
-		struct shca_exec *e = shca_exec_self();
+		struct shca_exec *exec = shca_exec_self();
 		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 		int r;
 
 		if (!sge[i].length)
 			continue;
-		shca_epoch_enter(e);
+		shca_epoch_enter(exec);
 		r = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
 				  sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
-		shca_epoch_exit(e);
+		shca_epoch_exit(exec);
 		if (r)
 			return EFAULT;
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&

@@ -87,15 +87,15 @@ static bool remove_handle(struct shca_qp *qp)
 }
 
 /* Gives the receive of a completion that is dropped with its QP back to the SRQ. */
-static void dropped(struct shca_cq *cq, const struct shca_cqe *c)
+static void dropped(struct shca_cq *cq, const struct shca_cqe *cqe)
 {
 	struct shca_srq *srq;
 
-	if (!(c->flags & SHCA_CQE_SRQ))
+	if (!(cqe->flags & SHCA_CQE_SRQ))
 		return;
-	srq = shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_SRQ, c->rsc);
+	srq = shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_SRQ, cqe->rsc);
 	if (srq)
-		shca_rq_release(&srq->rq, c->wqe);
+		shca_rq_release(&srq->rq, cqe->wqe);
 }
 
 void shca_qp_drop_held(struct shca_qp *qp)
@@ -139,13 +139,13 @@ static void end_tgt(struct shca_qp *qp, bool left)
 	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
 	 * receive flushed. */
 	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
-		struct shca_exec *x = shca_exec_self();
+		struct shca_exec *exec = shca_exec_self();
 
 		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
 		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
-		shca_epoch_enter(x);
+		shca_epoch_enter(exec);
 		shca_resp_flush_held(qp->ctx->hca, qp->entry);
-		shca_epoch_exit(x);
+		shca_epoch_exit(exec);
 	}
 	if (!last)
 		return;

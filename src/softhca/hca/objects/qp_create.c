@@ -42,51 +42,51 @@ static const struct qp_type *type_of(enum ibv_qp_type t)
 	return &types[t];
 }
 
-static int check_caps(const struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+static int check_caps(const struct ibv_qp_init_attr_ex *attr, const struct qp_type *type)
 {
-	const struct shca_fabric *f = &shca_self.fabric;
-	const struct ibv_qp_cap *c = &a->cap;
-	uint32_t max_wr = (uint32_t)shca_opt(f, SHCA_O_MAX_QP_WR);
-	uint32_t max_sge = (uint32_t)shca_opt(f, SHCA_O_MAX_SGE);
+	const struct shca_fabric *fabric = &shca_self.fabric;
+	const struct ibv_qp_cap *c = &attr->cap;
+	uint32_t max_wr = (uint32_t)shca_opt(fabric, SHCA_O_MAX_QP_WR);
+	uint32_t max_sge = (uint32_t)shca_opt(fabric, SHCA_O_MAX_SGE);
 
-	if (t->sends && (c->max_send_wr > max_wr || c->max_send_sge > max_sge ||
-			 c->max_inline_data > (uint32_t)shca_opt(f, SHCA_O_MAX_INLINE)))
+	if (type->sends && (c->max_send_wr > max_wr || c->max_send_sge > max_sge ||
+			    c->max_inline_data > (uint32_t)shca_opt(fabric, SHCA_O_MAX_INLINE)))
 		return EINVAL;
-	if (t->receives && !a->srq && (c->max_recv_wr > max_wr || c->max_recv_sge > max_sge))
+	if (type->receives && !attr->srq && (c->max_recv_wr > max_wr || c->max_recv_sge > max_sge))
 		return EINVAL;
 	return 0;
 }
 
-static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *a)
+static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr)
 {
-	const struct qp_type *t = type_of(a->qp_type);
+	const struct qp_type *type = type_of(attr->qp_type);
 	const uint32_t known = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_XRCD |
 			       IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-	uint32_t flags = a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
-	uint64_t ops = a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? a->send_ops_flags : 0;
+	uint32_t flags = attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
+	uint64_t ops = attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS ? attr->send_ops_flags : 0;
 
 	if (!shca_ours(ctx))
 		return EIO;
-	if (!t || (a->comp_mask & ~known))
+	if (!type || (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
-	if (flags && (flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB || a->qp_type != IBV_QPT_UD))
+	if (flags && (flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB || attr->qp_type != IBV_QPT_UD))
 		return EOPNOTSUPP;
-	if ((ops & ~t->ops) || (ops && !shca_opt(&shca_self.fabric, SHCA_O_WR_API)) ||
+	if ((ops & ~type->ops) || (ops && !shca_opt(&shca_self.fabric, SHCA_O_WR_API)) ||
 	    ((ops & OPS_ATOMIC) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS)))
 		return EOPNOTSUPP;
-	if (t->needs_pd &&
-	    (!(a->comp_mask & IBV_QP_INIT_ATTR_PD) || !a->pd || a->pd->context != ctx))
+	if (type->needs_pd &&
+	    (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ctx))
 		return EINVAL;
-	if (a->qp_type == IBV_QPT_XRC_RECV &&
-	    (!(a->comp_mask & IBV_QP_INIT_ATTR_XRCD) || !a->xrcd || a->xrcd->context != ctx))
+	if (attr->qp_type == IBV_QPT_XRC_RECV && (!(attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) ||
+						  !attr->xrcd || attr->xrcd->context != ctx))
 		return EINVAL;
-	if ((t->sends && (!a->send_cq || a->send_cq->context != ctx)) ||
-	    (t->receives && (!a->recv_cq || a->recv_cq->context != ctx)))
+	if ((type->sends && (!attr->send_cq || attr->send_cq->context != ctx)) ||
+	    (type->receives && (!attr->recv_cq || attr->recv_cq->context != ctx)))
 		return EINVAL;
-	if (a->srq && (!t->receives || a->srq->context != ctx ||
-		       ((struct shca_srq *)a->srq)->entry->type != IBV_SRQT_BASIC))
+	if (attr->srq && (!type->receives || attr->srq->context != ctx ||
+			  ((struct shca_srq *)attr->srq)->entry->type != IBV_SRQT_BASIC))
 		return EINVAL;
-	return check_caps(a, t);
+	return check_caps(attr, type);
 }
 
 static uint32_t pow2_at_least(uint32_t n)
@@ -124,56 +124,58 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 	return 0;
 }
 
-static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *attr,
+		       const struct qp_type *type)
 {
-	if (t->sends && make_sq(qp, &a->cap))
+	if (type->sends && make_sq(qp, &attr->cap))
 		return -ENOMEM;
-	if (!t->sends)
-		a->cap.max_send_wr = a->cap.max_send_sge = a->cap.max_inline_data = 0;
-	if (!t->receives || a->srq) {
-		a->cap.max_recv_wr = a->cap.max_recv_sge = 0;
+	if (!type->sends)
+		attr->cap.max_send_wr = attr->cap.max_send_sge = attr->cap.max_inline_data = 0;
+	if (!type->receives || attr->srq) {
+		attr->cap.max_recv_wr = attr->cap.max_recv_sge = 0;
 		return 0;
 	}
-	if (!a->cap.max_recv_sge)
-		a->cap.max_recv_sge = 1;
-	return shca_rq_init(&qp->rq, &qp->entry->rq, false, &a->cap.max_recv_wr,
-			    a->cap.max_recv_sge);
+	if (!attr->cap.max_recv_sge)
+		attr->cap.max_recv_sge = 1;
+	return shca_rq_init(&qp->rq, &qp->entry->rq, false, &attr->cap.max_recv_wr,
+			    attr->cap.max_recv_sge);
 }
 
 /* Takes the references that shca_qp_release() drops. */
-static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *a, const struct qp_type *t)
+static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+		 const struct qp_type *type)
 {
 	struct ibv_qp *ib = &qp->ibv.qp_base;
-	struct shca_qp_entry *e = qp->entry;
+	struct shca_qp_entry *entry = qp->entry;
 
 	/* Filled in as libibverbs does it: also fields that this type of QP has no use for. */
-	ib->pd = a->pd;
-	ib->send_cq = a->send_cq;
-	ib->recv_cq = a->recv_cq;
-	ib->srq = a->srq;
-	if (t->needs_pd) {
-		qp->pd = (struct shca_pd *)a->pd;
-		qp->pdn = e->pdn = ((struct shca_pd *)a->pd)->pdn;
+	ib->pd = attr->pd;
+	ib->send_cq = attr->send_cq;
+	ib->recv_cq = attr->recv_cq;
+	ib->srq = attr->srq;
+	if (type->needs_pd) {
+		qp->pd = (struct shca_pd *)attr->pd;
+		qp->pdn = entry->pdn = ((struct shca_pd *)attr->pd)->pdn;
 		atomic_fetch_add(&qp->pd->refs, 1);
 	} else {
-		qp->xrcd = (struct shca_xrcd *)a->xrcd;
-		e->xrcd = qp->xrcd->idx;
+		qp->xrcd = (struct shca_xrcd *)attr->xrcd;
+		entry->xrcd = qp->xrcd->idx;
 		atomic_fetch_add(&qp->xrcd->refs, 1);
 	}
-	if (t->sends) {
-		qp->send_cq = (struct shca_cq *)a->send_cq;
-		e->send_cq = qp->send_cq->idx;
+	if (type->sends) {
+		qp->send_cq = (struct shca_cq *)attr->send_cq;
+		entry->send_cq = qp->send_cq->idx;
 		atomic_fetch_add(&qp->send_cq->refs, 1);
 	}
-	if (t->receives) {
-		qp->recv_cq = (struct shca_cq *)a->recv_cq;
-		e->recv_cq = qp->recv_cq->idx;
+	if (type->receives) {
+		qp->recv_cq = (struct shca_cq *)attr->recv_cq;
+		entry->recv_cq = qp->recv_cq->idx;
 		atomic_fetch_add(&qp->recv_cq->refs, 1);
 		shca_cq_receives(qp->recv_cq);
 	}
-	if (a->srq) {
-		qp->srq = (struct shca_srq *)a->srq;
-		e->srq = qp->srq->idx + 1;
+	if (attr->srq) {
+		qp->srq = (struct shca_srq *)attr->srq;
+		entry->srq = qp->srq->idx + 1;
 		atomic_fetch_add(&qp->srq->refs, 1);
 	}
 	shca_context_objects_add(ib->context, &qp->context_node, SHCA_OBJECT_QP, qp);
@@ -229,41 +231,41 @@ static void note_tgt_channel(struct shca_context *ctx)
 	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
 }
 
-struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *a)
+struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_qp *qp;
 	int64_t idx;
 
-	errno = check(ibctx, a);
+	errno = check(ibctx, attr);
 	if (errno)
 		return NULL;
-	qp = qp_alloc(ibctx, a->qp_type, a->qp_context);
+	qp = qp_alloc(ibctx, attr->qp_type, attr->qp_context);
 	if (!qp)
 		return NULL;
 	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_QP, shca_self.slot);
 	if (idx < 0)
 		goto free_qp;
 	number(qp, (uint32_t)idx);
-	if (make_queues(qp, a, &types[a->qp_type]))
+	if (make_queues(qp, attr, &types[attr->qp_type]))
 		goto free_entry;
-	qp->sig_all = a->sq_sig_all;
-	qp->entry->type = a->qp_type;
-	qp->entry->cap = a->cap;
-	qp->entry->sq_sig_all = (uint32_t)a->sq_sig_all;
+	qp->sig_all = attr->sq_sig_all;
+	qp->entry->type = attr->qp_type;
+	qp->entry->cap = attr->cap;
+	qp->entry->sq_sig_all = (uint32_t)attr->sq_sig_all;
 	qp->entry->create_flags =
-		a->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? a->create_flags : 0;
+		attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS ? attr->create_flags : 0;
 	qp->entry->async_channel = ctx->async_channel;
 	atomic_store(&qp->entry->state, IBV_QPS_RESET);
 	shca_lock_init(&qp->entry->tgt_lock);
 	if (shca_qp_add_handle(qp))
 		goto free_entry;
-	bind(qp, a, &types[a->qp_type]);
-	if (a->qp_type == IBV_QPT_XRC_RECV) {
+	bind(qp, attr, &types[attr->qp_type]);
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
 		note_tgt_channel(ctx);
 		shca_openers_add(qp->entry->openers, shca_self.slot);
-	} else if (a->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
+	} else if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		shca_wr_api_init(qp);
 	}
 	shca_table_publish(qp->entry);

@@ -157,79 +157,80 @@ static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_t
 	return false;
 }
 
-static bool values_ok(const struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+static bool values_ok(const struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	uint8_t max_rd = (uint8_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_RD_ATOMIC);
 	enum ibv_mtu active = (enum ibv_mtu)(shca_opt(&shca_self.fabric, SHCA_O_MTU) + IBV_MTU_256);
 
-	return !(((mask & Q(PORT)) && a->port_num != 1) ||
-		 ((mask & Q(PKEY_INDEX)) && a->pkey_index >= qp->ctx->hca->npkeys) ||
-		 ((mask & Q(PATH_MTU)) && (a->path_mtu < IBV_MTU_256 || a->path_mtu > active)) ||
-		 ((mask & Q(TIMEOUT)) && a->timeout > 31) ||
-		 ((mask & Q(RETRY_CNT)) && a->retry_cnt > 7) ||
-		 ((mask & Q(RNR_RETRY)) && a->rnr_retry > 7) ||
-		 ((mask & Q(MIN_RNR_TIMER)) && a->min_rnr_timer > 31) ||
-		 ((mask & Q(MAX_QP_RD_ATOMIC)) && a->max_rd_atomic > max_rd) ||
-		 ((mask & Q(MAX_DEST_RD_ATOMIC)) && a->max_dest_rd_atomic > max_rd) ||
-		 ((mask & Q(DEST_QPN)) && a->dest_qp_num > 0xffffff) ||
+	return !(((mask & Q(PORT)) && attr->port_num != 1) ||
+		 ((mask & Q(PKEY_INDEX)) && attr->pkey_index >= qp->ctx->hca->npkeys) ||
+		 ((mask & Q(PATH_MTU)) &&
+		  (attr->path_mtu < IBV_MTU_256 || attr->path_mtu > active)) ||
+		 ((mask & Q(TIMEOUT)) && attr->timeout > 31) ||
+		 ((mask & Q(RETRY_CNT)) && attr->retry_cnt > 7) ||
+		 ((mask & Q(RNR_RETRY)) && attr->rnr_retry > 7) ||
+		 ((mask & Q(MIN_RNR_TIMER)) && attr->min_rnr_timer > 31) ||
+		 ((mask & Q(MAX_QP_RD_ATOMIC)) && attr->max_rd_atomic > max_rd) ||
+		 ((mask & Q(MAX_DEST_RD_ATOMIC)) && attr->max_dest_rd_atomic > max_rd) ||
+		 ((mask & Q(DEST_QPN)) && attr->dest_qp_num > 0xffffff) ||
 		 (mask & (Q(CAP) | Q(ALT_PATH) | Q(PATH_MIG_STATE) | Q(RATE_LIMIT))));
 }
 
-static void set_path(struct shca_qp *qp, const struct ibv_qp_attr *a)
+static void set_path(struct shca_qp *qp, const struct ibv_qp_attr *attr)
 {
-	struct shca_qp_entry *e = qp->entry;
-	int hca = shca_address_by_path(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr);
+	struct shca_qp_entry *entry = qp->entry;
+	int hca = shca_address_by_path(shca_self.fabric.hdr, qp->ctx->hca, &attr->ah_attr);
 
-	e->attr.ah_attr = a->ah_attr;
+	entry->attr.ah_attr = attr->ah_attr;
 	/* A path that leads nowhere is no error here: sends find out. */
-	e->dest_hca = hca < 0 ? UINT32_MAX : (uint32_t)hca;
+	entry->dest_hca = hca < 0 ? UINT32_MAX : (uint32_t)hca;
 }
 
-static void apply(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+static void apply(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	struct shca_qp_entry *e = qp->entry;
+	struct shca_qp_entry *entry = qp->entry;
 
 	if (mask & Q(PKEY_INDEX)) {
-		e->attr.pkey_index = a->pkey_index;
-		e->pkey = qp->ctx->hca->pkeys[a->pkey_index];
+		entry->attr.pkey_index = attr->pkey_index;
+		entry->pkey = qp->ctx->hca->pkeys[attr->pkey_index];
 	}
 	if (mask & Q(PORT))
-		e->attr.port_num = a->port_num;
+		entry->attr.port_num = attr->port_num;
 	if (mask & Q(QKEY))
-		e->qkey = e->attr.qkey = a->qkey;
+		entry->qkey = entry->attr.qkey = attr->qkey;
 	if (mask & Q(ACCESS_FLAGS))
-		e->access = e->attr.qp_access_flags = a->qp_access_flags;
+		entry->access = entry->attr.qp_access_flags = attr->qp_access_flags;
 	if (mask & Q(AV))
-		set_path(qp, a);
+		set_path(qp, attr);
 	if (mask & Q(PATH_MTU))
-		e->attr.path_mtu = a->path_mtu;
+		entry->attr.path_mtu = attr->path_mtu;
 	if (mask & Q(DEST_QPN))
-		e->dest_qpn = e->attr.dest_qp_num = a->dest_qp_num;
+		entry->dest_qpn = entry->attr.dest_qp_num = attr->dest_qp_num;
 	if (mask & Q(RQ_PSN)) {
-		e->attr.rq_psn = a->rq_psn & 0xffffff;
-		atomic_store(&e->epsn, e->attr.rq_psn);
+		entry->attr.rq_psn = attr->rq_psn & 0xffffff;
+		atomic_store(&entry->epsn, entry->attr.rq_psn);
 	}
 	if (mask & Q(SQ_PSN))
-		qp->psn = e->attr.sq_psn = a->sq_psn & 0xffffff;
+		qp->psn = entry->attr.sq_psn = attr->sq_psn & 0xffffff;
 	if (mask & Q(MAX_DEST_RD_ATOMIC))
-		e->attr.max_dest_rd_atomic = a->max_dest_rd_atomic;
+		entry->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & Q(MAX_QP_RD_ATOMIC))
-		e->attr.max_rd_atomic = a->max_rd_atomic;
+		entry->attr.max_rd_atomic = attr->max_rd_atomic;
 	if (mask & Q(MIN_RNR_TIMER))
-		e->attr.min_rnr_timer = a->min_rnr_timer;
+		entry->attr.min_rnr_timer = attr->min_rnr_timer;
 	if (mask & Q(TIMEOUT))
-		e->attr.timeout = a->timeout;
+		entry->attr.timeout = attr->timeout;
 	if (mask & Q(RETRY_CNT))
-		e->attr.retry_cnt = a->retry_cnt;
+		entry->attr.retry_cnt = attr->retry_cnt;
 	if (mask & Q(RNR_RETRY))
-		e->attr.rnr_retry = a->rnr_retry;
+		entry->attr.rnr_retry = attr->rnr_retry;
 }
 
 /* ---------------------------------------------------------------- entering a state */
 
 static void enter_reset(struct shca_qp *qp)
 {
-	struct shca_qp_entry *e = qp->entry;
+	struct shca_qp_entry *entry = qp->entry;
 
 	/* First no thread sends to the QP or executes it any more; then all posted requests are
 	 * forgotten. */
@@ -247,10 +248,10 @@ static void enter_reset(struct shca_qp *qp)
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (qp->rq.shared)
 		shca_rq_reset(&qp->rq);
-	atomic_store(&e->last_visible, 0);
-	atomic_store(&e->comm_est, 0);
-	memset(&e->attr, 0, sizeof(e->attr));
-	e->access = e->qkey = e->dest_qpn = 0;
+	atomic_store(&entry->last_visible, 0);
+	atomic_store(&entry->comm_est, 0);
+	memset(&entry->attr, 0, sizeof(entry->attr));
+	entry->access = entry->qkey = entry->dest_qpn = 0;
 	atomic_store(&qp->flushed, false);
 }
 
@@ -303,25 +304,26 @@ static int without_other_half(enum ibv_qp_type type, int mask)
 	return mask;
 }
 
-static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
+static int modify(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
-	struct shca_qp_entry *e = qp->entry;
-	uint32_t now = atomic_load(&e->state);
-	enum ibv_qp_state from = now, to = mask & Q(STATE) ? a->qp_state : from;
+	struct shca_qp_entry *entry = qp->entry;
+	uint32_t now = atomic_load(&entry->state);
+	enum ibv_qp_state from = now, to = mask & Q(STATE) ? attr->qp_state : from;
 	int rc;
 
-	if ((mask & Q(CUR_STATE)) && a->cur_qp_state != from)
+	if ((mask & Q(CUR_STATE)) && attr->cur_qp_state != from)
 		return EINVAL;
 	if ((unsigned)to > S(ERR) || to == S(SQE) ||
-	    !masks_ok(from, to, qp->ibv.qp_base.qp_type, mask) || !values_ok(qp, a, mask))
+	    !masks_ok(from, to, qp->ibv.qp_base.qp_type, mask) || !values_ok(qp, attr, mask))
 		return EINVAL;
-	rc = mask & Q(AV) ? shca_address_check(shca_self.fabric.hdr, qp->ctx->hca, &a->ah_attr) : 0;
+	rc = mask & Q(AV) ? shca_address_check(shca_self.fabric.hdr, qp->ctx->hca, &attr->ah_attr)
+			  : 0;
 	if (rc)
 		return rc;
-	apply(qp, a, mask);
+	apply(qp, attr, mask);
 	/* release: peers that see the state see the attributes. An error that came in between
 	 * stays. */
-	while (!atomic_compare_exchange_weak(&e->state, &now, to)) {
+	while (!atomic_compare_exchange_weak(&entry->state, &now, to)) {
 		if (now == S(ERR) && to != S(RESET) && to != S(ERR))
 			return EINVAL;
 	}
@@ -329,60 +331,60 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *a, int mask)
 	 * shared QP. */
 	if (mask & Q(STATE))
 		qp->ibv.qp_base.state = to;
-	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && a->en_sqd_async_notify);
+	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && attr->en_sqd_async_notify);
 	return 0;
 }
 
-int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask)
+int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
-	struct shca_exec *x;
+	struct shca_exec *exec;
 	int r;
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
 	mask = without_other_half(ibqp->qp_type, mask);
 	if (ibqp->qp_type != IBV_QPT_XRC_RECV)
-		return modify(qp, a, mask);
+		return modify(qp, attr, mask);
 	/* Several processes may have it open. */
 	shca_lock(&qp->entry->tgt_lock);
-	r = modify(qp, a, mask);
-	if (!r && (mask & Q(STATE)) && a->qp_state == S(ERR)) {
-		x = shca_exec_self();
-		shca_epoch_enter(x);
+	r = modify(qp, attr, mask);
+	if (!r && (mask & Q(STATE)) && attr->qp_state == S(ERR)) {
+		exec = shca_exec_self();
+		shca_epoch_enter(exec);
 		shca_resp_flush_held(qp->ctx->hca, qp->entry);
-		shca_epoch_exit(x);
+		shca_epoch_exit(exec);
 	}
 	shca_unlock(&qp->entry->tgt_lock);
 	return r;
 }
 
-int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *a, int mask,
+int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init)
 {
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
-	struct shca_qp_entry *e = qp->entry;
+	struct shca_qp_entry *entry = qp->entry;
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
 	/* All attributes are cheap, as with mlx5: the mask matters only for the public struct. */
-	*a = e->attr;
-	a->qp_state = a->cur_qp_state = shca_qp_state(e);
-	a->rq_psn = atomic_load(&e->epsn);
-	a->sq_psn = qp->psn;
-	a->cap = e->cap;
+	*attr = entry->attr;
+	attr->qp_state = attr->cur_qp_state = shca_qp_state(entry);
+	attr->rq_psn = atomic_load(&entry->epsn);
+	attr->sq_psn = qp->psn;
+	attr->cap = entry->cap;
 	pthread_mutex_lock(&qp->sq_lock);
-	a->sq_draining = a->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;
+	attr->sq_draining = attr->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (mask & Q(STATE))
-		ibqp->state = a->qp_state;
+		ibqp->state = attr->qp_state;
 	*init = (struct ibv_qp_init_attr){.qp_context = ibqp->qp_context,
 					  .send_cq = ibqp->send_cq,
 					  .recv_cq = ibqp->recv_cq,
 					  .srq = ibqp->srq,
-					  .cap = e->cap,
+					  .cap = entry->cap,
 					  .qp_type = ibqp->qp_type,
-					  .sq_sig_all = (int)e->sq_sig_all};
+					  .sq_sig_all = (int)entry->sq_sig_all};
 	return 0;
 }

@@ -14,20 +14,20 @@
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 
-/* Guards `handles`. A process counts once in a domain, however many handles it has. */
+/* Guards `handle_counts`. A process counts once in a domain, however many handles it has. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t *handles[SHCA_MAX_HCAS]; /* number of handles, by table index */
+static uint32_t *handle_counts[SHCA_MAX_HCAS]; /* number of handles, by table index */
 
 void shca_xrcd_reset(void)
 {
 	pthread_mutex_init(&lock, NULL);
 	for (unsigned i = 0; i < SHCA_MAX_HCAS; i++)
-		handles[i] = NULL; /* these were the parent's; the child has opened none */
+		handle_counts[i] = NULL; /* these were the parent's; the child has opened none */
 }
 
 static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 {
-	uint32_t **h = &handles[ctx->hca_idx];
+	uint32_t **h = &handle_counts[ctx->hca_idx];
 
 	if (!*h)
 		*h = calloc(ctx->hca->tables[SHCA_XRCD].size, sizeof(**h));
@@ -39,7 +39,7 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
 	struct shca_context *ctx = shca_ctx(ibctx);
-	struct shca_xrcd *x;
+	struct shca_xrcd *xrcd;
 	struct stat st = {0};
 	uint32_t *count;
 	int64_t idx;
@@ -53,8 +53,8 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 		errno = EBADF;
 		return NULL;
 	}
-	x = calloc(1, sizeof(*x));
-	if (!x)
+	xrcd = calloc(1, sizeof(*xrcd));
+	if (!xrcd)
 		return NULL;
 	pthread_mutex_lock(&lock);
 	count = count_of(ctx, 0);
@@ -65,38 +65,38 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 		count[idx]++;
 	pthread_mutex_unlock(&lock);
 	if (idx < 0) {
-		free(x);
+		free(xrcd);
 		errno = (int)-idx;
 		return NULL;
 	}
-	x->ibv.context = ibctx;
-	x->idx = (uint32_t)idx;
-	x->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_XRCD], x->idx);
-	shca_context_objects_add(ibctx, &x->context_node, SHCA_OBJECT_XRCD, x);
-	return &x->ibv;
+	xrcd->ibv.context = ibctx;
+	xrcd->idx = (uint32_t)idx;
+	xrcd->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_XRCD], xrcd->idx);
+	shca_context_objects_add(ibctx, &xrcd->context_node, SHCA_OBJECT_XRCD, xrcd);
+	return &xrcd->ibv;
 }
 
-void shca_xrcd_end(struct shca_xrcd *x)
+void shca_xrcd_end(struct shca_xrcd *xrcd)
 {
-	struct shca_context *ctx = shca_ctx(x->ibv.context);
+	struct shca_context *ctx = shca_ctx(xrcd->ibv.context);
 
 	pthread_mutex_lock(&lock);
-	if (!--*count_of(ctx, x->idx))
-		shca_xrcd_close(&shca_self.fabric, ctx->hca, x->entry, shca_self.slot);
+	if (!--*count_of(ctx, xrcd->idx))
+		shca_xrcd_close(&shca_self.fabric, ctx->hca, xrcd->entry, shca_self.slot);
 	pthread_mutex_unlock(&lock);
 }
 
 int shca_close_xrcd(struct ibv_xrcd *ibx)
 {
 	SHCA_CLOCKED(VERB, 1);
-	struct shca_xrcd *x = (struct shca_xrcd *)ibx;
+	struct shca_xrcd *xrcd = (struct shca_xrcd *)ibx;
 
 	if (!shca_ours(ibx->context))
 		return EIO;
-	if (atomic_load(&x->refs))
+	if (atomic_load(&xrcd->refs))
 		return EBUSY;
-	shca_context_objects_remove(&x->context_node);
-	shca_xrcd_end(x);
-	free(x);
+	shca_context_objects_remove(&xrcd->context_node);
+	shca_xrcd_end(xrcd);
+	free(xrcd);
 	return 0;
 }

@@ -11,7 +11,7 @@
 struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_attr *attr);
 int shca_close_xrcd(struct ibv_xrcd *xrcd);
 /* Closes a domain; the struct stays. */
-void shca_xrcd_end(struct shca_xrcd *x);
+void shca_xrcd_end(struct shca_xrcd *xrcd);
 /* Forgets which domains this process has open, in a forked child. */
 void shca_xrcd_reset(void);
 

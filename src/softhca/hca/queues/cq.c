@@ -69,9 +69,9 @@ static uint32_t slot_stride(void)
 			  ~(SHCA_LINE - 1ull));
 }
 
-static uint64_t bounces_len(const struct shca_cq_entry *e)
+static uint64_t bounces_len(const struct shca_cq_entry *entry)
 {
-	return (uint64_t)atomic_load(&e->nbounces) * shca_cq_bounce_stride(e->room);
+	return (uint64_t)atomic_load(&entry->nbounces) * shca_cq_bounce_stride(entry->room);
 }
 
 /* There are no more buffers than slots, because the others would stay empty. If there is no
@@ -79,14 +79,15 @@ static uint64_t bounces_len(const struct shca_cq_entry *e)
 void shca_cq_receives(struct shca_cq *cq)
 {
 	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_CQ_BOUNCES;
-	struct shca_cq_entry *e = cq->entry;
+	struct shca_cq_entry *entry = cq->entry;
 
 	pthread_mutex_lock(&cq->lock);
-	if (!atomic_load(&e->nbounces) && e->room > shca_slot_room(e)) {
-		e->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
-					      (uint64_t)n * shca_cq_bounce_stride(e->room));
+	if (!atomic_load(&entry->nbounces) && entry->room > shca_slot_room(entry)) {
+		entry->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
+						  (uint64_t)n * shca_cq_bounce_stride(entry->room));
 		/* release: a process that sees the number finds the buffers. */
-		atomic_store_explicit(&e->nbounces, e->bounces ? n : 0, memory_order_release);
+		atomic_store_explicit(&entry->nbounces, entry->bounces ? n : 0,
+				      memory_order_release);
 	}
 	pthread_mutex_unlock(&cq->lock);
 }
@@ -248,7 +249,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_cq *cq = (struct shca_cq *)ibcq;
-	struct shca_fabric *f = &shca_self.fabric;
+	struct shca_fabric *fabric = &shca_self.fabric;
 	struct shca_cq next = {.stride = cq->stride};
 	struct shca_cq_ring *old, *new;
 	uint64_t tail;
@@ -256,7 +257,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 
 	if (!shca_ours(ibcq->context))
 		return EIO;
-	if (cqe < 1 || cqe > shca_opt(f, SHCA_O_MAX_CQE))
+	if (cqe < 1 || cqe > shca_opt(fabric, SHCA_O_MAX_CQE))
 		return EINVAL;
 	pthread_mutex_lock(&cq->lock);
 	old = (struct shca_cq_ring *)(void *)cq->ring;
@@ -275,7 +276,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	atomic_store(&new->bias, old->bias - tail);
 	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
 	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
-	shca_epoch_sync(f);
+	shca_epoch_sync(fabric);
 	shca_cq_repair_tail(cq);
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile count too. */

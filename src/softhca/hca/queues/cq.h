@@ -73,19 +73,19 @@ void shca_cq_reset(void);
  * are carried only if their memory is pinned: they are copied by instructions, and memory that
  * isn't there has to be an error rather than a SIGSEGV. Inside an epoch.
  */
-bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *copy, uint32_t len,
+bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *copy, uint32_t len,
 		     uint16_t *bounce);
 /*
  * Adds a completion, with its payload gathered from runs of own memory. Returns 0, or -ENOSPC if
  * the queue overran (IBA 11.6.3.1): the owner got an asynchronous event, and the caller fails its
- * QP. Inside an epoch; `e` must be live or this process's own.
+ * QP. Inside an epoch; `entry` must be live or this process's own.
  */
-int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *cqe,
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs);
 /* Returns true if the queue holds completions that were not polled. Inside an epoch. */
-bool shca_cq_holds(struct shca_cq_entry *e);
+bool shca_cq_holds(struct shca_cq_entry *entry);
 /* Raises the completion event of a CQ, if it is armed for that kind of completion. */
-void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited);
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
 
 /* ------------------------------------- cq_ring.c: the consumer's side; the caller holds cq->lock
  */

@@ -35,35 +35,35 @@ static inline uint32_t shca_cq_bounce_stride(uint32_t room)
 
 /* Returns buffer `nr` (from 1) of the CQ of process slot `proc`, or NULL if the CQ has none
  * (yet) or this process can't map them. */
-static inline struct shca_cq_bounce *shca_cq_bounce_at(const struct shca_cq_entry *e, unsigned proc,
-						       unsigned nr)
+static inline struct shca_cq_bounce *shca_cq_bounce_at(const struct shca_cq_entry *entry,
+						       unsigned proc, unsigned nr)
 {
 	/* acquire: `bounces` is valid. */
-	uint32_t n = atomic_load_explicit(&e->nbounces, memory_order_acquire);
-	uint64_t stride = shca_cq_bounce_stride(e->room);
-	char *first = n ? shca_arena(&shca_self.fabric, proc, e->bounces, n * stride) : NULL;
+	uint32_t n = atomic_load_explicit(&entry->nbounces, memory_order_acquire);
+	uint64_t stride = shca_cq_bounce_stride(entry->room);
+	char *first = n ? shca_arena(&shca_self.fabric, proc, entry->bounces, n * stride) : NULL;
 
 	return first ? (struct shca_cq_bounce *)(void *)(first + (nr - 1) * stride) : NULL;
 }
 
 /* Takes the buffer of ring position `pos`. Returns its number, or 0 if there is none or it isn't
  * empty. */
-static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *e, unsigned proc,
+static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *entry, unsigned proc,
 					   uint64_t pos)
 {
-	uint32_t n = atomic_load_explicit(&e->nbounces, memory_order_relaxed);
+	uint32_t n = atomic_load_explicit(&entry->nbounces, memory_order_relaxed);
 	unsigned nr = (unsigned)(pos & (n - 1)) + 1;
-	struct shca_cq_bounce *p = n ? shca_cq_bounce_at(e, proc, nr) : NULL;
+	struct shca_cq_bounce *bounce = n ? shca_cq_bounce_at(entry, proc, nr) : NULL;
 	uint32_t was;
 
-	if (!p)
+	if (!bounce)
 		return 0;
-	was = atomic_load_explicit(&p->state, memory_order_relaxed);
+	was = atomic_load_explicit(&bounce->state, memory_order_relaxed);
 
 	if (was == SHCA_CQ_BOUNCE_FULL ||
 	    (was != SHCA_CQ_BOUNCE_EMPTY && shca_tag_alive(was - SHCA_CQ_BOUNCE_TAG)))
 		return 0;
-	return atomic_compare_exchange_strong_explicit(&p->state, &was,
+	return atomic_compare_exchange_strong_explicit(&bounce->state, &was,
 						       shca_self.tag + SHCA_CQ_BOUNCE_TAG,
 						       memory_order_acquire, memory_order_relaxed)
 		       ? nr
@@ -71,25 +71,25 @@ static inline unsigned shca_cq_bounce_take(const struct shca_cq_entry *e, unsign
 }
 
 /* Empties a buffer of an own CQ after its message was read. */
-static inline void shca_cq_bounce_empty(const struct shca_cq_entry *e, unsigned nr)
+static inline void shca_cq_bounce_empty(const struct shca_cq_entry *entry, unsigned nr)
 {
 	/* release: the message was read before other processes write to the buffer. */
-	atomic_store_explicit(&shca_cq_bounce_at(e, shca_self.slot, nr)->state,
+	atomic_store_explicit(&shca_cq_bounce_at(entry, shca_self.slot, nr)->state,
 			      SHCA_CQ_BOUNCE_EMPTY, memory_order_release);
 }
 
 /* Returns how many bytes of a message fit into the slot itself. */
-static inline uint32_t shca_slot_room(const struct shca_cq_entry *e)
+static inline uint32_t shca_slot_room(const struct shca_cq_entry *entry)
 {
-	return e->stride - (uint32_t)offsetof(struct shca_cqe, data);
+	return entry->stride - (uint32_t)offsetof(struct shca_cqe, data);
 }
 
 /* Returns the payload of a completion of an own CQ. */
-static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *c)
+static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *cqe)
 {
-	if (!c->bounce)
-		return c->data;
-	return shca_cq_bounce_at(cq->entry, shca_self.slot, c->bounce)->data;
+	if (!cqe->bounce)
+		return cqe->data;
+	return shca_cq_bounce_at(cq->entry, shca_self.slot, cqe->bounce)->data;
 }
 
 #endif

@@ -37,15 +37,16 @@ static void note_next(void)
 		atomic_store(&due.next, next);
 }
 
-void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when, bool solicited)
+void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t when,
+		      bool solicited)
 {
 	struct due_event *event = calloc(1, sizeof(*event));
 	bool ok = false;
 
 	if (event) {
 		event->hca = hca;
-		event->cq = e;
-		event->number = shca_table_number(e);
+		event->cq = entry;
+		event->number = shca_table_number(entry);
 		event->solicited = solicited;
 		event->timer.when = when;
 		pthread_mutex_lock(&due.lock);
@@ -62,7 +63,7 @@ void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t wh
 	/* Without memory, early is better than never: a user that is woken polls, finds nothing
 	 * yet, and arms again. */
 	free(event);
-	shca_cq_fire(hca, e, solicited);
+	shca_cq_fire(hca, entry, solicited);
 }
 
 uint64_t shca_cq_event_next(void)
@@ -72,9 +73,9 @@ uint64_t shca_cq_event_next(void)
 
 bool shca_cq_event_fire(uint64_t now)
 {
-	struct shca_exec *x = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 	struct due_event *event;
-	uint64_t life;
+	uint64_t word;
 
 	pthread_mutex_lock(&due.lock);
 	event = (struct due_event *)shca_timers_pop(&due.timers, now);
@@ -82,14 +83,14 @@ bool shca_cq_event_fire(uint64_t now)
 	pthread_mutex_unlock(&due.lock);
 	if (!event)
 		return false;
-	shca_epoch_enter(x);
-	life = atomic_load(&event->cq->life);
+	shca_epoch_enter(exec);
+	word = atomic_load(&event->cq->state_word);
 	/* This may be late: completions that were polled since, perhaps before the queue was armed,
 	 * are no event. */
-	if (shca_life_state(life) == SHCA_LIVE && shca_life_number(life) == event->number &&
+	if (shca_word_state(word) == SHCA_LIVE && shca_word_number(word) == event->number &&
 	    shca_cq_holds(event->cq))
 		shca_cq_fire(event->hca, event->cq, event->solicited);
-	shca_epoch_exit(x);
+	shca_epoch_exit(exec);
 	free(event);
 	return true;
 }

@@ -10,7 +10,8 @@
 
 /* Raises a CQ's event at a time when its completion may be seen. Inside an epoch, or for an own
  * CQ. */
-void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *e, uint64_t when, bool solicited);
+void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t when,
+		      bool solicited);
 /* Returns when the next event is due; UINT64_MAX if there is none. */
 uint64_t shca_cq_event_next(void);
 /* Raises one event that is due at `now`. Returns false if there is none. */

@@ -16,17 +16,17 @@ static struct shca_cq *of(struct ibv_cq_ex *cq)
  * queue is gone. */
 static int next(struct shca_cq *cq)
 {
-	struct shca_cqe *c;
+	struct shca_cqe *cqe;
 	int r;
 
 	pthread_mutex_lock(&cq->lock);
-	c = shca_cq_peek(cq);
-	if (!c) {
+	cqe = shca_cq_peek(cq);
+	if (!cqe) {
 		pthread_mutex_unlock(&cq->lock);
 		return ENOENT;
 	}
-	cq->cur_ts = c->visible_at ? c->visible_at : shca_now();
-	r = shca_cq_read(cq, c, &cq->cur_wc);
+	cq->cur_ts = cqe->visible_at ? cqe->visible_at : shca_now();
+	r = shca_cq_read(cq, cqe, &cq->cur_wc);
 	shca_cq_pop(cq);
 	pthread_mutex_unlock(&cq->lock);
 	if (r)

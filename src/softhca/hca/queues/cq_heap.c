@@ -22,10 +22,10 @@ static void swap(struct shca_cq_pending *a, struct shca_cq_pending *b)
 	*b = t;
 }
 
-bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
+bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *cqe)
 {
 	uint32_t i = cq->npending;
-	struct shca_cqe *copy = malloc(sizeof(*copy) + c->payload);
+	struct shca_cqe *copy = malloc(sizeof(*copy) + cqe->payload);
 
 	if (copy && i == cq->pending_room) {
 		uint32_t room = i ? i * 2 : 64;
@@ -41,11 +41,11 @@ bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c)
 		return false;
 	}
 	/* The slot's word is left out: a producer with an old tail may still try to claim it. */
-	memcpy(&copy->visible_at, &c->visible_at,
+	memcpy(&copy->visible_at, &cqe->visible_at,
 	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
-	memcpy(copy->data, shca_cq_data(cq, c), c->payload);
+	memcpy(copy->data, shca_cq_data(cq, cqe), cqe->payload);
 	copy->bounce = 0;
-	cq->pending[i] = (struct shca_cq_pending){c->visible_at, cq->order++, copy};
+	cq->pending[i] = (struct shca_cq_pending){cqe->visible_at, cq->order++, copy};
 	for (; i && before(&cq->pending[i], &cq->pending[(i - 1) / 2]); i = (i - 1) / 2)
 		swap(&cq->pending[i], &cq->pending[(i - 1) / 2]);
 	__atomic_store_n(&cq->npending, cq->npending + 1, __ATOMIC_RELAXED);

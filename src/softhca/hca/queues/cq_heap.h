@@ -15,7 +15,7 @@ struct shca_cq_pending {
 };
 
 /* Adds a copy of *c. Returns false if there is no memory. */
-bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *c);
+bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *cqe);
 /* Removes the earliest completion, cq->pending[0]. */
 void shca_cq_heap_pop(struct shca_cq *cq);
 /* Restores the order after entries were taken out of the array; `n` are left. */

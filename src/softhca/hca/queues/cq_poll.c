@@ -34,50 +34,53 @@ void shca_cq_idle(struct shca_cq *cq)
 }
 
 /* Returns the receive queue of a completion, or NULL if it is gone. */
-static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_cqe *c)
+static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_cqe *cqe)
 {
 	struct shca_srq *srq;
 	struct shca_qp *qp;
 
-	if (c->flags & SHCA_CQE_SRQ) {
-		srq = shca_object_index_get(ctx->hca_idx, SHCA_SRQ, c->rsc);
-		return srq && srq->number == c->srqn ? &srq->rq : NULL;
+	if (cqe->flags & SHCA_CQE_SRQ) {
+		srq = shca_object_index_get(ctx->hca_idx, SHCA_SRQ, cqe->rsc);
+		return srq && srq->number == cqe->srqn ? &srq->rq : NULL;
 	}
-	qp = shca_object_index_get(ctx->hca_idx, SHCA_QP, c->rsc);
-	return qp && qp->ibv.qp_base.qp_num == c->qp_num ? &qp->rq : NULL;
+	qp = shca_object_index_get(ctx->hca_idx, SHCA_QP, cqe->rsc);
+	return qp && qp->ibv.qp_base.qp_num == cqe->qp_num ? &qp->rq : NULL;
 }
 
 /* Copies a completion's payload into the memory of its receive. The sender checked the receive's
  * keys. */
-static void scatter(const struct shca_cq *cq, const struct shca_rwqe *w, const struct shca_cqe *c)
+static void scatter(const struct shca_cq *cq, const struct shca_rwqe *wqe,
+		    const struct shca_cqe *cqe)
 {
 	struct shca_hca *hca = shca_ctx(cq->ibv.context)->hca;
-	const uint8_t *from = shca_cq_data(cq, c);
-	uint32_t left = c->payload;
+	const uint8_t *from = shca_cq_data(cq, cqe);
+	uint32_t left = cqe->payload;
 
-	for (uint32_t i = 0; left && i < w->num_sge; i++) {
-		uint32_t n = w->sge[i].length < left ? w->sge[i].length : left;
+	for (uint32_t i = 0; left && i < wqe->num_sge; i++) {
+		uint32_t n = wqe->sge[i].length < left ? wqe->sge[i].length : left;
 		struct shca_run run;
 
 		/* The key is only translated, not checked again. A region that was deregistered
 		 * since takes its data with it. */
-		if (!shca_mr_translate(hca, w->sge[i].lkey, w->sge[i].addr, n, &run) && !run.null)
+		if (!shca_mr_translate(hca, wqe->sge[i].lkey, wqe->sge[i].addr, n, &run) &&
+		    !run.null)
 			memcpy((void *)(uintptr_t)run.addr, from, n);
 		from += n;
 		left -= n;
 	}
 }
 
-static void deliver_payload(struct shca_cq *cq, struct shca_cqe *c, void *arg)
+static void deliver_payload(struct shca_cq *cq, struct shca_cqe *cqe, void *arg)
 {
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
-	struct shca_rq_local *rq = c->flags & SHCA_CQE_RECV && c->payload ? rq_of(ctx, c) : NULL;
+	struct shca_rq_local *rq =
+		cqe->flags & SHCA_CQE_RECV && cqe->payload ? rq_of(ctx, cqe) : NULL;
 
 	(void)arg;
 	if (!rq)
 		return;
-	scatter(cq, shca_rq_own_wqe(rq, c->wqe), c);
-	c->payload = 0;
+	scatter(cq, shca_rq_own_wqe(rq, cqe->wqe), cqe);
+	cqe->payload = 0;
 }
 
 void shca_cq_deliver_payloads(struct shca_cq *cq)
@@ -87,34 +90,34 @@ void shca_cq_deliver_payloads(struct shca_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 }
 
-static int read_recv(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+static int read_recv(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc)
 {
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
-	struct shca_rq_local *rq = rq_of(ctx, c);
-	struct shca_rwqe *w;
+	struct shca_rq_local *rq = rq_of(ctx, cqe);
+	struct shca_rwqe *wqe;
 
 	if (!rq)
 		return -ENOENT;
-	w = shca_rq_own_wqe(rq, c->wqe);
-	wc->wr_id = w->wr_id;
-	if (c->payload)
-		scatter(cq, w, c);
-	shca_rq_release(rq, c->wqe);
+	wqe = shca_rq_own_wqe(rq, cqe->wqe);
+	wc->wr_id = wqe->wr_id;
+	if (cqe->payload)
+		scatter(cq, wqe, cqe);
+	shca_rq_release(rq, cqe->wqe);
 	return 0;
 }
 
-static int read_send(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+static int read_send(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc)
 {
 	struct shca_qp *qp =
-		shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_QP, c->rsc);
+		shca_object_index_get(shca_ctx(cq->ibv.context)->hca_idx, SHCA_QP, cqe->rsc);
 
-	if (!qp || qp->ibv.qp_base.qp_num != c->qp_num)
+	if (!qp || qp->ibv.qp_base.qp_num != cqe->qp_num)
 		return -ENOENT;
-	wc->wr_id = shca_sq_complete(qp, c->wqe);
+	wc->wr_id = shca_sq_complete(qp, cqe->wqe);
 	return 0;
 }
 
-static void trace_completion(const struct shca_cqe *c)
+static void trace_completion(const struct shca_cqe *cqe)
 {
 	uint64_t now = shca_now();
 
@@ -122,30 +125,30 @@ static void trace_completion(const struct shca_cqe *c)
 		.kind = SHCA_TRACE_COMPLETION,
 		.from = now,
 		.to = now,
-		.qpn = c->qp_num,
-		.srqn = c->flags & SHCA_CQE_SRQ ? c->srqn : 0,
-		.bytes = c->byte_len,
-		.opcode = c->opcode,
-		.status = c->status,
+		.qpn = cqe->qp_num,
+		.srqn = cqe->flags & SHCA_CQE_SRQ ? cqe->srqn : 0,
+		.bytes = cqe->byte_len,
+		.opcode = cqe->opcode,
+		.status = cqe->status,
 	});
 }
 
-int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *c, struct ibv_wc *wc)
+int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc)
 {
-	*wc = (struct ibv_wc){.status = c->status,
-			      .opcode = c->opcode,
+	*wc = (struct ibv_wc){.status = cqe->status,
+			      .opcode = cqe->opcode,
 			      /* Like mlx5's syndrome, this is not 0 after an error. */
-			      .vendor_err = c->status == IBV_WC_SUCCESS ? 0 : 0x80u | c->status,
-			      .byte_len = c->byte_len,
-			      .imm_data = c->imm,
-			      .qp_num = c->qp_num,
-			      .src_qp = c->src_qp,
-			      .wc_flags = c->wc_flags,
-			      .slid = c->slid,
-			      .sl = SHCA_CQE_SL(c->flags)};
+			      .vendor_err = cqe->status == IBV_WC_SUCCESS ? 0 : 0x80u | cqe->status,
+			      .byte_len = cqe->byte_len,
+			      .imm_data = cqe->imm,
+			      .qp_num = cqe->qp_num,
+			      .src_qp = cqe->src_qp,
+			      .wc_flags = cqe->wc_flags,
+			      .slid = cqe->slid,
+			      .sl = SHCA_CQE_SL(cqe->flags)};
 	if (shca_tracing())
-		trace_completion(c);
-	return c->flags & SHCA_CQE_RECV ? read_recv(cq, c, wc) : read_send(cq, c, wc);
+		trace_completion(cqe);
+	return cqe->flags & SHCA_CQE_RECV ? read_recv(cq, cqe, wc) : read_send(cq, cqe, wc);
 }
 
 int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
@@ -159,11 +162,11 @@ int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	}
 	pthread_mutex_lock(&cq->lock);
 	while (got < n && !err) {
-		struct shca_cqe *c = shca_cq_peek(cq);
+		struct shca_cqe *cqe = shca_cq_peek(cq);
 
-		if (!c)
+		if (!cqe)
 			break;
-		err = shca_cq_read(cq, c, &wc[got]);
+		err = shca_cq_read(cq, cqe, &wc[got]);
 		shca_cq_pop(cq);
 		got += !err;
 	}

@@ -13,12 +13,12 @@
 #include "fabric/event.h"
 #include "fabric/pending_event.h"
 
-static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
+static int overrun(struct shca_hca *hca, struct shca_cq_entry *entry)
 {
-	uint32_t number = shca_table_number(e);
+	uint32_t number = shca_table_number(entry);
 
 	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
-	if (!atomic_exchange(&e->overrun, 1)) {
+	if (!atomic_exchange(&entry->overrun, 1)) {
 		shca_count(hca, SHCA_C_CQ_OVERRUN, 1);
 		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_CQ_ERR, number);
 	} else {
@@ -27,43 +27,44 @@ static int overrun(struct shca_hca *hca, struct shca_cq_entry *e)
 	return -ENOSPC;
 }
 
-static void move_tail(struct shca_cq_ring *r, uint64_t t)
+static void move_tail(struct shca_cq_ring *ring, uint64_t t)
 {
-	atomic_compare_exchange_strong_explicit(&r->tail, &t, t + 1, memory_order_relaxed,
+	atomic_compare_exchange_strong_explicit(&ring->tail, &t, t + 1, memory_order_relaxed,
 						memory_order_relaxed);
 }
 
 /* Returns how many completions the queue holds if t is the next position. `guess`: use the polls
  * that a producer last saw. */
-static int64_t held(struct shca_cq_entry *e, const struct shca_cq_ring *r, uint64_t t, bool guess)
+static int64_t held(struct shca_cq_entry *entry, const struct shca_cq_ring *ring, uint64_t t,
+		    bool guess)
 {
-	uint64_t polled = guess ? atomic_load_explicit(&e->polled_cache, memory_order_relaxed)
-				: atomic_load_explicit(&e->polled, memory_order_acquire);
+	uint64_t polled = guess ? atomic_load_explicit(&entry->polled_cache, memory_order_relaxed)
+				: atomic_load_explicit(&entry->polled, memory_order_acquire);
 
 	if (!guess)
-		atomic_store_explicit(&e->polled_cache, polled, memory_order_relaxed);
-	return (int64_t)(t - atomic_load_explicit(&r->bias, memory_order_relaxed) - polled);
+		atomic_store_explicit(&entry->polled_cache, polled, memory_order_relaxed);
+	return (int64_t)(t - atomic_load_explicit(&ring->bias, memory_order_relaxed) - polled);
 }
 
-static unsigned owner_of(const struct shca_cq_entry *e)
+static unsigned owner_of(const struct shca_cq_entry *entry)
 {
-	return shca_life_proc(atomic_load_explicit(&e->life, memory_order_relaxed));
+	return shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
 }
 
 /* Returns the ring, or NULL if this process can't map it. */
-static struct shca_cq_ring *ring_of(const struct shca_cq_entry *e, uint64_t desc)
+static struct shca_cq_ring *ring_of(const struct shca_cq_entry *entry, uint64_t desc)
 {
 	return (struct shca_cq_ring *)(void *)shca_arena(
-		&shca_self.fabric, owner_of(e), desc >> 8,
-		shca_cq_ring_len(1ULL << (desc & 0xff), e->stride));
+		&shca_self.fabric, owner_of(entry), desc >> 8,
+		shca_cq_ring_len(1ULL << (desc & 0xff), entry->stride));
 }
 
-bool shca_cq_holds(struct shca_cq_entry *e)
+bool shca_cq_holds(struct shca_cq_entry *entry)
 {
-	const struct shca_cq_ring *r =
-		ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
+	const struct shca_cq_ring *ring =
+		ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
 
-	return r && held(e, r, atomic_load(&r->tail), false) > 0;
+	return ring && held(entry, ring, atomic_load(&ring->tail), false) > 0;
 }
 
 /* Bytes by which the memory of a ring grows. */
@@ -71,68 +72,69 @@ bool shca_cq_holds(struct shca_cq_entry *e)
 
 /* Backs the slots up to the one after slot i with memory, and some more. Returns false if there
  * is no memory. */
-static bool back_slots(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+static bool back_slots(const struct shca_cq_entry *entry, struct shca_cq_ring *ring, uint64_t desc,
 		       uint64_t i)
 {
-	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
-	uint64_t to = i + 2 + RING_STEP / e->stride, slots = 1ULL << (desc & 0xff);
-	uint64_t has = shca_cq_ring_len(backed, e->stride), wants;
+	uint64_t backed = atomic_load_explicit(&ring->backed, memory_order_acquire);
+	uint64_t to = i + 2 + RING_STEP / entry->stride, slots = 1ULL << (desc & 0xff);
+	uint64_t has = shca_cq_ring_len(backed, entry->stride), wants;
 	int cancel, rc;
 
 	if (to > slots)
 		to = slots;
-	wants = shca_cq_ring_len(to, e->stride);
+	wants = shca_cq_ring_len(to, entry->stride);
 	cancel = shca_cancel_hold();
-	rc = shca_arena_back(&shca_self.fabric, owner_of(e), desc >> 8, has, wants);
+	rc = shca_arena_back(&shca_self.fabric, owner_of(entry), desc >> 8, has, wants);
 	shca_cancel_restore(cancel);
 	if (rc)
 		return false;
-	shca_cq_ring_free_slots((char *)r, e->stride, backed, to);
+	shca_cq_ring_free_slots((char *)ring, entry->stride, backed, to);
 	/* Other producers may have come as far, or farther. */
 	while (backed < to) {
 		/* release: a process that sees the slots backed sees them free. */
 		if (!atomic_compare_exchange_weak_explicit(
-			    &r->backed, &backed, to, memory_order_release, memory_order_relaxed))
+			    &ring->backed, &backed, to, memory_order_release, memory_order_relaxed))
 			continue;
-		shca_arena_count(&shca_self.fabric, owner_of(e),
-				 shca_cq_ring_len(backed, e->stride), wants);
+		shca_arena_count(&shca_self.fabric, owner_of(entry),
+				 shca_cq_ring_len(backed, entry->stride), wants);
 		break;
 	}
 	return true;
 }
 
 /* Returns true if slot i and the one after it have memory, which the consumer reads too. */
-static bool is_backed(const struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+static bool is_backed(const struct shca_cq_entry *entry, struct shca_cq_ring *ring, uint64_t desc,
 		      uint64_t i)
 {
-	uint64_t backed = atomic_load_explicit(&r->backed, memory_order_acquire);
+	uint64_t backed = atomic_load_explicit(&ring->backed, memory_order_acquire);
 
-	return i + 2 <= backed || backed == 1ULL << (desc & 0xff) || back_slots(e, r, desc, i);
+	return i + 2 <= backed || backed == 1ULL << (desc & 0xff) ||
+	       back_slots(entry, ring, desc, i);
 }
 
 /*
  * Claims the next slot. The caller moves the tail after it has written the completion: a polling
  * consumer takes the slot's cache line as soon as it changes, so only the writing comes between.
  */
-static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, uint64_t desc,
+static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *ring, uint64_t desc,
 			      uint64_t *pos)
 {
-	int64_t limit = atomic_load_explicit(&e->limit, memory_order_relaxed);
-	uint64_t passed = 0, t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+	int64_t limit = atomic_load_explicit(&entry->limit, memory_order_relaxed);
+	uint64_t passed = 0, t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
 	for (;;) {
-		struct shca_cqe *s = shca_slot_at((char *)r, t, desc & 0xff, e->stride);
+		struct shca_cqe *slot = shca_slot_at((char *)ring, t, desc & 0xff, entry->stride);
 		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
 
-		if (held(e, r, t, true) >= limit && held(e, r, t, false) >= limit)
+		if (held(entry, ring, t, true) >= limit && held(entry, ring, t, false) >= limit)
 			return NULL;
-		if (!is_backed(e, r, desc, t & ((1ULL << (desc & 0xff)) - 1)))
+		if (!is_backed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
 			return NULL;
 		if (atomic_compare_exchange_strong_explicit(
-			    &s->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
+			    &slot->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
 			    memory_order_acquire, memory_order_acquire)) {
 			*pos = t;
-			return s;
+			return slot;
 		}
 		/*
 		 * The slot was claimed, and perhaps polled, by a producer that did not move the
@@ -141,8 +143,8 @@ static struct shca_cqe *claim(struct shca_cq_entry *e, struct shca_cq_ring *r, u
 		 */
 		if (passed++ >> (desc & 0xff))
 			return NULL;
-		move_tail(r, t);
-		t = atomic_load_explicit(&r->tail, memory_order_relaxed);
+		move_tail(ring, t);
+		t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	}
 }
 
@@ -152,111 +154,112 @@ static bool fires(uint64_t arm, bool solicited)
 	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
 }
 
-void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *e, bool solicited)
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited)
 {
-	uint64_t arm = atomic_load(&e->arm);
-	uint64_t life = atomic_load(&e->life);
-	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_life_number(life)};
+	uint64_t arm = atomic_load(&entry->arm);
+	uint64_t word = atomic_load(&entry->state_word);
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_word_number(word)};
 
 	if (!fires(arm, solicited))
 		return;
 	/* FIRING with this process's slot: if this process dies before the event is written, the
 	 * reaper writes it. */
-	if (!atomic_compare_exchange_strong(&e->arm, &arm,
+	if (!atomic_compare_exchange_strong(&entry->arm, &arm,
 					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
 		return;
-	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], e);
-	atomic_fetch_add_explicit(&e->events, 1, memory_order_relaxed);
-	shca_event_send(&shca_self.fabric, hca, shca_life_proc(life), e->channel - 1, &ev);
+	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], entry);
+	atomic_fetch_add_explicit(&entry->events, 1, memory_order_relaxed);
+	shca_event_send(&shca_self.fabric, hca, shca_word_owner(word), entry->channel - 1, &ev);
 	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
-	atomic_compare_exchange_strong(&e->arm, &arm, SHCA_ARM_NONE);
+	atomic_compare_exchange_strong(&entry->arm, &arm, SHCA_ARM_NONE);
 }
 
-bool shca_cq_carries(const struct shca_cq_entry *e, const struct shca_copy *c, uint32_t len,
+bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *copy, uint32_t len,
 		     uint16_t *bounce)
 {
-	const struct shca_cq_ring *r;
+	const struct shca_cq_ring *ring;
 	uint64_t tail;
 
 	*bounce = 0;
-	if (len > e->room)
+	if (len > entry->room)
 		return false;
-	if (len > SHCA_CQ_SHORT &&
-	    (shca_mem_on_demand(c->src, c->nsrc) || shca_mem_on_demand(c->dst, c->ndst)))
+	if (len > SHCA_CQ_SHORT && (shca_mem_on_demand(copy->src, copy->nsrc) ||
+				    shca_mem_on_demand(copy->dst, copy->ndst)))
 		return false;
-	if (len <= shca_slot_room(e))
+	if (len <= shca_slot_room(entry))
 		return true;
-	r = ring_of(e, atomic_load_explicit(&e->ring, memory_order_acquire));
-	if (!r)
+	ring = ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
+	if (!ring)
 		return false;
-	tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
-	*bounce = (uint16_t)shca_cq_bounce_take(e, owner_of(e), tail);
+	tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
+	*bounce = (uint16_t)shca_cq_bounce_take(entry, owner_of(entry), tail);
 	return *bounce;
 }
 
-static void fill_bounce(const struct shca_cq_entry *e, const struct shca_cqe *c,
+static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 			const struct shca_run *runs)
 {
-	struct shca_cq_bounce *p = shca_cq_bounce_at(e, owner_of(e), c->bounce);
+	struct shca_cq_bounce *bounce = shca_cq_bounce_at(entry, owner_of(entry), cqe->bounce);
 
-	shca_mem_gather(p->data, runs, c->payload);
+	shca_mem_gather(bounce->data, runs, cqe->payload);
 	/* From here on no process may take the buffer over: the completion that follows says
 	 * where it is. */
-	atomic_store_explicit(&p->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
+	atomic_store_explicit(&bounce->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
 /* A thread that polls this queue in vain goes on when it may see the completion. */
-static void tell_clock(const struct shca_cq_entry *e, const struct shca_cqe *c, uint64_t visible_at)
+static void tell_clock(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
+		       uint64_t visible_at)
 {
 	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
 
-	shca_log_completion(owner_of(e), at, c->opcode, c->status, c->byte_len);
-	shca_actors_stir(shca_clk, owner_of(e), at);
+	shca_log_completion(owner_of(entry), at, cqe->opcode, cqe->status, cqe->byte_len);
+	shca_actors_wake_spinning(shca_clk, owner_of(entry), at);
 }
 
-int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *e, const struct shca_cqe *c,
+int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs)
 {
-	uint64_t desc = atomic_load_explicit(&e->ring, memory_order_acquire), pos;
-	struct shca_cq_ring *r = ring_of(e, desc);
-	struct shca_cqe *s;
+	uint64_t desc = atomic_load_explicit(&entry->ring, memory_order_acquire), pos;
+	struct shca_cq_ring *ring = ring_of(entry, desc);
+	struct shca_cqe *slot;
 
-	if (!r || atomic_load_explicit(&e->overrun, memory_order_relaxed))
+	if (!ring || atomic_load_explicit(&entry->overrun, memory_order_relaxed))
 		return -ENOSPC;
-	if (c->bounce)
-		fill_bounce(e, c, runs);
-	s = claim(e, r, desc, &pos);
-	if (!s)
-		return overrun(hca, e);
-	memcpy(&s->visible_at, &c->visible_at,
+	if (cqe->bounce)
+		fill_bounce(entry, cqe, runs);
+	slot = claim(entry, ring, desc, &pos);
+	if (!slot)
+		return overrun(hca, entry);
+	memcpy(&slot->visible_at, &cqe->visible_at,
 	       offsetof(struct shca_cqe, data) - offsetof(struct shca_cqe, visible_at));
 	/* The completion's time stamp is the time from which it may be seen. */
-	if (e->stamps && !c->visible_at)
-		s->visible_at = shca_now();
-	if (c->payload && !c->bounce)
-		shca_mem_gather(s->data, runs, c->payload);
+	if (entry->stamps && !cqe->visible_at)
+		slot->visible_at = shca_now();
+	if (cqe->payload && !cqe->bounce)
+		shca_mem_gather(slot->data, runs, cqe->payload);
 	/* release: the completion is written before it is seen to be there. */
-	atomic_store_explicit(&s->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
+	atomic_store_explicit(&slot->word, SHCA_SLOT_WORD(pos, shca_self.tag, SHCA_SLOT_VALID),
 			      memory_order_release);
 	/* A producer that finds the slot taken before this moves the tail instead. */
-	move_tail(r, pos);
+	move_tail(ring, pos);
 	if (shca_clk)
-		tell_clock(e, c, s->visible_at);
+		tell_clock(entry, cqe, slot->visible_at);
 	/* The consumer wrote the next slot last, and the next completion goes there. */
-	shca_prefetch_write(shca_slot_at((char *)r, pos + 1, desc & 0xff, e->stride));
-	if (e->channel) {
-		bool solicited = (c->flags & SHCA_CQE_SOLICITED) || c->status != IBV_WC_SUCCESS;
+	shca_prefetch_write(shca_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
+	if (entry->channel) {
+		bool solicited = (cqe->flags & SHCA_CQE_SOLICITED) || cqe->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(). If that one comes later in
 		 * the order of the arm word, it sees this completion; if it comes earlier, this
 		 * thread sees the queue armed. */
-		uint64_t arm = atomic_fetch_or(&e->arm, 0);
+		uint64_t arm = atomic_fetch_or(&entry->arm, 0);
 
 		if (!fires(arm, solicited))
 			return 0;
-		if (c->visible_at && c->visible_at > shca_now())
-			shca_cq_event_at(hca, e, c->visible_at, solicited);
+		if (cqe->visible_at && cqe->visible_at > shca_now())
+			shca_cq_event_at(hca, entry, cqe->visible_at, solicited);
 		else
-			shca_cq_fire(hca, e, solicited);
+			shca_cq_fire(hca, entry, solicited);
 	}
 	return 0;
 }

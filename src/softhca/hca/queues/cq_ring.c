@@ -24,27 +24,27 @@ static void step_on(struct shca_cq *cq)
 
 /* Frees the slot at cq->next for the producers' next round. `polled` counts separately: a
  * completion that moved to the heap is still one that the queue holds. */
-static void free_slot(struct shca_cq *cq, struct shca_cqe *s)
+static void free_slot(struct shca_cq *cq, struct shca_cqe *slot)
 {
 	atomic_store_explicit(
-		&s->word, SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE),
+		&slot->word, SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE),
 		memory_order_release);
 	step_on(cq);
 }
 
 /* Empties the bounce buffer of a completion that leaves the ring: its message was read, or isn't
  * wanted. */
-static void empty_bounce(const struct shca_cq *cq, const struct shca_cqe *s)
+static void empty_bounce(const struct shca_cq *cq, const struct shca_cqe *slot)
 {
-	if (s->bounce)
-		shca_cq_bounce_empty(cq->entry, s->bounce);
+	if (slot->bounce)
+		shca_cq_bounce_empty(cq->entry, slot->bounce);
 }
 
-static bool push(struct shca_cq *cq, const struct shca_cqe *s)
+static bool push(struct shca_cq *cq, const struct shca_cqe *slot)
 {
-	if (!shca_cq_heap_push(cq, s))
+	if (!shca_cq_heap_push(cq, slot))
 		return false;
-	empty_bounce(cq, s);
+	empty_bounce(cq, slot);
 	return true;
 }
 
@@ -63,8 +63,8 @@ static uint64_t ring_tail(const struct shca_cq *cq)
 /* Returns true if the slot at `pos` is neither free nor left over from the last round. */
 static bool taken(const struct shca_cq *cq, uint64_t pos)
 {
-	const struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-	uint64_t w = atomic_load_explicit(&s->word, memory_order_relaxed);
+	const struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&slot->word, memory_order_relaxed);
 
 	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
 }
@@ -94,20 +94,21 @@ static uint64_t next_round(const struct shca_cq *cq, uint64_t pos)
 static void look_at_holes(struct shca_cq *cq)
 {
 	for (uint32_t i = 0; i < cq->nholes;) {
-		struct shca_cqe *s =
+		struct shca_cqe *slot =
 			shca_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
 			i++;
 			continue;
 		}
-		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, s))
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, slot))
 			return;
 		if (SHCA_WORD_STATE(w) != SHCA_SLOT_VALID)
 			count_polled(cq);
 		atomic_store_explicit(
-			&s->word, SHCA_SLOT_WORD(next_round(cq, cq->holes[i]), 0, SHCA_SLOT_FREE),
+			&slot->word,
+			SHCA_SLOT_WORD(next_round(cq, cq->holes[i]), 0, SHCA_SLOT_FREE),
 			memory_order_release);
 		cq->holes[i] = cq->holes[--cq->nholes];
 	}
@@ -115,7 +116,7 @@ static void look_at_holes(struct shca_cq *cq)
 
 /* Handles a slot at cq->next that is being written: waits a little if there is something behind
  * it, then leaves a hole. */
-static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *s)
+static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 {
 	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&behind->word, memory_order_acquire);
@@ -124,7 +125,7 @@ static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *s)
 	    cq->nholes == SHCA_CQ_HOLES)
 		return false;
 	for (unsigned n = 0; n < HOLE_PATIENCE; n++) {
-		w = atomic_load_explicit(&s->word, memory_order_acquire);
+		w = atomic_load_explicit(&slot->word, memory_order_acquire);
 		if (SHCA_WORD_STATE(w) != SHCA_SLOT_CLAIMED)
 			return true;
 	}
@@ -139,13 +140,13 @@ static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *s)
  * such a position. If the slot was freed for this very position since, whoever claims it first
  * wins.
  */
-static bool step_over_hole(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
+static bool step_over_hole(struct shca_cq *cq, struct shca_cqe *slot, uint64_t w)
 {
 	if ((int64_t)(ring_tail(cq) - cq->next) <= 0)
 		return false;
 	if (w == SHCA_SLOT_WORD(cq->next, 0, SHCA_SLOT_FREE) &&
 	    !atomic_compare_exchange_strong(
-		    &s->word, &w,
+		    &slot->word, &w,
 		    SHCA_SLOT_WORD(cq->next + (1ULL << cq->log2_slots), 0, SHCA_SLOT_FREE)))
 		return true;
 	step_on(cq);
@@ -158,41 +159,42 @@ static bool step_over_hole(struct shca_cq *cq, struct shca_cqe *s, uint64_t w)
 static struct shca_cqe *ring_head(struct shca_cq *cq)
 {
 	for (;;) {
-		struct shca_cqe *s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+		struct shca_cqe *slot =
+			shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
-			if (!cq->holed || !step_over_hole(cq, s, w))
+			if (!cq->holed || !step_over_hole(cq, slot, w))
 				return NULL;
 			continue;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
 			/* The slot is freed after it was read: until then its cache line may
 			 * have come for writing. */
-			shca_prefetch_write(s);
-			return s;
+			shca_prefetch_write(slot);
+			return slot;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
-			if (!resolve_claimed(cq, s))
+			if (!resolve_claimed(cq, slot))
 				return NULL;
 			continue;
 		}
-		free_slot(cq, s);
+		free_slot(cq, slot);
 		count_polled(cq);
 	}
 }
 
 bool shca_cq_maybe(struct shca_cq *cq)
 {
-	struct shca_cqe *s;
+	struct shca_cqe *slot;
 	uint64_t next;
 
 	if (__atomic_load_n(&cq->npending, __ATOMIC_RELAXED) ||
 	    __atomic_load_n(&cq->holed, __ATOMIC_RELAXED))
 		return true;
 	next = __atomic_load_n(&cq->next, __ATOMIC_RELAXED);
-	s = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
-	switch (SHCA_WORD_STATE(atomic_load_explicit(&s->word, memory_order_relaxed))) {
+	slot = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
+	switch (SHCA_WORD_STATE(atomic_load_explicit(&slot->word, memory_order_relaxed))) {
 	case SHCA_SLOT_FREE:
 		return false;
 	case SHCA_SLOT_CLAIMED:
@@ -207,30 +209,30 @@ bool shca_cq_maybe(struct shca_cq *cq)
 
 void shca_cq_ring_to_heap(struct shca_cq *cq)
 {
-	struct shca_cqe *s;
+	struct shca_cqe *slot;
 
 	if (cq->nholes)
 		look_at_holes(cq);
-	while ((s = ring_head(cq)) && push(cq, s))
-		free_slot(cq, s);
+	while ((slot = ring_head(cq)) && push(cq, slot))
+		free_slot(cq, slot);
 }
 
 struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
 {
-	struct shca_cqe *s;
+	struct shca_cqe *slot;
 	uint64_t now = 0;
 
 	if (cq->nholes)
 		look_at_holes(cq);
-	s = ring_head(cq);
+	slot = ring_head(cq);
 
-	if (s && !cq->npending && !s->visible_at)
-		return s;
-	if (s || cq->npending)
+	if (slot && !cq->npending && !slot->visible_at)
+		return slot;
+	if (slot || cq->npending)
 		now = shca_now();
-	if (s && !cq->npending && s->visible_at <= now)
-		return s;
-	if (s || cq->npending)
+	if (slot && !cq->npending && slot->visible_at <= now)
+		return slot;
+	if (slot || cq->npending)
 		shca_cq_ring_to_heap(cq);
 	if (cq->npending && cq->pending[0].visible_at <= now)
 		return cq->pending[0].cqe;
@@ -239,25 +241,26 @@ struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
 
 void shca_cq_pop(struct shca_cq *cq)
 {
-	struct shca_cqe *s;
+	struct shca_cqe *slot;
 
 	if (cq->npending) {
 		shca_cq_heap_pop(cq);
 	} else {
-		s = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
-		empty_bounce(cq, s);
-		free_slot(cq, s);
+		slot = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		empty_bounce(cq, slot);
+		free_slot(cq, slot);
 	}
 	count_polled(cq);
 }
 
-static bool is_of_qp(const struct shca_cqe *c, uint32_t qp_idx, uint32_t qpn)
+static bool is_of_qp(const struct shca_cqe *cqe, uint32_t qp_idx, uint32_t qpn)
 {
-	return c->flags & SHCA_CQE_SRQ ? c->qp_num == qpn : c->rsc == qp_idx && c->qp_num == qpn;
+	return cqe->flags & SHCA_CQE_SRQ ? cqe->qp_num == qpn
+					 : cqe->rsc == qp_idx && cqe->qp_num == qpn;
 }
 
 void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
-		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *c))
+		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *cqe))
 {
 	uint32_t kept = 0, n;
 	uint64_t end;
@@ -266,37 +269,37 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
-		    !is_of_qp(s, qp_idx, qpn))
+		    !is_of_qp(slot, qp_idx, qpn))
 			continue;
-		dropped(cq, s);
-		empty_bounce(cq, s);
-		atomic_store(&s->word, SHCA_SLOT_WORD(pos, 0, SHCA_SLOT_VOID));
+		dropped(cq, slot);
+		empty_bounce(cq, slot);
+		atomic_store(&slot->word, SHCA_SLOT_WORD(pos, 0, SHCA_SLOT_VOID));
 	}
 	n = cq->npending;
 	for (uint32_t i = 0; i < n; i++) {
-		struct shca_cqe *c = cq->pending[i].cqe;
+		struct shca_cqe *cqe = cq->pending[i].cqe;
 
-		if (!is_of_qp(c, qp_idx, qpn)) {
+		if (!is_of_qp(cqe, qp_idx, qpn)) {
 			cq->pending[kept++] = cq->pending[i];
 			continue;
 		}
-		dropped(cq, c);
-		free((void *)c);
+		dropped(cq, cqe);
+		free((void *)cqe);
 		count_polled(cq);
 	}
 	shca_cq_heap_rebuild(cq, kept);
 }
 
 /* Returns when an arming is to raise the event for a completion: 0 = not at all, 1 = now. */
-static uint64_t fires_at(const struct shca_cqe *c, bool solicited_only, uint64_t now)
+static uint64_t fires_at(const struct shca_cqe *cqe, bool solicited_only, uint64_t now)
 {
-	if (solicited_only && !(c->flags & SHCA_CQE_SOLICITED) && c->status == IBV_WC_SUCCESS)
+	if (solicited_only && !(cqe->flags & SHCA_CQE_SOLICITED) && cqe->status == IBV_WC_SUCCESS)
 		return 0;
-	return c->visible_at <= now ? 1 : c->visible_at;
+	return cqe->visible_at <= now ? 1 : cqe->visible_at;
 }
 
 uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
@@ -307,12 +310,12 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; least > 1 && (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
 			continue;
-		at = fires_at(s, solicited_only, now);
+		at = fires_at(slot, solicited_only, now);
 		if (at && at < least)
 			least = at;
 	}
@@ -326,8 +329,8 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 
 static void close_slot(struct shca_cq *cq, uint64_t pos)
 {
-	struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-	uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+	struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 	/* Slots that were voided, passed over, or left by a dead producer hold nothing that a
 	 * poll will return. */
@@ -335,16 +338,16 @@ static void close_slot(struct shca_cq *cq, uint64_t pos)
 		count_polled(cq);
 		return;
 	}
-	if (!shca_cq_heap_push(cq, s))
+	if (!shca_cq_heap_push(cq, slot))
 		count_polled(cq);
-	empty_bounce(cq, s);
+	empty_bounce(cq, slot);
 }
 
 void shca_cq_repair_tail(struct shca_cq *cq)
 {
-	struct shca_cq_ring *r = (struct shca_cq_ring *)(void *)cq->ring;
+	struct shca_cq_ring *ring = (struct shca_cq_ring *)(void *)cq->ring;
 
-	atomic_store(&r->tail, ring_end(cq));
+	atomic_store(&ring->tail, ring_end(cq));
 }
 
 void shca_cq_close_ring(struct shca_cq *cq)
@@ -357,8 +360,8 @@ void shca_cq_close_ring(struct shca_cq *cq)
 	cq->holed = false;
 }
 
-void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca_cqe *c, void *arg),
-		  void *arg)
+void shca_cq_each(struct shca_cq *cq,
+		  void (*fn)(struct shca_cq *cq, struct shca_cqe *cqe, void *arg), void *arg)
 {
 	uint64_t end;
 
@@ -366,11 +369,11 @@ void shca_cq_each(struct shca_cq *cq, void (*fn)(struct shca_cq *cq, struct shca
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *s = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&s->word, memory_order_acquire);
+		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (w == SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
-			fn(cq, s, arg);
+			fn(cq, slot, arg);
 	}
 	for (uint32_t i = 0; i < cq->npending; i++)
 		fn(cq, cq->pending[i].cqe, arg);

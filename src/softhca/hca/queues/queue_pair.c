@@ -6,14 +6,14 @@
 
 #include "fabric/pending_event.h"
 
-void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type)
+void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *entry, enum ibv_event_type type)
 {
-	uint32_t s = atomic_load(&e->state), number = shca_table_number(e);
+	uint32_t s = atomic_load(&entry->state), number = shca_table_number(entry);
 	bool ours = false;
 
 	shca_pending_event_note(&shca_self.fabric, hca, type, number);
 	while (!ours && s != IBV_QPS_ERR && s != IBV_QPS_RESET)
-		ours = atomic_compare_exchange_weak(&e->state, &s, IBV_QPS_ERR);
+		ours = atomic_compare_exchange_weak(&entry->state, &s, IBV_QPS_ERR);
 	if (ours)
 		shca_pending_event_send(&shca_self.fabric, hca, type, number);
 	else

@@ -41,13 +41,13 @@ struct shca_swqe {
 	uint64_t tail[];
 };
 
-static inline struct ibv_sge *shca_swqe_sges(struct shca_swqe *w)
+static inline struct ibv_sge *shca_swqe_sges(struct shca_swqe *wqe)
 {
-	return (struct ibv_sge *)(void *)w->tail;
+	return (struct ibv_sge *)(void *)wqe->tail;
 }
-static inline uint8_t *shca_swqe_inline(struct shca_swqe *w)
+static inline uint8_t *shca_swqe_inline(struct shca_swqe *wqe)
 {
-	return (uint8_t *)w->tail;
+	return (uint8_t *)wqe->tail;
 }
 
 /* States of a send queue: they say which thread may execute it. A change needs sq_lock, and to or
@@ -147,14 +147,14 @@ static inline struct shca_swqe *shca_swqe(const struct shca_qp *qp, uint32_t n)
 					    (uint64_t)(n & (qp->sq_size - 1)) * qp->sq_stride);
 }
 
-static inline enum ibv_qp_state shca_qp_state(const struct shca_qp_entry *e)
+static inline enum ibv_qp_state shca_qp_state(const struct shca_qp_entry *entry)
 {
-	return (enum ibv_qp_state)atomic_load_explicit(&e->state, memory_order_acquire);
+	return (enum ibv_qp_state)atomic_load_explicit(&entry->state, memory_order_acquire);
 }
 
 /* Puts a QP into ERR after an error and sends its owner the event of that type, or none if the type
  * is SHCA_NO_EVENT. The owner's engine flushes the QP. Any process, inside an epoch or for an own
  * QP. */
-void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *e, enum ibv_event_type type);
+void shca_qp_fail(struct shca_hca *hca, struct shca_qp_entry *entry, enum ibv_event_type type);
 
 #endif

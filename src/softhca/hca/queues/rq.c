@@ -31,9 +31,9 @@ static uint32_t round_up_pow2(uint32_t n)
 int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
 		 uint32_t max_sge)
 {
-	struct shca_fabric *f = &shca_self.fabric;
+	struct shca_fabric *fabric = &shca_self.fabric;
 	uint32_t size = round_up_pow2(is_srq ? *max_wr + 1 : *max_wr ? *max_wr : 1);
-	uint32_t most = (uint32_t)shca_opt(f, is_srq ? SHCA_O_MAX_SRQ_WR : SHCA_O_MAX_QP_WR);
+	uint32_t most = (uint32_t)shca_opt(fabric, is_srq ? SHCA_O_MAX_SRQ_WR : SHCA_O_MAX_QP_WR);
 	uint64_t ring_bytes, off;
 	char *mem;
 
@@ -50,14 +50,14 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	/* Requesters look at any position, but only at WQEs that are posted. */
 	rq->backed = ring_bytes + SHCA_ARENA_FIRST < rq->ring_len ? ring_bytes + SHCA_ARENA_FIRST
 								  : rq->ring_len;
-	off = shca_arena_reserve(f, shca_self.slot, rq->ring_len, rq->backed);
+	off = shca_arena_reserve(fabric, shca_self.slot, rq->ring_len, rq->backed);
 	if (!off)
 		return -ENOMEM;
 	rq->free_list = malloc(size * sizeof(*rq->free_list));
-	mem = shca_arena(f, shca_self.slot, off, rq->ring_len);
+	mem = shca_arena(fabric, shca_self.slot, off, rq->ring_len);
 	if (!rq->free_list || !mem) {
 		free(rq->free_list);
-		shca_arena_unreserve(f, shca_self.slot, off, rq->ring_len, rq->backed);
+		shca_arena_unreserve(fabric, shca_self.slot, off, rq->ring_len, rq->backed);
 		return -ENOMEM;
 	}
 	rq->ring_off = off;
@@ -87,11 +87,11 @@ void shca_rq_fini(struct shca_rq_local *rq)
 	rq->shared = NULL;
 }
 
-static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struct ibv_recv_wr *wr)
+static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *wqe, const struct ibv_recv_wr *wr)
 {
 	uint32_t n = 0;
 
-	w->wr_id = wr->wr_id;
+	wqe->wr_id = wr->wr_id;
 	for (int i = 0; i < wr->num_sge; i++) {
 		struct ibv_sge s = wr->sg_list[i];
 
@@ -99,9 +99,9 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *w, const struc
 			continue;
 		if (!s.length)
 			s.length = ZERO_LENGTH_TRAP;
-		w->sge[n++] = s;
+		wqe->sge[n++] = s;
 	}
-	w->num_sge = n;
+	wqe->num_sge = n;
 }
 
 /* Wakes the processes that found the queue empty. Each bit is cleared before its process is
@@ -192,12 +192,12 @@ void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, 
 	uint64_t now = shca_now();
 
 	for (; wr != end; wr = wr->next) {
-		struct shca_trace_record r = {
+		struct shca_trace_record record = {
 			.kind = SHCA_TRACE_RECV, .from = now, .to = now, .qpn = qpn, .srqn = srqn};
 
 		for (int i = 0; i < wr->num_sge; i++)
-			r.bytes += wr->sg_list[i].length;
-		shca_trace_add(&r);
+			record.bytes += wr->sg_list[i].length;
+		shca_trace_add(&record);
 	}
 }
 
@@ -239,14 +239,15 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 
 /* Returns the ring and the WQEs of a queue of process `proc`, or NULL if this process can't map
  * them. */
-static char *reach(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq)
+static char *reach(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq)
 {
-	return shca_arena(f, proc, rq->ring, rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
+	return shca_arena(fabric, proc, rq->ring,
+			  rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
 }
 
-int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot)
+int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)
 {
-	char *mem = reach(f, proc, rq);
+	char *mem = reach(fabric, proc, rq);
 	_Atomic uint64_t *ring;
 	uint64_t head;
 
@@ -284,21 +285,21 @@ int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint
 	}
 }
 
-void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+void shca_rq_look_ahead(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
 			uint32_t slot, struct shca_rq_ahead *ahead)
 {
 	/* The slot was claimed, so the queue is mapped. */
-	const char *mem = reach(f, proc, rq);
+	const char *mem = reach(fabric, proc, rq);
 	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 
 	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
 	ahead->wqe = mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
 }
 
-struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot)
 {
-	return (struct shca_rwqe *)(void *)(reach(f, proc, rq) + (rq->wqes - rq->ring) +
+	return (struct shca_rwqe *)(void *)(reach(fabric, proc, rq) + (rq->wqes - rq->ring) +
 					    (uint64_t)slot * rq->stride);
 }
 

@@ -58,14 +58,14 @@ static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, 
 
 /* Takes the oldest receive of a queue of process `proc` and stores its WQE slot. Returns 0, -EAGAIN
  * if none is posted, or -ESRCH if the owner's memory is gone. */
-int shca_rq_claim(struct shca_fabric *f, unsigned proc, struct shca_rq *rq, uint32_t *slot);
+int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot);
 /* Stores the addresses that the next claim of the queue will read if nobody else claims before: the
  * next position and, on a queue with one receive at a time, the WQE that this claim had. The owner
  * wrote both last, so a requester fetches them while it still prepares its message. */
-void shca_rq_look_ahead(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+void shca_rq_look_ahead(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
 			uint32_t slot, struct shca_rq_ahead *ahead);
 /* Returns the WQE of a slot, in the memory of process `proc`. */
-struct shca_rwqe *shca_rq_wqe(struct shca_fabric *f, unsigned proc, const struct shca_rq *rq,
+struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot);
 /* Registers this process as waiting for a receive. The caller tries to claim once more after this;
  * from then on its engine is woken when one is posted. */

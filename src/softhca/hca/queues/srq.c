@@ -15,40 +15,42 @@
 #include "hca/event_ack.h"
 #include "hca/object_index.h"
 
-static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *a,
+static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *attr,
 		 enum ibv_srq_type type)
 {
-	const struct shca_fabric *f = &shca_self.fabric;
+	const struct shca_fabric *fabric = &shca_self.fabric;
 	const uint32_t xrc = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
 
 	if (!shca_ours(ctx))
 		return EIO;
-	if (a->comp_mask & ~(uint32_t)(xrc | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
+	if (attr->comp_mask & ~(uint32_t)(xrc | IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD))
 		return EOPNOTSUPP;
 	if ((type != IBV_SRQT_BASIC && type != IBV_SRQT_XRC) ||
-	    (type == IBV_SRQT_XRC && !shca_opt(f, SHCA_O_XRC)))
+	    (type == IBV_SRQT_XRC && !shca_opt(fabric, SHCA_O_XRC)))
 		return EOPNOTSUPP;
-	if (!(a->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !a->pd || a->pd->context != ctx)
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ctx)
 		return EINVAL;
-	if (type == IBV_SRQT_XRC && ((a->comp_mask & xrc) != xrc || !a->xrcd || !a->cq ||
-				     a->xrcd->context != ctx || a->cq->context != ctx))
+	if (type == IBV_SRQT_XRC && ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq ||
+				     attr->xrcd->context != ctx || attr->cq->context != ctx))
 		return EINVAL;
-	if (!a->attr.max_wr || a->attr.max_wr > (uint32_t)shca_opt(f, SHCA_O_MAX_SRQ_WR) ||
-	    a->attr.max_sge > (uint32_t)shca_opt(f, SHCA_O_MAX_SRQ_SGE))
+	if (!attr->attr.max_wr ||
+	    attr->attr.max_wr > (uint32_t)shca_opt(fabric, SHCA_O_MAX_SRQ_WR) ||
+	    attr->attr.max_sge > (uint32_t)shca_opt(fabric, SHCA_O_MAX_SRQ_SGE))
 		return EINVAL;
 	return 0;
 }
 
-static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *a, enum ibv_srq_type type)
+static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *attr,
+		 enum ibv_srq_type type)
 {
-	srq->ibv.pd = a->pd;
-	atomic_fetch_add(&((struct shca_pd *)a->pd)->refs, 1);
-	srq->entry->pdn = ((struct shca_pd *)a->pd)->pdn;
+	srq->ibv.pd = attr->pd;
+	atomic_fetch_add(&((struct shca_pd *)attr->pd)->refs, 1);
+	srq->entry->pdn = ((struct shca_pd *)attr->pd)->pdn;
 	srq->entry->type = type;
 	if (type != IBV_SRQT_XRC)
 		return;
-	srq->cq = (struct shca_cq *)a->cq;
-	srq->xrcd = (struct shca_xrcd *)a->xrcd;
+	srq->cq = (struct shca_cq *)attr->cq;
+	srq->xrcd = (struct shca_xrcd *)attr->xrcd;
 	srq->entry->cq = srq->cq->idx;
 	srq->entry->xrcd = srq->xrcd->idx;
 	atomic_fetch_add(&srq->cq->refs, 1);
@@ -56,16 +58,16 @@ static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *a, enu
 	atomic_fetch_add(&srq->xrcd->refs, 1);
 }
 
-struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *a)
+struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_init_attr_ex *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_context *ctx = shca_ctx(ibctx);
 	enum ibv_srq_type type =
-		a->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? a->srq_type : IBV_SRQT_BASIC;
+		attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type : IBV_SRQT_BASIC;
 	struct shca_srq *srq;
 	int64_t idx;
 
-	errno = check(ibctx, a, type);
+	errno = check(ibctx, attr, type);
 	if (errno)
 		return NULL;
 	srq = calloc(1, sizeof(*srq));
@@ -77,19 +79,19 @@ struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 	srq->idx = (uint32_t)idx;
 	srq->entry = shca_table_entry(&shca_self.fabric, &ctx->hca->tables[SHCA_SRQ], srq->idx);
 	srq->number = shca_table_number(srq->entry);
-	if (!a->attr.max_sge)
-		a->attr.max_sge = 1;
-	if (shca_rq_init(&srq->rq, &srq->entry->rq, true, &a->attr.max_wr, a->attr.max_sge))
+	if (!attr->attr.max_sge)
+		attr->attr.max_sge = 1;
+	if (shca_rq_init(&srq->rq, &srq->entry->rq, true, &attr->attr.max_wr, attr->attr.max_sge))
 		goto free_entry;
 	if (shca_object_index_set(ctx->hca_idx, SHCA_SRQ, srq->idx, srq))
 		goto free_rq;
 	srq->ibv.context = ibctx;
-	srq->ibv.srq_context = a->srq_context;
+	srq->ibv.srq_context = attr->srq_context;
 	srq->ibv.handle = srq->idx;
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq->entry->async_channel = ctx->async_channel;
-	bind(srq, a, type);
+	bind(srq, attr, type);
 	shca_context_objects_add(ibctx, &srq->context_node, SHCA_OBJECT_SRQ, srq);
 	shca_table_publish(srq->entry);
 	return &srq->ibv;
@@ -120,7 +122,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_srq *srq = (struct shca_srq *)ibsrq;
-	struct shca_exec *x = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 
 	if (!shca_ours(ibsrq->context))
 		return EIO;
@@ -133,9 +135,9 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 		return EINVAL;
 	atomic_store(&srq->entry->rq.limit, attr->srq_limit);
 	/* Fewer receives may be posted already. */
-	shca_epoch_enter(x);
+	shca_epoch_enter(exec);
 	shca_srq_check_limit(shca_ctx(ibsrq->context)->hca, srq->entry);
-	shca_epoch_exit(x);
+	shca_epoch_exit(exec);
 	return 0;
 }
 
@@ -178,15 +180,15 @@ struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t
 	return srq && srq->number == number ? &srq->ibv : NULL;
 }
 
-void shca_srq_check_limit(struct shca_hca *hca, struct shca_srq_entry *s)
+void shca_srq_check_limit(struct shca_hca *hca, struct shca_srq_entry *entry)
 {
-	uint32_t limit = atomic_load(&s->rq.limit);
-	uint32_t number = shca_table_number(s);
+	uint32_t limit = atomic_load(&entry->rq.limit);
+	uint32_t number = shca_table_number(entry);
 
-	if (!limit || shca_rq_posted(&s->rq) >= limit)
+	if (!limit || shca_rq_posted(&entry->rq) >= limit)
 		return;
 	shca_pending_event_note(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED, number);
-	if (atomic_compare_exchange_strong(&s->rq.limit, &limit, 0))
+	if (atomic_compare_exchange_strong(&entry->rq.limit, &limit, 0))
 		shca_pending_event_send(&shca_self.fabric, hca, IBV_EVENT_SRQ_LIMIT_REACHED,
 					number);
 	else
