@@ -15,7 +15,7 @@ unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_p
 
 files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
-	lib/libtupleq.so include/tupleq/tupleq.h lib/pkgconfig/tupleq.pc)
+	lib/libtupleq.so include/tupleq/tupleq.h include/tupleq/match.h lib/pkgconfig/tupleq.pc)
 frameworks=() # of Open MPI, for which there are components
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	frameworks=(pml coll btl)
