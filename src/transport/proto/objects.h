@@ -140,8 +140,8 @@ struct tq_ctx {
 	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
 	/* The error of operations with a revoked tag; 0: not revoked. [1] is for negative tags. */
 	int revoked[2];
-	bool named;                  /* in core->ctxs */
-	bool removed;                /* in core->removed */
+	bool named;   /* in core->ctxs */
+	bool removed; /* in core->removed */
 	struct tq_ctx *removed_next;
 	/* With TQ_CTX_BITS: */
 	const struct tq_match_ops *match_ops;
