@@ -25,6 +25,9 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+/* ---- contexts with match bits ---- */
+
+/* The most bytes in front of a message's data. */
 #define TQ_HEADER_MAX 48
 
 /* A message in a context with match bits. */
@@ -111,8 +114,9 @@ struct tq_match_ops {
 /*
  * Adds a context with match bits; the arguments are those of tq_ctx_add(). header_len is the number
  * of bytes in front of each message's data, a multiple of 8 and at most TQ_HEADER_MAX. All
- * processes pass the same. Of the flags, TQ_CTX_OPEN and TQ_CTX_CLOSED are allowed. Returns also
- * -EINVAL for wrong arguments.
+ * processes pass the same. Of the flags, TQ_CTX_OPEN and TQ_CTX_CLOSED are allowed. *ops and `arg`
+ * must stay until the last call of done(). unexpected() may be called before this returns, for
+ * messages that came earlier. Returns also -EINVAL for wrong arguments.
  */
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,
@@ -125,7 +129,7 @@ int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[]
  */
 #define TQ_CTX_CLOSED 32u
 
-/* ---- sending ---- */
+/* ---- sending with match bits ---- */
 
 /* The message is matched by the library, because the HCA could not do what it asks for: it has an
  * offset, or is a request that an entry's buffer must not take. */
@@ -169,7 +173,7 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
  */
 int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id);
 
-/* ---- progress ---- */
+/* ---- progress by the library's thread ---- */
 
 /*
  * Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks

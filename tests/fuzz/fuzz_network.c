@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <sys/types.h>
 #include <time.h>
+#include <tupleq/match.h>
 #include <tupleq/tupleq.h>
 #include <unistd.h>
 
@@ -41,7 +42,8 @@ struct op {
 static struct run {
 	struct tq_ep *ep;
 	struct tq_peer *peers[NAMED];
-	struct tq_ctx *ctx;
+	struct tq_ctx *ctx, *bits;
+	char stored[4096]; /* where data without an entry go */
 	struct op ops[OPS], last[NAMED];
 	unsigned nops;
 	unsigned complaints; /* sentences in the log */
@@ -206,6 +208,65 @@ static void progress(unsigned n)
 		tq_progress(run.ep);
 }
 
+/* ---- match bits ---- */
+
+static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *envelope,
+			     struct tq_take *take)
+{
+	(void)arg;
+	t_true(take->user == entry && envelope->header, "an entry isn't filled in");
+	return envelope->bits & 4 ? TQ_PASS : TQ_TAKE;
+}
+
+static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envelope,
+				      struct tq_take *take)
+{
+	(void)arg;
+	take->buf = (struct tq_buf){.addr = run.stored, .len = sizeof(run.stored)};
+	take->user = run.stored;
+	return (enum tq_disposition)(envelope->bits % 3);
+}
+
+static void done(void *arg, void *user, const struct tq_arrival *arrival)
+{
+	(void)arg;
+	if (user == run.stored)
+		return;
+	t_true(arrival->error || arrival->envelope.header, "a message has no header");
+	op_end(user, arrival->error);
+}
+
+static const struct tq_match_ops match_ops = {match, unexpected, done};
+
+static void do_send_bits(struct input *in, unsigned how)
+{
+	static const char header[PEERS_HEADER];
+	struct tq_status sent = {0};
+	struct tq_buf buf;
+	struct op *op = op_new(in, &buf, false);
+
+	if (op)
+		started(op,
+			tq_send_bits(run.bits, how % NAMED, how / 4 % 4, header, &buf,
+				     how & 16 ? TQ_SEND_MATCHED : 0, op, &op->req),
+			&sent);
+}
+
+static void do_append(struct input *in, unsigned how)
+{
+	struct tq_buf buf;
+	struct op *op = op_new(in, &buf, true);
+	int rc;
+
+	if (!op)
+		return;
+	rc = tq_entry_append(run.bits, how % 32 == 30 ? TQ_ANY_SOURCE : (int)(how % NAMED),
+			     how / 4 % 4, how & 16, &buf, how & 8 ? 0 : TQ_ENTRY_QUEUE, op, NULL);
+	t_true(rc >= 0 || rc == -EIO, "an entry is refused");
+	if (rc < 0)
+		op_end(op, rc);
+}
+
 /* ---- a run ---- */
 
 static void step(struct input *in)
@@ -228,10 +289,16 @@ static void step(struct input *in)
 		peers_reply(in, how);
 		break;
 	case 4:
-		do_send(in, how);
+		if (how % 4 < NAMED)
+			do_send(in, how);
+		else
+			do_send_bits(in, how);
 		break;
 	case 5:
-		do_recv(in, how);
+		if (how % 4 == 2)
+			do_append(in, how);
+		else
+			do_recv(in, how);
 		break;
 	case 6:
 		complete(how);
@@ -314,6 +381,9 @@ static void open_endpoint(struct input *in)
 	}
 	t_true(!tq_ctx_add(run.ep, PEERS_CTX, run.peers, NAMED, 0, 0, &run.ctx),
 	       "the context can't be added");
+	t_true(!tq_ctx_add_bits(run.ep, PEERS_BITS_CTX, run.peers, NAMED, 0, 0, PEERS_HEADER,
+				&match_ops, NULL, &run.bits),
+	       "the context with match bits can't be added");
 }
 
 /* Checks that a peer gets no more lanes than the limit, however many it requests. */
@@ -346,6 +416,7 @@ static void close_endpoint(void)
 		tq_send(run.ctx, (int)i, 0, &empty, 0, last, &last->req);
 	}
 	tq_ctx_remove(run.ctx);
+	tq_ctx_remove(run.bits);
 	for (unsigned i = 0; i < NAMED; i++)
 		tq_peer_remove(run.peers[i]);
 	for (unsigned i = 0; i < run.nmrs; i++)

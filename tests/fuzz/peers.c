@@ -261,6 +261,10 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 		[TQ_MSG_CTS_HELD] = sizeof(struct tq_msg_cts_held),
 		[TQ_MSG_CREDIT] = sizeof(struct tq_msg_hdr),
 		[TQ_MSG_BACKPRESSURE] = sizeof(struct tq_msg_backpressure),
+		[TQ_MSG_EAGER_BITS] = sizeof(struct tq_msg_eager_bits) + PEERS_HEADER,
+		[TQ_MSG_RTS_BITS] = sizeof(struct tq_msg_rts_bits),
+		[TQ_MSG_HELD_BITS] = sizeof(struct tq_msg_held_bits),
+		[TQ_MSG_MASK] = sizeof(struct tq_msg_mask),
 	};
 
 	if (type == TQ_MSG_HELD)
@@ -275,6 +279,8 @@ void peers_message(struct input *in, unsigned how)
 	union {
 		struct tq_msg_hdr hdr;
 		struct tq_msg_eager eager;
+		struct tq_msg_eager_bits bits;
+		struct tq_msg_mask mask;
 		tq_le32 words[512];
 	} m = {0};
 	uint32_t len, i = 2;
@@ -291,9 +297,21 @@ void peers_message(struct input *in, unsigned how)
 		m.eager.env.tag = tq_put32(input_byte(in) % 4);
 		i = 5;
 	}
+	if (m.hdr.type == TQ_MSG_EAGER_BITS || m.hdr.type == TQ_MSG_RTS_BITS) {
+		m.bits.env.ctx = tq_put32(shape & 64 ? PEERS_CTX : PEERS_BITS_CTX);
+		m.bits.env.source = tq_put32(peer);
+		m.bits.env.mask_life = tq_put16(input_byte(in) % 4);
+		m.bits.env.header_len = tq_put16(shape & 128 ? input_byte(in) : PEERS_HEADER);
+		m.bits.env.bits = tq_put64(input_byte(in) % 8);
+		m.bits.env.ask = word(in);
+		i = sizeof(m.bits) / 4;
+	} else if (m.hdr.type == TQ_MSG_MASK) {
+		m.mask.ctx = tq_put32(shape & 64 ? PEERS_CTX : PEERS_BITS_CTX);
+		i = 3;
+	}
 	for (; i < len / 4 && i < 512; i++)
 		m.words[i] = word(in);
-	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_DATA)
+	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;
 	if (shape & 8)
 		len = input_byte(in);

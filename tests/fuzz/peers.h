@@ -10,7 +10,9 @@
 #include "input.h"
 #include "net/address.h"
 
-#define PEERS_CTX 7 /* the context of their messages */
+#define PEERS_CTX      7  /* the context of their messages */
+#define PEERS_BITS_CTX 8  /* the one with match bits */
+#define PEERS_HEADER   16 /* length of the headers there */
 
 /* Starts the peers with the endpoint's address, before any datagram. With `rings` they are on its
  * node, and share memory with it. */

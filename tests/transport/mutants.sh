@@ -9,7 +9,7 @@ top=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-1000}
-sims=(sim model memory srqs hca program world users oracle explore runner cases cases_new cases_direct cases_rules traffic)
+sims=(sim model memory srqs hca program world users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
 
 # compile SOURCE OBJECT INCLUDE
 compile() {
@@ -29,12 +29,14 @@ link() {
 	done
 }
 
-# in_random_runs NAME DIRECTORY: true if 1 % of the random runs show the bug. Prints the line then.
+# in_random_runs NAME DIRECTORY: true if 1 % of the random runs show the bug; of a mutant bits-*, of those with match bits. Prints the
+# line then.
 in_random_runs() {
-	local out of failed breaks why with=('' ' with failures')
+	local out of failed breaks why bits=0 with=('' ' with failures')
 
+	[[ $1 != bits-* ]] || bits=1
 	for breaks in 0 1; do
-		out=$("$2/sim_random" --runs "$runs" --max-failed "$runs" --coverage 0 --break $breaks || true)
+		out=$("$2/sim_random" --runs "$runs" --max-failed "$runs" --coverage 0 --bits $bits --break $breaks || true)
 		failed=$(sed -n 's/^not ok .* - \([0-9]*\) of .*/\1/p' <<<"$out")
 		of=$(sed -n 's/.* of \([0-9]*\) runs fail.*/\1/p' <<<"$out")
 		if [ "${failed:-0}" -gt 0 ] && [ $((failed * 100)) -ge "$of" ]; then

@@ -129,6 +129,12 @@ static bool covered(uint64_t runs)
 		{"early", sim.stats->recalls_early},
 		{"for buffers", sim.stats->recalls_buffer},
 		{"overtaking", sim.stats->recv_overtaking},
+		{"with match bits, direct", sim.stats->bits_direct},
+		{"by the library", sim.stats->bits_software},
+		{"by no entry", sim.stats->bits_unclaimed},
+		{"drained", sim.stats->drained},
+		{"overdue", sim.stats->overdue},
+		{"other masks", sim.stats->masks},
 	};
 	bool ok = true;
 

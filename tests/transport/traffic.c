@@ -278,10 +278,13 @@ static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
 {
 	for (int i = 0; i < mix->ntags; i++)
 		mix->tags[i] = (int32_t)sim_below(rng, 16);
+	mix->notup = 0; /* few tags are used once */
 	mix->mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 8, 9);
 	mix->other_mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 30, 128);
-	mix->stays = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 40);
-	mix->software = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 40, 256);
+	mix->stays = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 40);
+	mix->software = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 40);
+	mix->any_source = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 40);
+	mix->probe = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 60);
 	mix->picky = (uint32_t)SIM_ONE_OF(rng, 0, 60, 128);
 	mix->matched = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 60);
 	mix->close = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 4);
@@ -297,8 +300,6 @@ static bool add_bits_send(struct sim_rng *rng, struct world *w, const struct mix
 	if (!add_send(rng, w, mix))
 		return false;
 	op = w->prog.ids[w->prog.nids];
-	if (op->tag < 0) /* used once */
-		op->tag = mix->tags[0];
 	op->tag ^= (int32_t)(sim_below(rng, 16) & mix->mask);
 	op->flags |= sim_chance(rng, mix->matched) ? TQ_SEND_MATCHED : 0;
 	op->disposition = mix->dispositions[sim_below(rng, 3)];
@@ -350,6 +351,15 @@ static void bits_program(struct sim_rng *rng, struct world *w, struct mix *mix, 
 	struct op *order[PROGRAM_IDS];
 
 	w->prog.bits = true;
+	/* What is in front of the data is a piece more. Few messages of a run know their mask. */
+	for (int e = 0; e < w->m.conf.neps && sim_chance(rng, 240); e++) {
+		struct tq_net_limits *limits = &w->m.ep[e].limits;
+
+		limits->max_sge = limits->max_sge < 3 ? 2 : limits->max_sge;
+		limits->max_srq_sge = limits->max_srq_sge < 3 ? 2 : limits->max_srq_sge;
+	}
+	n = (int)SIM_ONE_OF(rng, n, 40, 80);
+	mix->ntags = (int)SIM_ONE_OF(rng, 1, 1, 2);
 	w->plenty = false; /* some dispositions need memory */
 	random_bits_mix(rng, mix);
 	random_flows(rng, w, mix);

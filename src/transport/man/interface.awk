@@ -47,6 +47,10 @@ function comment_line(s) {
 	return s
 }
 
+FNR == 1 {
+	flush_block()
+	started = 0
+}
 /^\/\* ---- .* ---- \*\/$/ {
 	flush_block()
 	sub(/^\/\* ---- /, "")

@@ -82,8 +82,10 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 	int status;
 
 	tq_assert_held(core->lock);
-	if (recv->req.kind == TQ_REQ_ENTRY)
-		len = tq_entry_delivered(tq_entry_of(recv), len, &error);
+	if (recv->req.kind == TQ_REQ_ENTRY) {
+		error = tq_entry_delivered(tq_entry_of(recv), len, error);
+		len = recv->req.status.length;
+	}
 	status = error ? -EIO : 0;
 	if (!recv->again) {
 		TQ_COUNT(core->stats, recv_direct);

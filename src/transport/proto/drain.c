@@ -73,6 +73,7 @@ bool tq_drain(struct tq_unexpected *message)
 	message->kind = TQ_UNEXPECTED_DRAINING;
 	bits_of(message)->drain = entry;
 	entry->recv.at_end = drained;
+	TQ_COUNT(message->pair->ctx->core->stats, drained);
 	tq_fetch(&entry->recv, held);
 	return true;
 }
@@ -80,5 +81,8 @@ bool tq_drain(struct tq_unexpected *message)
 void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry)
 {
 	bits_of(message)->taker = entry;
+	/* The data may never come. */
 	entry->recv.pair = message->pair;
+	entry->recv.req.status.source = message->pair->rank;
+	entry->recv.req.status.length = message->length;
 }

@@ -85,41 +85,36 @@ void tq_entry_free(struct tq_entry *entry)
 
 /* ---- queues ---- */
 
-bool tq_entry_prepare(struct tq_entry *entry, uint32_t *pieces)
+bool tq_entry_prepare(struct tq_entry *entry)
 {
 	if (!entry->may_be_queued)
 		return false;
 	if (!entry->prefix)
 		entry->prefix = tq_prefix_get(entry->recv.req.core);
-	--*pieces;
 	return entry->prefix;
 }
 
-uint64_t tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char **error)
+const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char *error)
 {
-	const struct tq_recv_req *recv = &entry->recv;
+	struct tq_recv_req *recv = &entry->recv;
 	const struct tq_rx_tuple *tuple = recv->rx_tuple;
 
-	if (*error)
-		return 0;
-	if (len < recv->ctx->prefix_len) {
-		*error = "it sent a message without its match bits to a tuple queue";
-		return 0;
-	}
-	len -= recv->ctx->prefix_len;
+	if (error) /* the length of a held message is known */
+		return error;
+	if (len < recv->ctx->prefix_len)
+		return "it sent a message without its match bits to a tuple queue";
+	recv->req.status.length = len - recv->ctx->prefix_len;
 	if (recv->state == TQ_RECV_REQ_HELD)
-		return len; /* its bits are known */
+		return NULL; /* its bits are known */
 	entry->listed = false;
 	release_id(entry);
+	entry->bits = le64toh(entry->prefix->bits);
+	if ((entry->bits & ~tuple->pair->mask) != tuple->tag)
+		return "it sent a message to the queue of another tuple";
 	entry->arrived = entry->queue = true;
 	TQ_COUNT(recv->req.core->stats, bits_direct);
-	entry->bits = le64toh(entry->prefix->bits);
 	memcpy(entry->header, entry->prefix->header, recv->ctx->header_len);
-	if ((entry->bits & ~tuple->pair->mask) != tuple->tag) {
-		*error = "it sent a message to the queue of another tuple";
-		entry->arrived = false;
-	}
-	return len;
+	return NULL;
 }
 
 /* ---- the end of all ---- */

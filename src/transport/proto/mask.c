@@ -91,6 +91,7 @@ void tq_mask_consider(struct tq_pair *pair, uint64_t ignore)
 	if (!has_no_queue(pair))
 		return;
 	if (pair->mask != ignore) {
+		TQ_COUNT(pair->ctx->core->stats, masks);
 		widen_entries(pair);
 		pair->mask = ignore;
 		move_messages(pair);

@@ -151,8 +151,11 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	uint32_t pieces = core->limits->max_srq_sge;
 	int rc;
 
-	if (recv->req.kind == TQ_REQ_ENTRY && !tq_entry_prepare(tq_entry_of(recv), &pieces))
-		return -ENOTSUP;
+	if (recv->req.kind == TQ_REQ_ENTRY) {
+		if (!tq_entry_prepare(tq_entry_of(recv)))
+			return -ENOTSUP;
+		pieces--; /* what is in front of the data */
+	}
 	if (len > tq_rx_tuple_max_len(tuple))
 		len = tq_rx_tuple_max_len(tuple);
 	if (!tq_recv_mem_register(recv, len, pieces) &&

@@ -117,11 +117,12 @@ static int give_up(struct tq_send_req *send, int error)
 
 /* ---- direct ---- */
 
-static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
+PER_KIND uint64_t direct_limit(const struct tq_tx_tuple *tuple, bool has_bits)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
-	return tq_min64(tuple->max_len, ctx->core->limits->max_send - ctx->prefix_len);
+	return tq_min64(tuple->max_len,
+			ctx->core->limits->max_send - (has_bits ? ctx->prefix_len : 0));
 }
 
 /* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
@@ -133,7 +134,7 @@ PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 	bool has_notice;
 	int rc;
 
-	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple))
+	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple, has_bits))
 		return -EAGAIN;
 	if (has_bits && !send->prefix)
 		return -EAGAIN;
@@ -166,7 +167,7 @@ static bool suits_direct(const struct sending *sending)
 {
 	uint32_t pieces = sending->core->limits->max_sge - !!sending->header;
 
-	return sending->buf->len <= direct_limit(sending->tx_tuple) &&
+	return sending->buf->len <= direct_limit(sending->tx_tuple, true) &&
 	       !(sending->flags & TQ_SEND_MATCHED) &&
 	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
 		tq_pieces_fit(sending->buf, pieces));
@@ -187,9 +188,13 @@ static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
 /* Returns the handle by which the message asks for a queue; 0: it doesn't ask. */
 static uint32_t ask_handle(const struct sending *sending)
 {
-	return sending->tx_tuple && suits_direct(sending) &&
-			       tq_tx_policy_wants_queue(sending->tx_tuple, sending->buf->len)
-		       ? tq_tx_tuple_ask(sending->tx_tuple)
+	struct tq_tx_tuple *tuple = sending->tx_tuple;
+
+	/* Most messages don't ask. */
+	if (!tuple || tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
+		return 0;
+	return suits_direct(sending) && tq_tx_policy_wants_queue(tuple, sending->buf->len)
+		       ? tq_tx_tuple_ask(tuple)
 		       : 0;
 }
 
@@ -283,9 +288,9 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 		loaded = tq_send_req_load(send);
 	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted &&
-	    (!loaded || (has_bits && !send->prefix) || send->buf.len > direct_limit(tuple) ||
-	     ends_with_receive(send->pair, send->flags)))
+	if (may_be_granted && (!loaded || (has_bits && !send->prefix) ||
+			       send->buf.len > direct_limit(tuple, has_bits) ||
+			       ends_with_receive(send->pair, send->flags)))
 		flags |= TQ_RTS_NODIRECT;
 	send->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;

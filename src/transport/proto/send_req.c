@@ -46,11 +46,12 @@ static void unload(struct tq_send_req *send)
 		tq_pieces_unreg(core, send->pieces);
 	else if (send->sg.reg)
 		core->ops->unreg(core->net, send->sg.reg, send->cookie);
-	if (send->prefix)
+	if (send->prefix) {
 		tq_prefix_put(core, send->prefix);
+		send->prefix = NULL;
+	}
 	send->copied = false;
 	send->pieces = NULL;
-	send->prefix = NULL;
 	send->sg.reg = NULL;
 }
 
@@ -139,7 +140,7 @@ bool tq_send_req_load(struct tq_send_req *send)
 /* ---- direct ---- */
 
 /* Returns true if the completion may be reported late, because nobody waits for it. */
-static bool may_linger(const struct tq_send_req *send)
+static inline __attribute__((always_inline)) bool may_linger(const struct tq_send_req *send)
 {
 	if (send->state != TQ_SEND_REQ_NEW || send->flags & TQ_SEND_SYNC ||
 	    tq_is_sampled(send->tx_tuple->base, send->seq))
@@ -159,14 +160,17 @@ static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, in
 	memmove(list + 1, sg, (size_t)n * sizeof(*list));
 	list[0] = prefix;
 	if (prefix.len + send->buf.len > core->limits->max_inline)
-		*flags &= ~TQ_DIRECT_INLINE;
+		*flags &= ~(TQ_DIRECT_INLINE | TQ_DIRECT_LAZY);
 	/* The network takes a lazy copy back by its address, and the prefix is first here. */
 	if (*flags & TQ_DIRECT_COPY)
 		*flags &= ~(TQ_DIRECT_COPY | TQ_DIRECT_LAZY);
 	return n + 1;
 }
 
-int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
+/* Each kind of message has a copy of its own, so that those without a prefix need nothing for it.
+ */
+static inline __attribute__((always_inline)) int post(struct tq_send_req *send,
+						      struct tq_lane *lane, bool has_prefix)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_sg one = send->sg, list[TQ_MAX_PIECES], *sg = &one;
@@ -188,7 +192,7 @@ int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 		flags |= TQ_DIRECT_COPY;
 	if (lane && may_linger(send))
 		flags |= TQ_DIRECT_LAZY;
-	if (send->prefix) {
+	if (has_prefix) {
 		n = add_prefix(send, sg, n, list, &flags);
 		sg = list;
 	}
@@ -199,4 +203,9 @@ int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 	TQ_COUNT(core->stats, sent_direct);
 	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
 	return 0;
+}
+
+int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
+{
+	return send->prefix ? post(send, lane, true) : post(send, lane, false);
 }

@@ -22,9 +22,10 @@ static inline bool tq_send_req_inlines(const struct tq_send_req *send)
 {
 	const struct tq_net_limits *limits = send->req.core->limits;
 
-	return send->buf.len == 0 ||
-	       (send->buf.len + send->pair->ctx->prefix_len <= limits->max_inline &&
-		!send->buf.ops);
+	if (send->buf.len == 0)
+		return true;
+	return send->buf.len <= limits->max_inline && !send->buf.ops &&
+	       (!send->prefix || send->buf.len + send->pair->ctx->prefix_len <= limits->max_inline);
 }
 
 /* Returns true if the message should go from a copy. */
