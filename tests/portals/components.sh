@@ -53,7 +53,7 @@ flags=(-w -O2 -g -fPIC -std=gnu11 -mcx16 -D_GNU_SOURCE -DOMPI_MTL_PORTALS4_FLOW_
 	-Ishim "-I$top/include" -isystem "$include" -isystem "$system" -idirafter "$source")
 read -ra libs <<<"$(pkg-config --libs ompi-c) -lopen-rte -lopen-pal"
 libs+=("$build/src/portals/.libs/libportals.so"
-	"-Wl,-rpath,$build/src/portals/.libs:$build/src/transport/.libs:$PWD" -Wl,-z,defs)
+	"-Wl,-rpath,$build/src/portals/.libs:$build/src/transport/.libs:$PWD" "-Wl,-z,defs")
 
 # component KIND FOLDER [LIBRARY...]
 component() {
