@@ -10,6 +10,7 @@
 
 #include "next.h"
 #include "next_sync.h"
+#include "next_time.h"
 #include "next_times.h"
 #include "program.h"
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "next.h"
+#include "next_time.h"
 #include "next_times.h"
 #include "program.h"
 

@@ -41,10 +41,4 @@ static inline uint64_t shca_after(uint64_t since, uint64_t ns)
 	return ns > SHCA_FOREVER - since ? SHCA_FOREVER : since + ns;
 }
 
-/* Returns an absolute timeout as the C library's functions have to get it, in *real if that differs
- * from `t`. A thread without a clock reads virtual time, but waits in real time, for as long as is
- * left in virtual time. */
-const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec *t,
-					  struct timespec *real);
-
 #endif
