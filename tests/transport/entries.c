@@ -190,6 +190,7 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 		  op->owner ? op->owner->order : op->order, arrival->error);
 	if (arrival->queue) {
 		t_true(op->queue && !op->owner, "an entry that wants no queue was in one");
+		t_true(!(send->flags & TQ_SEND_MATCHED), "message %u was in a queue", send->id);
 		if (!arrival->error)
 			take(w, op, send);
 	}
