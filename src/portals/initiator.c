@@ -148,7 +148,8 @@ void p4_op_answer_failed(struct p4_op *op)
 static struct tq_buf data_of(struct p4_op *op)
 {
 	if (op->payload)
-		return (struct tq_buf){.addr = op->payload, .len = P4_OPERAND + op->length};
+		return (struct tq_buf){.addr = op->payload,
+				       .len = (op->kind == P4_SWAP ? P4_OPERAND : 0) + op->length};
 	if (!op->put.md)
 		return (struct tq_buf){0};
 	return p4_region_buf(&op->put.md->region, op->put.offset, op->length, &op->put_window);
