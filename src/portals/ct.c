@@ -38,7 +38,7 @@ static void check(struct p4_ct *ct)
 {
 	struct p4_op *op;
 
-	while ((op = ct->triggered) && op->threshold <= sum(ct)) {
+	while (!ct->ni->closing && (op = ct->triggered) && op->threshold <= sum(ct)) {
 		DL_DELETE(ct->triggered, op);
 		ct->ni->ntriggered--;
 		op->trigger = NULL;

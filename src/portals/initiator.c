@@ -148,7 +148,8 @@ void p4_op_answer_failed(struct p4_op *op)
 static struct tq_buf data_of(struct p4_op *op)
 {
 	if (op->payload)
-		return (struct tq_buf){.addr = op->payload, .len = P4_OPERAND + op->length};
+		return (struct tq_buf){.addr = op->payload,
+				       .len = (op->kind == P4_SWAP ? P4_OPERAND : 0) + op->length};
 	if (!op->put.md)
 		return (struct tq_buf){0};
 	return p4_region_buf(&op->put.md->region, op->put.offset, op->length, &op->put_window);
@@ -192,20 +193,21 @@ void p4_op_fail(struct p4_op *op)
 
 void p4_op_send(struct p4_op *op)
 {
-	bool exact = op->kind == P4_PUT && !op->remote_offset, ok = true;
+	bool exact = op->kind == P4_PUT && !op->remote_offset, ok;
+	struct p4_ni *ni = op->ni;
 	struct p4_wire_request header;
 	struct tq_buf buf;
 	struct tq_req *req;
 	int rc;
 
-	if (op->answered) {
-		p4_lock();
-		ok = expect_answer(op);
-		p4_unlock();
-	}
+	/* The contexts of an interface that is closing are about to go. */
+	p4_lock();
+	ok = !ni->closing && (!op->answered || expect_answer(op));
+	ni->nusers++;
+	p4_unlock();
 	if (!ok || (op->kind == P4_SWAP && !make_payload(op))) {
 		p4_op_sent(op, -ENOMEM);
-		return;
+		goto leave;
 	}
 	header = header_of(op);
 	buf = data_of(op);
@@ -218,6 +220,10 @@ void p4_op_send(struct p4_op *op)
 				  exact ? 0 : TQ_SEND_MATCHED, op, &req);
 	if (rc)
 		p4_op_sent(op, rc < 0 ? rc : 0);
+leave:
+	p4_lock();
+	ni->nusers--;
+	p4_unlock();
 }
 
 /* Changes a counting event, or a list. */

@@ -56,7 +56,7 @@ struct p4_op {
 	ptl_datatype_t datatype;
 	unsigned char operand[P4_OPERAND];
 	struct p4_window put_window, get_window;
-	void *payload; /* of a swap: operand and data */
+	void *payload; /* of a swap: operand and data; of volatile memory: a copy */
 
 	/* Until it is triggered: */
 	ptl_size_t threshold;

@@ -34,7 +34,7 @@ static const ptl_ni_limits_t most = {
 	.max_fetch_atomic_size = 1 << 16,
 	.max_waw_ordered_size = 1 << 16,
 	.max_war_ordered_size = 1 << 16,
-	.max_volatile_size = 0,
+	.max_volatile_size = 4096,
 	.features = 0,
 };
 

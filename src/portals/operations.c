@@ -107,6 +107,22 @@ static int prepare(struct p4_op *op, ptl_process_t target, const struct place *p
 	return rc ? rc : find_trigger(op->ni, start, ct);
 }
 
+/* Copies data that the user may change as soon as the call returns (PTL_MD_VOLATILE). */
+static int copy_volatile(struct p4_op *op)
+{
+	const struct p4_md *md = op->put.md;
+
+	if (!md || !(md->options & PTL_MD_VOLATILE) || op->kind == P4_SWAP)
+		return PTL_OK;
+	if (op->length > op->ni->limits.max_volatile_size)
+		return PTL_ARG_INVALID;
+	op->payload = malloc(op->length + 1);
+	if (!op->payload)
+		return PTL_NO_SPACE;
+	p4_region_read(&md->region, op->put.offset, op->payload, op->length);
+	return PTL_OK;
+}
+
 /* Starts an operation like the one that is passed. */
 static int submit(const struct p4_op *like, ptl_process_t target, const struct place *put,
 		  const struct place *get, const struct start *start)
@@ -128,6 +144,9 @@ static int submit(const struct p4_op *like, ptl_process_t target, const struct p
 	op->cookie = PTL_INVALID_HANDLE;
 	op->answered = get || op->ack_req != PTL_NO_ACK_REQ;
 	rc = prepare(op, target, put, get, start, &ct);
+	/* A triggered operation sends what is there when it is triggered. */
+	if (!rc && !ct)
+		rc = copy_volatile(op);
 	if (rc) {
 		free(op);
 		p4_unlock();

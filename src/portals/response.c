@@ -68,7 +68,7 @@ bool p4_respond(struct p4_arrival *arrival, const struct tq_buf *buf)
 	struct p4_response *response;
 
 	p4_assert_held();
-	if (!buf && !is_awaited(req))
+	if (arrival->pt->ni->closing || (!buf && !is_awaited(req)))
 		return false;
 	response = calloc(1, sizeof(*response));
 	if (!response)

@@ -215,6 +215,9 @@ static void test_operation_arguments(void **state)
 	char data[16];
 	ptl_handle_md_t md = p_md(&ni, data, sizeof(data));
 	ptl_process_t nobody = {.phys = {PTL_NID_ANY, 1}};
+	static char many[5000];
+	ptl_md_t volatile_md = {.start = many, .length = 5000, .options = PTL_MD_VOLATILE};
+	ptl_handle_md_t other;
 
 	(void)state;
 	t_ptl(PtlPut(md, 8, 9, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
@@ -223,6 +226,11 @@ static void test_operation_arguments(void **state)
 	t_ptl(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, nobody, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
 	t_ptl(PtlPut(md, 0, 1, PTL_NO_ACK_REQ, ni.id, 64, 0, 0, NULL, 0), PTL_ARG_INVALID);
 	t_ptl(PtlPut(ni.eq, 0, 1, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
+	volatile_md.ct_handle = PTL_CT_NONE;
+	volatile_md.eq_handle = ni.mine;
+	t_ptl(PtlMDBind(ni.ni, &volatile_md, &other), PTL_OK);
+	t_ptl(PtlPut(other, 0, 4097, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
+	t_ptl(PtlMDRelease(other), PTL_OK);
 	/* Operations that types don't have, and half items. */
 	t_ptl(PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0, PTL_BAND, PTL_DOUBLE),
 	      PTL_ARG_INVALID);
