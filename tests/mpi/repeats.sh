@@ -63,6 +63,7 @@ case ${1-} in
 	repeats 3 2 2 "" order 1
 	repeats 3 2 2 "--clock-seed 5 --reorder 3 --fault-seed 7 --fault-drop 0.001 --fault-rnr 0.01 --fault-delay 0.005" order 2 300
 	repeats 10 4 8 "" size
+	repeats 3 8 8 "--clock-seed 6" barrier 5 40 8
 	;;
 *) repeats 10 8 "$1" "" size ;;
 esac
