@@ -14,7 +14,7 @@
  * others get far ahead of them. */
 struct pace {
 	uint32_t network[MODEL_EPS][4]; /* by endpoint: lanes and control, HCA, both kinds of CQ */
-	uint32_t user[8];
+	uint32_t user[ACT_LANE / MODEL_EPS];
 };
 
 static struct {
@@ -28,7 +28,7 @@ static void random_pace(struct sim_rng *rng, struct pace *pace, bool late)
 		for (int k = 0; k < 4; k++)
 			pace->network[e][k] = (uint32_t)SIM_ONE_OF(rng, 64, 64, 16, 4, 1);
 	}
-	for (int k = 0; k < 8; k++)
+	for (int k = 0; k < ACT_LANE / MODEL_EPS; k++)
 		pace->user[k] = (uint32_t)SIM_ONE_OF(rng, 64, 64, 16, 4);
 	/* A program that sends all at once doesn't wait for an offer. A program whose receives are
 	 * always early, or always late, reaches only half of the paths. */
