@@ -13,5 +13,7 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 			       struct tq_take *take);
 /* Takes note that the message has left the unexpected list. */
 void p4_arrival_taken(struct p4_arrival *arrival);
+/* Ends a get or fetch, whose reply has been sent. */
+void p4_arrival_replied(struct p4_arrival *arrival, int error);
 
 #endif

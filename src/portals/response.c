@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 
+#include "arrival.h"
 #include "entry.h"
 #include "lib.h"
 #include "ni.h"

@@ -53,7 +53,5 @@ struct p4_arrival {
 /* Returns true if a message fits the entry: its bits, its initiator, and its length. */
 bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
 		   ptl_match_bits_t bits);
-/* Ends a get or fetch, whose reply has been sent. With the lock. */
-void p4_arrival_replied(struct p4_arrival *arrival, int error);
 
 #endif

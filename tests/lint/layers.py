@@ -62,6 +62,7 @@ LAYERS = [
     Tree("src/transport", _TRANSPORT, {
         "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
     }, circle=5),
+    Tree("src/portals", {"": []}),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')
@@ -140,7 +141,7 @@ class Check:
             for name in sorted(os.listdir(path)):
                 if name.endswith((".c", ".h", ".def")):
                     with open(os.path.join(path, name), encoding="utf-8") as f:
-                        self.files[f"{folder}/{name}"] = f.read()
+                        self.files[os.path.join(folder, name)] = f.read()
 
     def say(self, name, line, sentence):
         self.said.append(f"{self.tree.root}/{name}:{line}: {sentence}")
