@@ -21,10 +21,6 @@
 /* Samples, and reads of the TSC in each, that measure the cost of a trap. */
 #define TRAP_SAMPLES 4
 #define TRAPS        16
-/* Reads of the time in a row, without any other call, after which a thread lets others go on. */
-#define READS 64
-
-void (*shca_clock_trap)(void);
 _Thread_local __attribute__((tls_model("initial-exec"))) struct shca_turn_self shca_turn_self;
 
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
@@ -100,7 +96,7 @@ static void make_key(void)
 	pthread_key_create(&key, thread_ends);
 }
 
-static void charge(void)
+void shca_turn_charge(void)
 {
 	uint64_t cpu, since = shca_turn_self.clock;
 
@@ -138,7 +134,7 @@ static void begin_to_trap(void)
 		shca_turn_self.clock = clock;
 		for (int k = 0; k < TRAPS; k++)
 			(void)shca_cycles();
-		charge();
+		shca_turn_charge();
 		took = (shca_turn_self.clock - clock) / TRAPS;
 		least = took < least ? took : least;
 	}
@@ -242,7 +238,7 @@ static bool begin(enum shca_call what)
 		return false;
 	shca_turn_self.reads = 0;
 	if (shca_turn_joined())
-		charge();
+		shca_turn_charge();
 	else
 		join();
 	if (!shca_turn_joined()) /* no actor is left: it runs as it likes */
@@ -413,25 +409,6 @@ void shca_clock_exclude(void)
 	shca_turn_self.depth = 1;
 }
 
-bool shca_clock_traps(void)
-{
-	return shca_turn_here.trap && shca_clock_trap;
-}
-
-uint64_t shca_clock_tsc(void)
-{
-	uint64_t before = shca_turn_self.clock, took;
-
-	shca_clock_read();
-	took = shca_turn_self.clock - before;
-	/* Subtract the cost of the trap, as begin_to_trap() has measured it. */
-	shca_turn_self.clock -= took - shca_turn_here.price[SHCA_CALL_TIME] < shca_turn_self.trap_ns
-					? took - shca_turn_here.price[SHCA_CALL_TIME]
-					: shca_turn_self.trap_ns;
-	return (uint64_t)((unsigned __int128)(shca_turn_self.clock - shca_clk->zero) *
-			  shca_clk->tsc_per_s / 1000000000u);
-}
-
 bool shca_clock_is_inherited(void)
 {
 	return shca_turn_here.has_device;
@@ -454,76 +431,6 @@ bool shca_clock_is_joined(pid_t tid)
 	while (i && atomic_load(&shca_clk->actors[i - 1].tid) != tid)
 		i = atomic_load(&shca_clk->actors[i - 1].sibling);
 	return i;
-}
-
-/* A thread that does nothing but read the time waits for something: it lets the others go on. */
-static void let_others(void)
-{
-	if (++shca_turn_self.reads % READS)
-		return;
-	shca_clock_enter_free();
-	shca_clock_leave();
-}
-
-/* Returns the time for a thread without a clock, while the process may be leaving virtual time. */
-static uint64_t time_of_others(void)
-{
-	struct shca_clock *clk = shca_clk;
-
-	return clk ? atomic_load(&clk->now) : shca_real_now();
-}
-
-/* Adds the CPU time since the last call and the price of this one to the clock of a thread in its
- * program, which keeps the turn. */
-static void account(enum shca_call what)
-{
-	/* A lock that is taken here is none of the program's. */
-	shca_turn_self.depth++;
-	charge();
-	shca_turn_self.depth--;
-	shca_clock_pay(what, 1);
-	if (shca_turn_here.factor)
-		shca_charge_begin();
-}
-
-bool shca_clock_yields_free(void)
-{
-	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_yields_free())
-		return false;
-	account(SHCA_CALL_WAIT);
-	return true;
-}
-
-bool shca_clock_polls_free(const void *place)
-{
-	uint64_t price = shca_turn_here.price[SHCA_CALL_POLL];
-
-	if (shca_turn_self.depth || !shca_turn_joined() ||
-	    !shca_spin_has_nothing(place, shca_turn_self.clock + price))
-		return false;
-	account(SHCA_CALL_POLL);
-	return true;
-}
-
-uint64_t shca_clock_read(void)
-{
-	if (shca_turn_self.depth) {
-		uint64_t now = atomic_load(&shca_clk->now);
-
-		return shca_turn_self.in_handler && now > shca_turn_self.clock
-			       ? now
-			       : shca_turn_self.clock;
-	}
-	if (!shca_turn_joined()) {
-		if (!shca_turn_self.inherits_clock)
-			return time_of_others();
-		shca_clock_enter(SHCA_CALL_TIME, 1);
-		shca_clock_leave();
-		return shca_turn_self.clock;
-	}
-	let_others();
-	account(SHCA_CALL_TIME);
-	return shca_turn_self.clock;
 }
 
 void shca_clock_back(void)

@@ -54,4 +54,7 @@ static inline bool shca_turn_joined(void)
 	return shca_turn_self.actor && shca_turn_self.attach_count == shca_turn_here.attach_count;
 }
 
+/* Adds the CPU time of the calling thread's last stretch in its program to its clock. */
+void shca_turn_charge(void);
+
 #endif
