@@ -281,9 +281,13 @@ void shca_clock_wait(uint64_t until, unsigned also)
 
 	if (!shca_turn_joined())
 		return;
-	/* Spinning threads may look at memory that this one has written. */
-	shca_actors_touch(shca_clk, shca_turn_here.slot);
-	atomic_store_explicit(&a->touched, 0, memory_order_relaxed);
+	/* Spinning threads may look at memory that this one has written. Whether a thread waits for
+	 * something (a->watches) depends on threads without a clock, so where runs are to repeat
+	 * only sleeps count. */
+	if (shca_turn_here.factor || !atomic_load(&a->watches)) {
+		shca_actors_touch(shca_clk, shca_turn_here.slot);
+		atomic_store_explicit(&a->touched, 0, memory_order_relaxed);
+	}
 	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
 	atomic_store(&a->looks, !!(also & SHCA_TO_DEADLINE));
 	want(actor, SHCA_ACTOR_WAITS, until);

@@ -29,28 +29,27 @@ enum verdict {
 };
 
 /* Returns true if nothing is due but looks of spinning threads. `awaited`: threads wait for the
- * real world, or perhaps for a thread without a clock. */
+ * real world, or for a lock or condition, perhaps of a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
 
 	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
-		uint32_t state = atomic_load_explicit(&shca_turn_clock()->actors[i].state,
-						      memory_order_relaxed);
+		const struct shca_actor *a = &shca_turn_clock()->actors[i];
+		uint32_t state = atomic_load_explicit(&a->state, memory_order_relaxed);
 
 		/* An actor that is free may be due, as in shca_actors_first(). */
 		if (state == SHCA_ACTOR_FREE)
 			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
 			    SHCA_NEVER &&
-		    !atomic_load_explicit(&shca_turn_clock()->actors[i].looks,
-					  memory_order_relaxed))
+		    !atomic_load_explicit(&a->looks, memory_order_relaxed))
 			return false;
 		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
 			    (state == SHCA_ACTOR_WAITS &&
-			     atomic_load_explicit(&shca_turn_clock()->actors[i].watches,
-						  memory_order_relaxed));
+			     atomic_load_explicit(&a->watches, memory_order_relaxed) &&
+			     !atomic_load_explicit(&a->on_event, memory_order_relaxed));
 	}
 	return true;
 }
