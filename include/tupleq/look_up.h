@@ -14,6 +14,8 @@ extern "C" {
 
 #pragma GCC visibility push(default)
 
+/* ---- finding processes ---- */
+
 /* The short name of an endpoint. */
 struct tq_locator {
 	uint32_t port;   /* InfiniBand: the LID; RoCE: the IPv4 address, as a number */
