@@ -104,6 +104,7 @@ static void interfaces_child(unsigned me, void *arg)
 	/* Limits become what there is, and never less than nothing. */
 	wish.max_pt_index = INT32_MAX;
 	wish.max_msg_size = PTL_SIZE_MAX;
+	wish.max_atomic_size = wish.max_fetch_atomic_size = 8;
 	p_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, &wish, &got, &ni));
 	t_true(got.max_pt_index >= 63, "max_pt_index is %d", got.max_pt_index);
 	t_true(got.max_pt_index < INT32_MAX, "max_pt_index is not bounded");

@@ -372,17 +372,20 @@ static void choice_target(struct side *side)
 	side_append(side, &me, PTL_PRIORITY_LIST, room + 1);
 	me.match_bits = 0x10a;
 	me.match_id = side_id(side, INITIATOR);
+	me.start = room + 2;
 	side_append(side, &me, PTL_PRIORITY_LIST, room + 2);
 	me.match_id = side_any(side);
+	me.start = room + 3;
 	side_append(side, &me, PTL_PRIORITY_LIST, room + 3);
 	me.match_bits = 0;
 	me.ignore_bits = ~UINT64_C(0);
+	me.start = room + 4;
 	side_append(side, &me, PTL_PRIORITY_LIST, room + 4);
 	procs_barrier();
 	for (int i = 1; i <= 4; i++) {
 		event = side_event(side->eq, PTL_EVENT_PUT);
 		t_holds(event.user_ptr == room + i);
-		t_eq(room[1], side_byte(1, (size_t)i - 1));
+		t_eq(room[i], side_byte(1, (size_t)i - 1));
 	}
 	p_ok(PtlMEUnlink(handle));
 }
