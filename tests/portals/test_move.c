@@ -473,6 +473,7 @@ static void pieces_initiator(struct side *side)
 
 	procs_barrier();
 	put(side, md, 0, 5030, 1, 0, 5030, 0);
+	procs_barrier();
 	put(side, md, 5, 20, 1, 3, 20, 3);
 	procs_barrier();
 	side_release(md);
@@ -490,6 +491,7 @@ static void pieces_target(struct side *side)
 	side_check(room + 100, 3, 1, 7);
 	side_check(room + 103, 20, 1, 100);
 	side_check(room + 123, 5000, 1, 1000);
+	procs_barrier();
 	t_eq(side_event(side->eq, PTL_EVENT_PUT).mlength, 20);
 	side_check(room + 3, 4, 1, 5);
 	side_check(room + 100, 1, 1, 9);
