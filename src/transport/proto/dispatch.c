@@ -16,6 +16,7 @@
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_end.h"
+#include "proto/send_pieces.h"
 #include "proto/tx_objects.h"
 #include "proto/tx_tuple.h"
 
@@ -131,6 +132,8 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 		tq_peer_fail(peer, "a message to a tuple queue could not be sent");
 	else if (send->state == TQ_SEND_REQ_AGAIN)
 		tq_peer_fail(peer, "it took a message whose data it had asked for");
+	if (send->state == TQ_SEND_REQ_AGAIN)
+		tq_send_pieces_end(send, status);
 	tq_tx_tuple_sent(tuple, send, status);
 }
 
