@@ -168,8 +168,9 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
 /*
  * Removes an entry that has not left its list; neither match() nor done() is called for it any
  * more, except done() for messages that it has taken. Returns 0; -ENOENT if the entry has left the
- * list: it took a message, for which done() was or will be called; or -EAGAIN if it is in a tuple's
- * queue, which is being recalled now: the caller makes progress and tries again.
+ * list, because it took a message or its source failed: done() was or will be called for that; or
+ * -EAGAIN if it is in a tuple's queue, which is being recalled now: the caller makes progress and
+ * tries again.
  */
 int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id);
 

@@ -140,7 +140,7 @@ int tq_core_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 		tq_recall(entry->recv.rx_tuple, TQ_RECALL_CANCEL);
 		return -EAGAIN;
 	}
-	if (!entry->listed)
+	if (!entry->listed || entry->recv.state == TQ_RECV_REQ_LOST)
 		return -ENOENT;
 	tq_entry_unlink(entry);
 	tq_entry_free(entry);
