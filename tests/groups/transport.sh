@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group transport: the protocol on a model of the network, then libtupleq itself. Sourced by run.sh.
 
-takes transport 180 180
+takes transport 260 180
 
 # run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: runs the protocol on a model of the network. With ANY 1, a case with more schedules
 # than LIMIT is no failure.
