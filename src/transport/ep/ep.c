@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/log.h"
 #include "ep/progress.h"
 #include "ep/share.h"
 #include "net/connections.h"
@@ -270,7 +271,9 @@ static void peer_free(struct tq_ep *ep, struct tq_peer *peer)
 {
 	struct tq_ep_peer *ep_peer = container_of(peer, struct tq_ep_peer, peer);
 
-	tq_core_peer_fini(&ep->core, peer);
+	if (tq_core_peer_fini(&ep->core, peer))
+		tq_log(&ep->job, TQ_LOG_DEBUG, "%s was removed before a receive from it had ended.",
+		       tq_link_name(peer->link));
 	tq_link_remove(&ep->net, peer->link);
 	DL_DELETE(ep->peers, ep_peer);
 	free(ep_peer);

@@ -91,12 +91,15 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 	tq_ctxs_peer_failed(core);
 }
 
-void tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
+bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
+	struct tq_req **ended = core->ended_tail;
+
 	tq_assert_held(core->lock);
 	/* Contexts that were removed may still wait for the peer to answer recalls. */
 	tq_core_peer_failed(core, peer);
 	tq_ctxs_peer_gone(core, peer);
 	tq_orphans_drop(core, peer);
 	tq_tx_lanes_leave(peer);
+	return core->ended_tail != ended;
 }
