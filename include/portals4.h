@@ -230,7 +230,7 @@ typedef unsigned char ptl_event_kind_t;
 #define PTL_EVENT_REPLY 8
 #define PTL_EVENT_SEND  9
 #define PTL_EVENT_ACK   10
-/* Of the target's lists: */
+/* Events of the target's lists: */
 #define PTL_EVENT_PT_DISABLED 11
 #define PTL_EVENT_LINK        12
 #define PTL_EVENT_AUTO_UNLINK 13

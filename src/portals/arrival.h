@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is done with a message that an entry has taken: the operation, its events, its answer; and
+/* Messages that an entry has taken: the operation, its events, its answer; and
  * the unexpected list. All with the lock. */
 #ifndef P4_ARRIVAL_H
 #define P4_ARRIVAL_H

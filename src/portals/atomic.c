@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "atomic.h"
 
-/* What kinds of operations a type has. */
+/* The kinds of operations that a type has. */
 enum arithmetic { INTEGER, REAL, COMPLEX };
 
 static const struct {

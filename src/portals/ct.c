@@ -221,63 +221,32 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
 	return PTL_OK;
 }
 
-/* What PtlCTPoll() waits for. */
-struct poll {
-	const ptl_handle_ct_t *handles;
+/* The values that PtlCTPoll() waits for, and the one that it finds. */
+struct values {
 	const ptl_size_t *tests;
-	unsigned size;
 	ptl_ct_event_t *event;
-	unsigned which, first;
-	int rc;
 };
 
-static bool poll_ready(void *arg)
+static int take_value(void *object, unsigned which, void *arg)
 {
-	struct poll *poll = arg;
+	const struct values *values = arg;
+	ptl_ct_event_t now = value(object);
 
-	/* Each look begins with another counting event. */
-	for (unsigned i = 0; i < poll->size; i++) {
-		unsigned which = (poll->first + i) % poll->size;
-		const struct p4_ct *ct = p4_handle_get(poll->handles[which], P4_CT);
-		ptl_ct_event_t now;
-
-		if (!ct) {
-			poll->rc = PTL_INTERRUPTED;
-			return true;
-		}
-		/* A failure ends each wait. */
-		now = value(ct);
-		if (now.success >= poll->tests[which] || now.failure) {
-			*poll->event = now;
-			poll->which = which;
-			return true;
-		}
-	}
-	poll->first++;
-	return false;
+	/* A failure ends each wait. */
+	if (now.success < values->tests[which] && !now.failure)
+		return PTL_EQ_EMPTY;
+	*values->event = now;
+	return PTL_OK;
 }
 
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	      ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which)
 {
-	struct poll poll = {ct_handles, tests, size, event, 0, 0, PTL_OK};
-	int rc;
+	struct values values = {tests, event};
+	const struct p4_poll poll = {P4_CT, ct_handles, size, take_value, &values};
+	int rc = p4_poll(&poll, tests && event, timeout, which);
 
-	if (!p4_is_init())
-		return PTL_NO_INIT;
-	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
-		return PTL_ABORTED;
-	if (!ct_handles || !tests || !size || !event || !which)
-		return PTL_ARG_INVALID;
-	for (unsigned i = 0; i < size; i++) {
-		if (!p4_handle_get(ct_handles[i], P4_CT))
-			return PTL_ARG_INVALID;
-	}
-	rc = p4_wait(poll_ready, &poll, timeout);
-	if (rc)
-		return rc == PTL_EQ_EMPTY ? PTL_CT_NONE_REACHED : rc;
-	*which = poll.which;
-	return poll.rc;
+	return rc == PTL_EQ_EMPTY ? PTL_CT_NONE_REACHED : rc;
 }
 
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event)

@@ -8,7 +8,7 @@
 #include <tupleq/look_up.h>
 #include <tupleq/match.h>
 
-/* What libtupleq has of ours begins with one of these. */
+/* The first field of each object of this library that libtupleq is given: it tells the kind. */
 enum p4_tag {
 	P4_TAG_ENTRY,    /* struct p4_entry */
 	P4_TAG_ARRIVAL,  /* struct p4_arrival */

@@ -139,59 +139,18 @@ static int take(struct p4_eq *eq, ptl_event_t *event)
 	return rc;
 }
 
-/* What PtlEQPoll() waits for. */
-struct poll {
-	const ptl_handle_eq_t *handles;
-	unsigned size;
-	ptl_event_t *event;
-	unsigned which, first;
-	int rc;
-};
-
-static bool poll_ready(void *arg)
+static int take_one(void *object, unsigned which, void *arg)
 {
-	struct poll *poll = arg;
-
-	/* Each look begins with another queue. */
-	for (unsigned i = 0; i < poll->size; i++) {
-		unsigned which = (poll->first + i) % poll->size;
-		struct p4_eq *eq = p4_handle_get(poll->handles[which], P4_EQ);
-
-		if (!eq) {
-			poll->rc = PTL_INTERRUPTED;
-			return true;
-		}
-		poll->rc = take(eq, poll->event);
-		if (poll->rc != PTL_EQ_EMPTY) {
-			poll->which = which;
-			return true;
-		}
-	}
-	poll->first++;
-	return false;
+	(void)which;
+	return take(object, arg);
 }
 
 int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t timeout,
 	      ptl_event_t *event, unsigned int *which)
 {
-	struct poll poll = {.handles = eq_handles, .size = size, .event = event};
-	int rc;
+	const struct p4_poll poll = {P4_EQ, eq_handles, size, take_one, event};
 
-	if (!p4_is_init())
-		return PTL_NO_INIT;
-	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
-		return PTL_ABORTED;
-	if (!eq_handles || !size || !event || !which)
-		return PTL_ARG_INVALID;
-	for (unsigned i = 0; i < size; i++) {
-		if (!p4_handle_get(eq_handles[i], P4_EQ))
-			return PTL_ARG_INVALID;
-	}
-	rc = p4_wait(poll_ready, &poll, timeout);
-	if (rc)
-		return rc;
-	*which = poll.which;
-	return poll.rc;
+	return p4_poll(&poll, event, timeout, which);
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)

@@ -71,7 +71,7 @@ static int find_trigger(const struct p4_ni *ni, const struct start *start, struc
 	*ct = p4_ct_of(ni, start->ct, &ok);
 	if (!ok || !*ct)
 		return PTL_ARG_INVALID;
-	/* What is triggered at once needs no place. */
+	/* An operation that is triggered at once needs no place. */
 	return ni->ntriggered < ni->limits.max_triggered_ops ||
 			       p4_ct_has_reached(*ct, start->threshold)
 		       ? PTL_OK

@@ -101,3 +101,53 @@ int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
 		}
 	}
 }
+
+/* A wait of p4_poll(). */
+struct polling {
+	const struct p4_poll *poll;
+	unsigned which, first;
+	int rc;
+};
+
+static bool poll_ready(void *arg)
+{
+	struct polling *polling = arg;
+	const struct p4_poll *poll = polling->poll;
+
+	/* Each look begins with another object. */
+	for (unsigned i = 0; i < poll->size; i++) {
+		unsigned which = (polling->first + i) % poll->size;
+		void *object = p4_handle_get(poll->handles[which], poll->kind);
+
+		polling->rc = object ? poll->take(object, which, poll->arg) : PTL_INTERRUPTED;
+		if (polling->rc == PTL_EQ_EMPTY)
+			continue;
+		if (object)
+			polling->which = which;
+		return true;
+	}
+	polling->first++;
+	return false;
+}
+
+int p4_poll(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which)
+{
+	struct polling polling = {.poll = poll};
+	int rc;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		return PTL_ABORTED;
+	if (!valid || !poll->handles || !poll->size || !which)
+		return PTL_ARG_INVALID;
+	for (unsigned i = 0; i < poll->size; i++) {
+		if (!p4_handle_get(poll->handles[i], poll->kind))
+			return PTL_ARG_INVALID;
+	}
+	rc = p4_wait(poll_ready, &polling, timeout);
+	if (rc)
+		return rc;
+	*which = polling.which;
+	return polling.rc;
+}

@@ -7,6 +7,8 @@
 
 #include <portals4.h>
 
+#include "handles.h"
+
 /* Wakes threads that wait: an event was added to a queue, or a counting event has changed. */
 void p4_notify(void);
 
@@ -15,5 +17,22 @@ void p4_notify(void);
  * Returns PTL_OK, PTL_EQ_EMPTY (time is over) or PTL_ABORTED.
  */
 int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout);
+
+/* Objects of one kind, of which a user waits for any. */
+struct p4_poll {
+	enum p4_kind kind;
+	const ptl_handle_any_t *handles;
+	unsigned size;
+	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, else the result. */
+	int (*take)(void *object, unsigned which, void *arg);
+	void *arg;
+};
+
+/*
+ * Waits until one of the objects has something, and sets *which. `valid` is false if the user's
+ * other arguments are wrong. Returns what take() has returned; PTL_EQ_EMPTY if the time is over;
+ * PTL_INTERRUPTED if an object was freed meanwhile; PTL_ABORTED, PTL_NO_INIT or PTL_ARG_INVALID.
+ */
+int p4_poll(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which);
 
 #endif

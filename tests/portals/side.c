@@ -2,6 +2,8 @@
 #include "side.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
 
 enum { K_ID };
 
@@ -27,6 +29,17 @@ static const char *const event_names[] = {
 static const char *event_name(ptl_event_kind_t type)
 {
 	return type < sizeof(event_names) / sizeof(*event_names) ? event_names[type] : "unknown";
+}
+
+void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n)
+{
+	if (argc != 3)
+		exit(2);
+	*options = !strcmp(argv[1], "logical") ? SIDE_LOGICAL
+		   : !strcmp(argv[1], "lists") ? SIDE_LISTS
+					       : SIDE_MATCHING;
+	for (unsigned i = 0; i < n; i++)
+		nodes[i] = !strcmp(argv[2], "2") && i % 2;
 }
 
 void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned options,

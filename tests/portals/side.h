@@ -33,6 +33,9 @@ struct side {
 	ptl_process_t ids[PROCS_MAX]; /* physical */
 };
 
+/* Reads the arguments of a test, "physical", "logical" or "lists" and the number of nodes: the kind
+ * of its interfaces, and the node of each process. Ends the test if they are wrong. */
+void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n);
 /* Opens an interface, with the limits `desired` unless that is NULL. All processes of the test are
  * then known, and have come here. */
 void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned options,

@@ -10,7 +10,7 @@
 #define NPROCS 3
 #define TIMES  200
 
-static unsigned options = SIDE_MATCHING;
+static unsigned options;
 static unsigned nodes[NPROCS];
 
 typedef void part_fn(struct side *side);
@@ -377,13 +377,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_chains),        cmocka_unit_test(test_triggered),
 	};
 
-	if (argc != 3)
-		return 2;
-	if (!strcmp(argv[1], "logical"))
-		options = SIDE_LOGICAL;
-	else if (!strcmp(argv[1], "lists"))
-		options = SIDE_LISTS;
-	for (unsigned i = 0; i < NPROCS; i++)
-		nodes[i] = !strcmp(argv[2], "2") && i % 2;
+	side_arguments(argc, argv, &options, nodes, NPROCS);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,7 @@ static void test_interfaces(void **state)
 	t_holds(PtlHandleIsEqual(second, other));
 	t_ptl(PtlNIFini(other), PTL_OK);
 	t_ptl(PtlNIFini(other), PTL_ARG_INVALID);
-	/* What the user has left is gone with the interface. */
+	/* Objects that the user has left are gone with the interface. */
 	t_ptl(PtlGetId(other, &id), PTL_ARG_INVALID);
 }
 

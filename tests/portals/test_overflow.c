@@ -13,11 +13,11 @@
 
 enum { INITIATOR, TARGET };
 
-static unsigned options = SIDE_MATCHING;
-static unsigned nodes[2] = {0, 1};
+static unsigned options;
+static unsigned nodes[2];
 static uint8_t data[ROOM], room[ROOM], store[ROOM];
 
-/* What a test does in both of its processes. */
+/* The parts of a test: what each process does. */
 struct parts {
 	unsigned pt_options;
 	const ptl_ni_limits_t *limits;
@@ -450,10 +450,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_closed), cmocka_unit_test(test_lost),
 	};
 
-	if (argc != 3)
-		return 2;
-	if (!strcmp(argv[1], "logical"))
-		options = SIDE_LOGICAL;
-	nodes[1] = !strcmp(argv[2], "2");
+	side_arguments(argc, argv, &options, nodes, 2);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -280,7 +280,7 @@ static void do_remove(struct world *w, struct op *op)
 	rc = tq_core_entry_remove(w->ctx[entry->at][entry->ctx], entry->entry);
 	SIM_TRACE("      of entry %u: %d", entry->order, rc);
 	t_true(rc == 0 || rc == -EAGAIN || rc == -ENOENT, "an entry can't be removed: %d", rc);
-	/* What the HCA has matched may not be known yet. */
+	/* A message that the HCA has matched may not be known yet. */
 	t_true(rc == -ENOENT ? !entry->listed || entry->queue : entry->listed,
 	       "the removal of entry %u at %d: %d", entry->order, entry->at, rc);
 	if (rc)

@@ -19,7 +19,7 @@
 #define MOST 64
 #define LONG (1 << 20)
 
-/* What the sender says in front of its data. */
+/* The header that the sender puts in front of its data. */
 struct header {
 	uint64_t number;
 	uint64_t filler[3];
@@ -200,7 +200,7 @@ static void in_order(void)
 	t_str_eq(stays.data, "three");
 }
 
-/* What is stored goes where the user wants it, and its envelope waits for an entry. */
+/* Data that are stored go where the user wants them, and their envelope waits for an entry. */
 static void stored(void)
 {
 	struct place late = place("late", TQ_TAKE, 0, 64),

@@ -134,7 +134,7 @@ static void removed(struct duo *d)
 		return;
 	t_true(tq_ctx_add(d->ep, DUO_CTX, d->peers, 2, 1, 0, &ctx) == -EINVAL,
 	       "the id can be used again");
-	/* What the end of the test removes. */
+	/* The end of the test removes a context. */
 	t_true(!tq_ctx_add(d->ep, DUO_CTX + 1, d->peers, 2, 1, 0, &d->ctx), "no context");
 }
 

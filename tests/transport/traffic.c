@@ -351,7 +351,8 @@ static void bits_program(struct sim_rng *rng, struct world *w, struct mix *mix, 
 	struct op *order[PROGRAM_IDS];
 
 	w->prog.bits = true;
-	/* What is in front of the data is a piece more. Few messages of a run know their mask. */
+	/* The bits and the header in front of the data are a piece more. Few messages of a run know
+	 * their mask. */
 	for (int e = 0; e < w->m.conf.neps && sim_chance(rng, 240); e++) {
 		struct tq_net_limits *limits = &w->m.ep[e].limits;
 

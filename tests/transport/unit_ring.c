@@ -26,7 +26,7 @@ static void check(const char *name, int ok)
 
 static void start(void)
 {
-	/* What was there before doesn't matter. */
+	/* The bytes that were there before don't matter. */
 	memset(ring, 0xee, sizeof(*ring) + SIZE);
 	in = (struct tq_ring_in){.ring = ring, .size = SIZE};
 	out = (struct tq_ring_out){.ring = ring, .size = SIZE};

@@ -16,7 +16,7 @@
 #define LOOK_EACH_NS 1000000000u
 #define LONG_NS      10000000000u
 
-/* What holds a clock up. */
+/* Reasons why the clock is held up. */
 enum cause {
 	NOTHING_DUE, /* all threads wait for each other */
 	ROUND,       /* threads take turns without a price */

@@ -132,7 +132,7 @@ void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
 		w->cpu = cpu;
 		return;
 	}
-	/* Whoever gave the turn may have been killed before waking the actor. */
+	/* The thread that gave the turn may have been killed before it woke the actor. */
 	if (atomic_load(&a->granted))
 		shca_actor_wake(f, w->holder - 1);
 	/* One that waits for a disk waits for no other thread. */

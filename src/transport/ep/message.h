@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What all calls for messages do. Called with the lock. */
+/* Steps that all calls for messages share. Called with the lock. */
 #ifndef TQ_EP_MESSAGE_H
 #define TQ_EP_MESSAGE_H
 

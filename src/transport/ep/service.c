@@ -160,7 +160,7 @@ static void *run(void *arg)
 		/* Completions between the last look and the arming need not make an event. */
 		serve(ep, &next);
 		ended = complete_unlock(ep);
-		/* What the users' functions have started may have ended already. */
+		/* An operation that a user's function has started may have ended already. */
 		if (wait_for(ep, true, ended ? 0 : next) || let_go_first(ep))
 			return NULL;
 	}

@@ -85,20 +85,27 @@ static void count(struct tq_rx_tuple *tuple)
 	tuple->pair->ctx->core->nmessages++;
 }
 
+/* Takes over what a message's envelope says. Returns NULL, and gives the peer up, if there was no
+ * memory for the message. */
+static struct tq_unexpected *with_numbers(struct tq_unexpected *message, struct tq_peer *peer,
+					  const struct tq_msg_hdr *hdr, tq_le32 cseq, tq_le32 seq)
+{
+	if (!message) {
+		tq_peer_fail(peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	message->cseq = tq_get32(cseq);
+	message->seq = tq_get32(seq);
+	message->flags = hdr->flags;
+	return message;
+}
+
 static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
 					 const struct tq_msg_env *env, enum tq_unexpected_kind kind,
 					 uint64_t length)
 {
-	struct tq_unexpected *message = tq_unexpected_new(tuple->pair, tuple, kind, length);
-
-	if (!message) {
-		tq_peer_fail(tuple->pair->peer, "there is no memory left for a message from it");
-		return NULL;
-	}
-	message->cseq = tq_get32(env->cseq);
-	message->seq = tq_get32(env->seq);
-	message->flags = hdr->flags;
-	return message;
+	return with_numbers(tq_unexpected_new(tuple->pair, tuple, kind, length), tuple->pair->peer,
+			    hdr, env->cseq, env->seq);
 }
 
 /* ---- eager ---- */
@@ -252,17 +259,8 @@ static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
 					      const struct tq_msg_env_bits *env, const void *header,
 					      enum tq_unexpected_kind kind, uint64_t length)
 {
-	struct tq_unexpected *message =
-		tq_decide_new(tuple, tq_get64(env->bits), header, kind, length);
-
-	if (!message) {
-		tq_peer_fail(tuple->pair->peer, "there is no memory left for a message from it");
-		return NULL;
-	}
-	message->cseq = tq_get32(env->cseq);
-	message->seq = tq_get32(env->seq);
-	message->flags = hdr->flags;
-	return message;
+	return with_numbers(tq_decide_new(tuple, tq_get64(env->bits), header, kind, length),
+			    tuple->pair->peer, hdr, env->cseq, env->seq);
 }
 
 bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *m,

@@ -488,7 +488,7 @@ static int find_bits_tuple(struct sending *sending)
 	struct tq_pair *pair = sending->pair;
 	int rc;
 
-	/* What is in front of the data is one piece more. */
+	/* The bits and the header in front of the data are one piece more. */
 	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NOTUP || !tq_tuples_wanted(core) ||
 	    core->limits->max_sge < 2)
 		return 0;
