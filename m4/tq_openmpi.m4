@@ -51,8 +51,6 @@ AS_IF([test $have_mpi = yes], [
 	# The atomics of 16 bytes in Open MPI's headers (opal_fifo and opal_lifo) need this instruction, which Open MPI's build used, too.
 	OMPI_CFLAGS=
 	AS_CASE([$host_cpu], [x86_64], [OMPI_CFLAGS=-mcx16])
-	# The headers also have fences, which ThreadSanitizer doesn't follow and gcc warns of.
-	AS_CASE([$enable_sanitizer], [*thread*], [OMPI_CFLAGS="$OMPI_CFLAGS -Wno-tsan"])
 ])
 AS_IF([test $have_openmpi = no && test "x$with_openmpi" != xauto && test "x$with_openmpi" != xno],
 	[AC_MSG_ERROR([--with-openmpi: no Open MPI 4.1 or 5.0 with its internal headers (ompi/mca/pml/pml.h) was found])])

@@ -16,7 +16,12 @@ sanitized() {
 	local name=$1 value=$2 preload flags=$4 mpi_flags=$5
 
 	preload=LD_PRELOAD=$(gcc -print-file-name="$3")
-	make_build "$top/build/$name" --enable-sanitizer="$value" CFLAGS="-O1 -g -Wno-format-truncation"
+	# In a subshell: a build that fails ends this group, not the run.
+	if ! (make_build "$top/build/$name" --enable-sanitizer="$value" CFLAGS="-O1 -g -Wno-format-truncation"); then
+		failed=$((failed + 1))
+		fails+=("$name: the build")
+		return 0
+	fi
 	(
 		use_build "$top/build/$name"
 		run_units "$name: " "$flags"
