@@ -277,7 +277,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 
 	*priority = mca_coll_tupleq.priority;
 	if (bad_value[0] && tq_find(series_job_key())) {
-		opal_output(0, "coll tupleq, rank %u: %s.", series_rank(ompi_proc_local()),
+		opal_output(0, "coll tupleq, rank %u: %s", series_rank(ompi_proc_local()),
 			    bad_value);
 		series_abort();
 	}

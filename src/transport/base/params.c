@@ -12,18 +12,19 @@
 
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Checks of params.def: each returns why a value in range makes no sense, or NULL. */
+/* Checks of params.def: each returns why a value in range makes no sense, as the end of a sentence,
+ * or NULL. */
 static const char *check_pkey(int64_t pkey)
 {
 	if (pkey && !(pkey & 0x7fff))
-		return "no partition has a key whose lower 15 bits are 0";
+		return "no partition has a key whose lower 15 bits are 0.";
 	return NULL;
 }
 
 static const char *check_mtu(int64_t mtu)
 {
 	if (mtu && (mtu < 256 || (mtu & (mtu - 1))))
-		return "it takes 256, 512, 1024, 2048 or 4096, or 0";
+		return "it takes 256, 512, 1024, 2048 or 4096, or 0.";
 	return NULL;
 }
 
@@ -51,7 +52,7 @@ static const char *check_devices(const char *list)
 
 		if (!is_device(list, len) || (list[len] && !list[len + 1]))
 			return "it takes devices, or devices and ports, such as mlx5_0 or "
-			       "mlx5_0:1,mlx5_1";
+			       "mlx5_0:1,mlx5_1.";
 		list += len + (list[len] == ',');
 	}
 	return NULL;
@@ -178,10 +179,10 @@ static int set_number(const struct param *param, int64_t *field, const char *val
 	int64_t v;
 
 	if (parse_number(value, bytes, &v))
-		return refuse(why, size, "%s = \"%s\": it takes a whole number%s", desc->name,
+		return refuse(why, size, "%s = \"%s\": it takes a whole number%s.", desc->name,
 			      value, bytes ? " of bytes, such as 8192, 8K or 1M" : "");
 	if (v < desc->min || v > desc->max)
-		return refuse(why, size, "%s = %s: it takes %lld to %lld", desc->name, value,
+		return refuse(why, size, "%s = %s: it takes %lld to %lld.", desc->name, value,
 			      (long long)desc->min, (long long)desc->max);
 	reason = param->check_number ? param->check_number(v) : NULL;
 	if (reason)
@@ -196,7 +197,7 @@ static int set_text(const struct param *param, char *field, const char *value, c
 	const char *reason;
 
 	if (strlen(value) >= TQ_PARAM_TEXT_SIZE)
-		return refuse(why, size, "%s: longer than %d characters", param->desc.name,
+		return refuse(why, size, "%s: longer than %d characters.", param->desc.name,
 			      TQ_PARAM_TEXT_SIZE - 1);
 	reason = param->check_text ? param->check_text(value) : NULL;
 	if (reason)
@@ -214,14 +215,15 @@ static int set(struct tq_params *params, const struct param *param, const char *
 	switch (desc->type) {
 	case TQ_PARAM_BOOL:
 		if (parse_bool(value, field))
-			return refuse(why, size, "%s = \"%s\": it takes 1 or 0", desc->name, value);
+			return refuse(why, size, "%s = \"%s\": it takes 1 or 0.", desc->name,
+				      value);
 		return 0;
 	case TQ_PARAM_INT:
 	case TQ_PARAM_SIZE:
 		return set_number(param, field, value, why, size);
 	case TQ_PARAM_ENUM:
 		if (parse_enum(value, desc->choices, field))
-			return refuse(why, size, "%s = \"%s\": it takes one of %s", desc->name,
+			return refuse(why, size, "%s = \"%s\": it takes one of %s.", desc->name,
 				      value, desc->choices);
 		return 0;
 	case TQ_PARAM_STRING:
@@ -259,6 +261,6 @@ int tq_param_set(struct tq_params *params, const char *name, const char *value, 
 	for (i = 0; i < ELEMENTS(table); i++)
 		if (!strcmp(table[i].desc.name, name))
 			return set(params, &table[i], value, why, size);
-	refuse(why, size, "%s: there is no such parameter", name);
+	refuse(why, size, "%s: there is no such parameter.", name);
 	return -ENOENT;
 }
