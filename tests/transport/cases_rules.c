@@ -111,8 +111,8 @@ const struct small_case cases_rules[] = {
 	 .rings = 1,
 	 .before = {PASS(), PASS(), PASS(), PASS(), PASS(), SEND(.len = LONG), RECV(), PASS()},
 	 .counts = {COUNTER(promotions, 1), COUNTER(sent_eager, 5), COUNTER(recv_direct, 1)}},
-	/* Messages that are copied from their sender's memory ask for no queue if they are shorter than
-	 * that pays. */
+	/* Messages that are copied from their sender's memory ask for no queue if they are shorter
+	 * than that pays. */
 	{.name = "near-copied",
 	 .promote_after = 2,
 	 .rings = 1,

@@ -106,8 +106,7 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 		/* Where there are rings the parameter allows them. */
 		w->m.ep[e].params.intranode =
 			(int)SIM_ONE_OF(rng, TQ_INTRANODE_AUTO, TQ_INTRANODE_SHM,
-					w->m.conf.rings[e] ? TQ_INTRANODE_AUTO
-							   : TQ_INTRANODE_HCA);
+					w->m.conf.rings[e] ? TQ_INTRANODE_AUTO : TQ_INTRANODE_HCA);
 		if (mixed)
 			w->m.ep[e].params.protocol = (int)sim_below(rng, 4);
 	}
