@@ -33,8 +33,6 @@ struct world {
 	unsigned from; /* thread at which the next look begins: the one that was busy last */
 	char busy;     /* its state then; 0: none was busy */
 	pid_t only;    /* process that is looked at, beside those that are not clocked; 0: all */
-	uint64_t unclocked_cpu; /* CPU time of the processes that are not clocked, when all were
-				   quiet */
 };
 
 /* Returns the CPU time of a process, or UINT64_MAX if it has ended. */
@@ -236,6 +234,24 @@ static void wait_for_quiet(struct world *w)
 		atomic_fetch_add(&c->unquiet, 1);
 }
 
+/* Lists the processes that are not clocked in the clock, after all were quiet. */
+static void publish_unclocked(struct world *w)
+{
+	struct shca_clock *c = &w->job.fabric->hdr->clock;
+
+	c->unclocked_cpu = cpu_time(w, -1);
+	c->nunclocked = 0;
+	c->unclocked_known = !w->job.incomplete;
+	for (unsigned i = 0; i < w->job.nprocs; i++) {
+		if (w->job.procs[i].clocked)
+			continue;
+		if (c->nunclocked < SHCA_MAX_UNCLOCKED)
+			c->unclocked[c->nunclocked++] = w->job.procs[i].pid;
+		else
+			c->unclocked_known = false;
+	}
+}
+
 /*
  * Most of what a thread disturbs are other threads of its process. The other processes in virtual
  * time are only looked at if a thread has written to a descriptor since they were quiet, or a
@@ -248,13 +264,13 @@ static void settle(struct world *w, pid_t of)
 	w->only = of;
 	if (of) {
 		wait_for_quiet(w);
-		if (!atomic_load(&c->others_disturbed) && cpu_time(w, -1) == w->unclocked_cpu)
+		if (!atomic_load(&c->others_disturbed) && cpu_time(w, -1) == c->unclocked_cpu)
 			return;
 	}
 	w->only = 0;
 	atomic_fetch_add(&c->waits_for_all, 1);
 	wait_for_quiet(w);
-	w->unclocked_cpu = cpu_time(w, -1);
+	publish_unclocked(w);
 }
 
 static void *answer(void *arg)
