@@ -18,8 +18,8 @@
 
 /* Time after which the asker looks whether there is still a launcher, which starts a monitor again
  * that was killed; and how often it does. */
-#define NO_ANSWER_S 5
-#define NO_ANSWERS  120
+#define ANSWER_TIMEOUT_S 5
+#define ANSWER_TIMEOUTS  120
 
 static bool is_launcher_gone(void)
 {
@@ -28,24 +28,24 @@ static bool is_launcher_gone(void)
 	return syscall(SYS_kill, launcher, 0) && errno == ESRCH;
 }
 
-void shca_clock_settle(struct shca_clock *c)
+void shca_clock_settle(struct shca_clock *clock)
 {
-	const struct timespec patience = {NO_ANSWER_S, 0};
-	unsigned none = 0;
+	const struct timespec timeout = {ANSWER_TIMEOUT_S, 0};
+	unsigned timeouts = 0;
 	uint32_t asked;
 
-	if (shca_settle_near(c))
+	if (shca_settle_near(clock))
 		return;
-	asked = atomic_fetch_add(&c->world_asked, 1) + 1;
-	syscall(SYS_futex, &c->world_asked, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+	asked = atomic_fetch_add(&clock->world_asked, 1) + 1;
+	syscall(SYS_futex, &clock->world_asked, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	for (;;) {
-		uint32_t done = atomic_load(&c->world_done);
+		uint32_t done = atomic_load(&clock->world_done);
 
 		if ((int32_t)(done - asked) >= 0)
 			return;
-		if (syscall(SYS_futex, &c->world_done, FUTEX_WAIT, done, &patience, NULL, 0) &&
-		    errno == ETIMEDOUT && (++none == NO_ANSWERS || is_launcher_gone()))
+		if (syscall(SYS_futex, &clock->world_done, FUTEX_WAIT, done, &timeout, NULL, 0) &&
+		    errno == ETIMEDOUT && (++timeouts == ANSWER_TIMEOUTS || is_launcher_gone()))
 			break;
 	}
-	atomic_fetch_add(&c->unquiet, 1);
+	atomic_fetch_add(&clock->unquiet, 1);
 }

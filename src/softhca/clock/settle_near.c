@@ -48,15 +48,15 @@ static ssize_t read_at_once(const char *path, int flags, long call, char *buf, s
 
 /* Returns true if nobody has to wait for a thread: it does nothing before it has the turn, or
  * computes beside the others. */
-static bool is_apart(const struct shca_clock *c, uint32_t slot, pid_t tid)
+static bool is_apart(const struct shca_clock *clock, uint32_t slot, pid_t tid)
 {
-	uint32_t i = atomic_load(&c->threads[slot]);
+	uint32_t i = atomic_load(&clock->threads[slot]);
 
-	while (i && atomic_load(&c->actors[i - 1].tid) != tid)
-		i = atomic_load(&c->actors[i - 1].sibling);
+	while (i && atomic_load(&clock->actors[i - 1].tid) != tid)
+		i = atomic_load(&clock->actors[i - 1].sibling);
 	if (!i)
 		return false;
-	switch (atomic_load(&c->actors[i - 1].state)) {
+	switch (atomic_load(&clock->actors[i - 1].state)) {
 	case SHCA_ACTOR_READY:
 	case SHCA_ACTOR_SPINS:
 	case SHCA_ACTOR_WAITS:
@@ -69,7 +69,7 @@ static bool is_apart(const struct shca_clock *c, uint32_t slot, pid_t tid)
 
 /* Lists the threads of a process that aren't apart, but for the calling one. Returns false if there
  * are too many. */
-static bool list(const struct shca_clock *c, uint32_t slot, struct threads *threads)
+static bool list(const struct shca_clock *clock, uint32_t slot, struct threads *threads)
 {
 	char path[32], buf[8192] __attribute__((aligned(8)));
 	pid_t me = (pid_t)syscall(SYS_gettid);
@@ -77,7 +77,7 @@ static bool list(const struct shca_clock *c, uint32_t slot, struct threads *thre
 	ssize_t n;
 
 	threads->n = 0;
-	threads->pid = atomic_load(&shca_turn_here.fabric->hdr->procs[slot].pid);
+	threads->pid = atomic_load(&shca_turn_here.fabriclock->hdr->procs[slot].pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->pid);
 	n = read_at_once(path, O_DIRECTORY, SYS_getdents64, buf, sizeof(buf));
 	for (ssize_t at = 0; at < n; at += e->d_reclen) {
@@ -85,7 +85,7 @@ static bool list(const struct shca_clock *c, uint32_t slot, struct threads *thre
 
 		e = (const struct dirent64 *)(buf + at);
 		tid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (tid <= 0 || tid == me || is_apart(c, slot, tid))
+		if (tid <= 0 || tid == me || is_apart(clock, slot, tid))
 			continue;
 		if (threads->n == THREADS)
 			return false;
@@ -132,42 +132,43 @@ static bool sleeps(pid_t pid, pid_t tid)
 
 /* Returns true if each of the threads slept, and none used CPU time meanwhile: it would have if it
  * had made another thread. */
-static bool is_quiet(const struct shca_clock *c, uint32_t slot)
+static bool is_quiet(const struct shca_clock *clock, uint32_t slot)
 {
 	struct threads threads;
 	uint64_t cpu;
 
-	if (!list(c, slot, &threads))
+	if (!list(clock, slot, &threads))
 		return false;
 	cpu = cpu_time(&threads);
 	for (unsigned i = 0; i < threads.n; i++)
-		if (!sleeps(threads.pid, threads.tids[i]) && !is_apart(c, slot, threads.tids[i]))
+		if (!sleeps(threads.pid, threads.tids[i]) &&
+		    !is_apart(clock, slot, threads.tids[i]))
 			return false;
 	return cpu_time(&threads) == cpu;
 }
 
 /* Returns true if the processes without a clock have used no CPU time since all were quiet. */
-static bool are_unclocked_quiet(const struct shca_clock *c)
+static bool are_unclocked_quiet(const struct shca_clock *clock)
 {
 	uint64_t sum = 0;
 
-	if (!c->unclocked_known)
+	if (!clock->unclocked_known)
 		return false;
-	for (uint32_t i = 0; i < c->nunclocked; i++)
-		sum += read_clock(CPU_CLOCK_OF_PROCESS(c->unclocked[i]));
-	return sum == c->unclocked_cpu;
+	for (uint32_t i = 0; i < clock->nunclocked; i++)
+		sum += read_clock(CPU_CLOCK_OF_PROCESS(clock->unclocked[i]));
+	return sum == clock->unclocked_cpu;
 }
 
-static bool may_others_be_busy(const struct shca_clock *c)
+static bool may_others_be_busy(const struct shca_clock *clock)
 {
-	return atomic_load(&c->others_disturbed) || atomic_load(&c->signalled);
+	return atomic_load(&clock->others_disturbed) || atomic_load(&clock->signalled);
 }
 
-bool shca_settle_near(struct shca_clock *c)
+bool shca_settle_near(struct shca_clock *clock)
 {
-	for (unsigned i = 0; i < LOOKS && !may_others_be_busy(c); i++) {
-		if (is_quiet(c, c->world_process))
-			return are_unclocked_quiet(c) && !may_others_be_busy(c);
+	for (unsigned i = 0; i < LOOKS && !may_others_be_busy(clock); i++) {
+		if (is_quiet(clock, clock->world_process))
+			return are_unclocked_quiet(clock) && !may_others_be_busy(clock);
 		/* The threads of a job share a CPU. */
 		syscall(SYS_sched_yield);
 	}

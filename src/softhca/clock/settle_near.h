@@ -11,6 +11,6 @@
 /* Waits for a moment until the threads of the disturbed process (shca_clock.world_process) sleep
  * that have no turn to wait for. Returns false if they don't, or if other processes may be busy as
  * well: the monitor has to be asked then. The caller has the turn. */
-bool shca_settle_near(struct shca_clock *c);
+bool shca_settle_near(struct shca_clock *clock);
 
 #endif

@@ -243,8 +243,8 @@ int tq_banks_open(struct tq_net *net)
 	rc = bank_make(net, &bank);
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "the control queues (small_depth %lld, large_depth %lld, messages of %u "
-		       "bytes) can't be made: %s%s",
+		       "The control queues (small_depth %lld, large_depth %lld, messages of %u "
+		       "bytes) can't be made: %s%s.",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
 		       net->limits.eager_max, strerror(-rc), tq_limit_hint(rc));
 	return rc;
@@ -283,8 +283,8 @@ static void not_posted(struct tq_net *net)
 {
 	if (!net->banks->not_posted)
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "receives can't be posted to %s any more: the device has probably failed, "
-		       "so no more messages arrive here",
+		       "No more messages arrive here, because receives can't be posted to %s: "
+		       "the device has probably failed.",
 		       net->dev.text);
 	net->banks->not_posted = true;
 }

@@ -289,11 +289,11 @@ int tq_copies_open(struct tq_net *net)
 		return -ENOMEM;
 	error = pool_open(net);
 	if (!error) {
-		what = "the send buffers of control messages";
+		what = "The send buffers of control messages";
 		error = reserves_open(net);
 	}
 	if (error) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s", what,
+		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s.", what,
 		       strerror(-error), tq_limit_hint(error));
 		tq_copies_close(net);
 	}

@@ -304,8 +304,9 @@ free_memory:
 free_oob:
 	free(oob);
 	net->oob = NULL;
-	tq_log(net->job, TQ_LOG_ERROR, "the queue pair for connection requests can't be made: %s%s",
-	       strerror(-error), tq_limit_hint(error));
+	tq_log(net->job, TQ_LOG_ERROR,
+	       "The queue pair for connection requests can't be made: %s%s.", strerror(-error),
+	       tq_limit_hint(error));
 	return error;
 }
 

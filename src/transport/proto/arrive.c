@@ -44,12 +44,21 @@ pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_
 	return pair;
 }
 
-static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag)
+/* Returns the tuple of a message that has come, which counts for the tuple's policy, or NULL
+ * without memory: the peer fails then. */
+static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag,
+				     const struct tq_msg_hdr *hdr)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, tag);
 
-	if (!tuple)
+	if (!tuple) {
 		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	/* Tags that are used once have no place in the numbers of a tuple. */
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
 	return tuple;
 }
 
@@ -58,7 +67,6 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
 	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source), 0);
-	struct tq_rx_tuple *tuple;
 
 	if (!pair)
 		return NULL;
@@ -66,14 +74,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
-	tuple = tuple_get(pair, tq_get32(env->tag));
-	if (!tuple)
-		return NULL;
-	/* Tags that are used once have no place in the numbers of a tuple. */
-	if (hdr->flags & TQ_ENV_NOTUP)
-		tq_recall(tuple, TQ_RECALL_BUFFER);
-	tq_rx_policy_message(tuple);
-	return tuple;
+	return tuple_get(pair, tq_get32(env->tag), hdr);
 }
 
 /* Counts a message that comes through the control lane. One that is granted counts when it is
@@ -221,7 +222,6 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 					 const struct tq_msg_hdr *hdr,
 					 const struct tq_msg_env_bits *env)
 {
-	struct tq_rx_tuple *tuple;
 	struct tq_pair *pair;
 
 	pair = pair_of(ctx, peer, tq_get32(env->source), TQ_CTX_BITS);
@@ -232,13 +232,7 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 		return NULL;
 	}
 	tq_mask_heard(pair);
-	tuple = tuple_get(pair, tq_get64(env->bits) & ~pair->mask);
-	if (!tuple)
-		return NULL;
-	if (hdr->flags & TQ_ENV_NOTUP)
-		tq_recall(tuple, TQ_RECALL_BUFFER);
-	tq_rx_policy_message(tuple);
-	return tuple;
+	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
 /* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */

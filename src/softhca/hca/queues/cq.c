@@ -323,7 +323,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return EIO;
 	if (atomic_load(&cq->refs))
 		return EBUSY;
-	shca_spin_forget();
+	shca_spin_forget_places();
 	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
 	/* Both counters of given events stand still now, so waiting for one after the other is
