@@ -15,11 +15,12 @@ import bypass_figure
 import depth_figure
 import overlap_figure
 import report
+import resources_figure
 import sp_figure
 import timeline
 import virtual
 
-FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure)}
+FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure, resources_figure)}
 
 
 def parse():

@@ -59,6 +59,7 @@ check "paper sp --replay" figure sp "all(one['replay'] and one['verified'] is No
 check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
+check "paper resources" figure resources "[(one['lanes'], one['targets'], one['srqs']) for one in rounds] == [(5, 6, 5)]"
 check "paper --timeline" timeline
 check "a timeline of a figure" refused "leave the figures out" --timeline sp
 check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0

@@ -9,6 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +121,33 @@ static void test_latency(void **state)
 		t_done(p.a->scq, 2, IBV_WC_SEND);
 	}
 	t_pair_free(&p);
+}
+
+/* Returns the time that a registration takes. */
+static uint64_t registration(char *at, size_t length)
+{
+	uint64_t since = t_now();
+	struct ibv_mr *mr = ibv_reg_mr(dev->pd, at, length, IBV_ACCESS_LOCAL_WRITE);
+
+	t_true(mr, "ibv_reg_mr");
+	since = t_now() - since;
+	t_ok(ibv_dereg_mr(mr));
+	return since;
+}
+
+/* Checks that pages cost time, but not the one more that a short buffer may touch. */
+static void test_registration(void **state)
+{
+	const size_t page = 4096, pages = 64;
+	char *memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+
+	(void)state;
+	join_clock();
+	t_true(memory != MAP_FAILED, "mmap");
+	t_eq(registration(memory, page), registration(memory + page / 2, page));
+	t_eq(registration(memory, pages * page) - registration(memory, page), pages * 100);
+	t_ok(munmap(memory, pages * page));
 }
 
 /* ---- threads that look at memory ---- */
@@ -398,6 +426,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_registration, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),

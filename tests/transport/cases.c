@@ -56,6 +56,7 @@ struct world *case_world(const struct small_case *c)
 		.lanes_ready = c->hold_lanes != LANE_COMES,
 		.dry = c->no_registration,
 		.no_room = c->no_srq_room ? 256 : 0,
+		.no_near = c->no_near ? 256 : 0,
 		.exact = c->max_direct == NO_SINK,
 		.gives_up = c->may_give_up,
 	};
@@ -64,10 +65,13 @@ struct world *case_world(const struct small_case *c)
 		struct model_ep *ep = &w->m.ep[e];
 
 		conf->rings[e] = c->rings & 1u << e ? UINT8_MAX : 0;
-
+		conf->readable[e] = c->readable ? UINT8_MAX : 0;
 		world_defaults(&ep->params);
 		ep->params.promote_after = c->promote_after;
 		ep->params.wild_backoff = c->wild_backoff;
+		ep->params.intranode = TQ_INTRANODE_AUTO;
+		ep->params.intranode_queue = c->near_queue;
+		ep->params.intranode_copy = c->near_copy ? c->near_copy : 1 << 20;
 		ep->params.eager_limit = EAGER;
 		ep->params.copy_limit = LONG + 1;
 		ep->params.protocol =

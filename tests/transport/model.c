@@ -138,6 +138,33 @@ static bool op_is_near(void *net, struct tq_link *link)
 	return ep->model->conf.rings[ep->id] & 1u << addressee(ep, link);
 }
 
+static bool op_is_readable(void *net, struct tq_link *link)
+{
+	struct model_ep *ep = net;
+
+	return ep->model->conf.readable[ep->id] & 1u << addressee(ep, link);
+}
+
+static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)
+{
+	struct model_ep *ep = model_enter(net);
+	int from = addressee(ep, link);
+
+	t_true(op_is_readable(net, link), "%d reads the memory of %d, which it may not", ep->id,
+	       from);
+	t_true(!ep->core.service, "the service thread copies users' data");
+	t_true(len > 0, "a copy of nothing");
+	if (ep->model->down[from][ep->id] || model_astray(ep->model, ep->id, from))
+		return -EIO;
+	/* What a copy that fails leaves is anything. */
+	if (model_fails(ep, ep->model->conf.no_near)) {
+		memset(to, 0xcc, len);
+		return -EIO;
+	}
+	memcpy(to, (const void *)(uintptr_t)addr, len);
+	return 0;
+}
+
 static bool op_data_ready(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
@@ -358,6 +385,8 @@ const struct tq_net_ops model_ops = {
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
 	.is_near = op_is_near,
+	.is_readable = op_is_readable,
+	.copy = op_copy,
 	.copy_get = model_op_copy_get,
 	.reserve_get = model_op_reserve_get,
 	.copy_put = model_op_copy_put,

@@ -44,6 +44,9 @@ struct model_conf {
 	/* By sender, a bit mask of receivers: the control messages go through a ring, so that their
 	 * buffer can't be kept. */
 	uint8_t rings[MODEL_EPS];
+	/* By reader, a bit mask of the endpoints whose memory it may read. */
+	uint8_t readable[MODEL_EPS];
+	uint32_t no_near; /* the chance, of 256, that a copy from there fails */
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };

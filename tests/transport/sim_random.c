@@ -112,6 +112,8 @@ static bool covered(uint64_t runs)
 		{"rput", sim.stats->recv_rput},
 		{"pipelined", sim.stats->recv_pipelined},
 		{"copied", sim.stats->sent_copied},
+		{"copied from a process of the node", sim.stats->recv_copied},
+		{"which failed", sim.stats->copies_failed},
 		{"truncated", sim.stats->recv_truncated},
 		{"cts-direct", sim.stats->cts_direct},
 		{"promotions", sim.stats->promotions},

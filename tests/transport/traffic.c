@@ -38,6 +38,8 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->lazy = (uint32_t)SIM_ONE_OF(rng, 0, 128, 256);
 	for (int e = 0; e < conf->neps; e++)
 		conf->rings[e] = (uint8_t)SIM_ONE_OF(rng, 0, 0, 15, sim_below(rng, 16));
+	for (int e = 0; e < conf->neps; e++)
+		conf->readable[e] = (uint8_t)SIM_ONE_OF(rng, 0, 15, sim_below(rng, 16));
 	if (!harsh)
 		return;
 	conf->eager_bufs = (uint32_t)SIM_ONE_OF(rng, 2, 1000, 1000);
@@ -51,6 +53,7 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_data = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_near = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_rdma = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 }
 
@@ -77,6 +80,9 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
 	p.tuple_records = SIM_ONE_OF(rng, 1, 2, 4096);
 	p.unexpected_limit = SIM_ONE_OF(rng, 300, 1500, 1 << 20);
+	p.intranode_queue = SIM_ONE_OF(rng, 0, 64, 1 << 20);
+	p.intranode_copy = SIM_ONE_OF(rng, 0, 64, 1 << 20);
+	p.rdma_chunk = SIM_ONE_OF(rng, 24, 1 << 20);
 	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
 		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
@@ -97,6 +103,10 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	for (int e = 0; e < w->m.conf.neps; e++) {
 		w->m.ep[e].params = p;
 		w->m.ep[e].limits = limits;
+		/* Where there are rings the parameter allows them. */
+		w->m.ep[e].params.intranode =
+			(int)SIM_ONE_OF(rng, TQ_INTRANODE_AUTO, TQ_INTRANODE_SHM,
+					w->m.conf.rings[e] ? TQ_INTRANODE_AUTO : TQ_INTRANODE_HCA);
 		if (mixed)
 			w->m.ep[e].params.protocol = (int)sim_below(rng, 4);
 	}

@@ -249,13 +249,14 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	return control && tq_core_peer_idle(peer);
 }
 
+/* Asks for all peers each time, because their nodes are drained at the same time then. */
 static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (!peer_is_idle(ep, peers[i]))
-			return false;
-	}
-	return true;
+	bool idle = true;
+
+	for (size_t i = 0; i < n; i++)
+		idle &= peer_is_idle(ep, peers[i]);
+	return idle;
 }
 
 static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size_t n)

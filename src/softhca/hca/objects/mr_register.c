@@ -52,6 +52,11 @@ static void mr_free(struct shca_mr *mr)
 	free(mr);
 }
 
+/* Pages are paid for in steps. Where malloc() puts a short buffer, hence whether it touches a page
+ * more, differs from run to run where a library has threads, and runs in virtual time are to
+ * repeat. */
+enum { PAGE = 4096, PRICED_PAGES = 16 };
+
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned access)
 {
@@ -76,7 +81,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		return NULL;
 	}
 	if (shca_clk)
-		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / 4096);
+		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / PAGE / PRICED_PAGES * PRICED_PAGES);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
