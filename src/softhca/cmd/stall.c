@@ -153,8 +153,8 @@ static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 static void report_thread(const struct shca_fabric *fabric, const struct shca_stall *stall,
 			  double at)
 {
-	const struct shca_actor *a = &fabric->hdr->clock.actors[stall->actor];
-	pid_t pid = pid_of(fabric, stall->actor), tid = atomic_load(&a->tid);
+	const struct shca_actor *actor = &fabric->hdr->clock.actors[stall->actor];
+	pid_t pid = pid_of(fabric, stall->actor), tid = atomic_load(&actor->tid);
 	char what[128], comm[32];
 
 	tid = tid ? tid : pid;
@@ -164,7 +164,7 @@ static void report_thread(const struct shca_fabric *fabric, const struct shca_st
 		"softhca: Virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
 		"last call was of kind %s. Look at all threads with softhca stat.\n",
 		at, (int)tid, (int)pid, comm, what,
-		shca_call_names[atomic_load(&a->where) % SHCA_CALLS]);
+		shca_call_names[atomic_load(&actor->where) % SHCA_CALLS]);
 }
 
 static void report(const struct shca_fabric *fabric, const struct shca_stall *stall,
