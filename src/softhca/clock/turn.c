@@ -371,6 +371,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	atomic_store(&record->spins_since, shca_turn_self.clock);
 	atomic_store(&record->period, period);
 	atomic_store(&record->looks, 1);
+	atomic_store(&record->expects, 0);
 	atomic_store(&record->yields, yields);
 	shca_add(&record->parked, 1);
 	make_due(actor, SHCA_ACTOR_SPINS, look);
@@ -379,6 +380,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	await(actor);
 	looked = atomic_load(&record->looks);
 	atomic_store(&record->looks, 0);
+	atomic_store(&record->expects, 0);
 	atomic_store(&record->yields, 0);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&record->spins_since),

@@ -217,8 +217,10 @@ void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t whe
 {
 	uint64_t at = end_of_period(&c->actors[actor], when);
 
-	if (at > atomic_load_explicit(&c->due[actor], memory_order_relaxed))
+	if (at > atomic_load_explicit(&c->due[actor], memory_order_relaxed)) {
+		atomic_store_explicit(&c->actors[actor].expects, 1, memory_order_relaxed);
 		return;
+	}
 	atomic_store_explicit(&c->actors[actor].looks, 0, memory_order_relaxed);
 	shca_actor_sooner(c, actor, at);
 }
@@ -305,6 +307,7 @@ static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uin
 	atomic_store(&a->granted, 0);
 	atomic_store(&a->tid, tid);
 	atomic_store(&a->looks, 0);
+	atomic_store(&a->expects, 0);
 	atomic_store(&a->touched, 0);
 	atomic_store(&a->on_event, 0);
 	atomic_store(&a->yields, 0);
