@@ -167,10 +167,10 @@ static bool may_others_be_busy(const struct shca_clock *clock)
 bool shca_settle_near(struct shca_clock *clock)
 {
 	for (unsigned i = 0; i < LOOKS && !may_others_be_busy(clock); i++) {
+		/* The threads of a job share a CPU, so those that were woken run now. */
+		syscall(SYS_sched_yield);
 		if (is_quiet(clock, clock->world_process))
 			return are_unclocked_quiet(clock) && !may_others_be_busy(clock);
-		/* The threads of a job share a CPU. */
-		syscall(SYS_sched_yield);
 	}
 	return false;
 }

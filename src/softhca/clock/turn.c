@@ -398,7 +398,7 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -448,7 +448,8 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	/* A process that ended the wait has said so, or has no clock and used CPU time. */
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
