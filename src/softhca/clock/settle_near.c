@@ -20,8 +20,9 @@
 
 #include "turn.h"
 
-#define LOOKS   32 /* before the monitor is asked */
-#define THREADS 64 /* of a process: the monitor looks at one that has more */
+#define LOOKS    10    /* before the monitor is asked */
+#define PAUSE_NS 1000u /* between looks, at first */
+#define THREADS  64    /* of a process: the monitor looks at one that has more */
 
 /* The kernel's numbers of CPU clocks (include/linux/posix-timers.h). */
 #define CPU_CLOCK_OF_PROCESS(pid) (~(clockid_t)(pid)*8 + 2)
@@ -166,11 +167,15 @@ static bool may_others_be_busy(const struct shca_clock *clock)
 
 bool shca_settle_near(struct shca_clock *clock)
 {
+	struct timespec pause = {0, PAUSE_NS};
+
 	for (unsigned i = 0; i < LOOKS && !may_others_be_busy(clock); i++) {
 		if (is_quiet(clock, clock->world_process))
 			return are_unclocked_quiet(clock) && !may_others_be_busy(clock);
-		/* The threads of a job share a CPU. */
-		syscall(SYS_sched_yield);
+		/* The threads of a job share a CPU. A yield would let those of other jobs run for
+		 * long, too. */
+		syscall(SYS_nanosleep, &pause, NULL);
+		pause.tv_nsec *= 2;
 	}
 	return false;
 }

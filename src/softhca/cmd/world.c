@@ -83,13 +83,16 @@ static uint64_t cpu_time(struct world *world, pid_t of)
 	return sum;
 }
 
-/* Returns true if nobody has to wait for a thread, because the thread does nothing before it has
- * the turn, or has had the turn for a quantum and computes beside the others. */
+/* Returns true if nobody has to wait for a thread, because the thread, or the adapters whose engine
+ * it is, do nothing before they have the turn, or because it has had the turn for a quantum and
+ * computes beside the others. */
 static bool need_not_sleep(const struct world *world, unsigned i)
 {
 	const struct shca_clock *clock = &world->job.fabric->hdr->clock;
 	uint32_t actor = world->job.threads[i].actor;
 
+	if (world->job.threads[i].engine)
+		return true;
 	if (actor == SHCA_NO_ACTOR ||
 	    atomic_load(&clock->actors[actor].tid) != world->job.threads[i].tid)
 		return false;
@@ -122,6 +125,8 @@ static enum look look_at(struct world *world, unsigned i)
 	if (len <= 0)
 		return GONE;
 	text[len] = '\0';
+	world->job.threads[i].engine =
+		world->job.threads[i].clocked && strstr(text, " (" SHCA_ENGINE_NAME ") ");
 	name_end = strrchr(text, ')');
 	if (!name_end || (name_end[2] != 'R' && name_end[2] != 'D') || need_not_sleep(world, i))
 		return SLEEPS;

@@ -219,8 +219,10 @@ void shca_actor_due_in_period(struct shca_clock *clock, uint32_t actor, uint64_t
 {
 	uint64_t at = end_of_period(&clock->actors[actor], when);
 
-	if (at > atomic_load_explicit(&clock->due[actor], memory_order_relaxed))
+	if (at > atomic_load_explicit(&clock->due[actor], memory_order_relaxed)) {
+		atomic_store_explicit(&clock->actors[actor].expects, 1, memory_order_relaxed);
 		return;
+	}
 	atomic_store_explicit(&clock->actors[actor].looks, 0, memory_order_relaxed);
 	shca_actor_sooner(clock, actor, at);
 }
@@ -309,6 +311,7 @@ static void fill(struct shca_clock *clock, uint32_t i, unsigned proc, pid_t tid,
 	atomic_store(&actor->granted, 0);
 	atomic_store(&actor->tid, tid);
 	atomic_store(&actor->looks, 0);
+	atomic_store(&actor->expects, 0);
 	atomic_store(&actor->touched, 0);
 	atomic_store(&actor->on_event, 0);
 	atomic_store(&actor->yields, 0);

@@ -8,6 +8,9 @@
 
 #include "fabric.h"
 
+/* Name of the thread that executes the work of a process's adapters. */
+#define SHCA_ENGINE_NAME "softhca-engine"
+
 /* Sets the clock of a fabric that is being made. Takes some milliseconds, to measure the TSC. */
 int shca_clock_init(struct shca_clock *clock, const struct shca_config *config);
 

@@ -58,6 +58,7 @@ struct shca_actor {
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
 	uint64_t order;         /* SHCA_ORDER: decides among actors that are due at the same time */
 	_Atomic uint32_t looks; /* 1: due only to look; nothing is known to be there */
+	_Atomic uint32_t expects;  /* SPINS: 1: something is known to come, later than it is due */
 	_Atomic uint32_t touched;  /* 1: memory was written since it last began a round of looks */
 	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
@@ -94,7 +95,7 @@ struct shca_clock {
 	uint32_t world_process;     /* slot of the process that is asked about */
 	_Atomic int32_t world_busy; /* the thread that is waited for */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
-	uint64_t quiet_since;       /* the real time then */
+	uint64_t quiet_until;       /* real time up to which that is believed */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */

@@ -388,7 +388,7 @@ static void serve(void)
 static void *engine_main(void *arg)
 {
 	(void)arg;
-	prctl(PR_SET_NAME, "softhca-engine");
+	prctl(PR_SET_NAME, SHCA_ENGINE_NAME);
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	lock_alive();
 	if (shca_clk)
