@@ -69,6 +69,15 @@ static void post_hit(struct p4_arrival *arrival, const struct p4_hit *hit, ptl_e
 		p4_pt_event(arrival->pt, &event);
 	if (hit->options & PTL_ME_EVENT_CT_OVERFLOW)
 		count(arrival, hit->ct, hit->options, PTL_NI_OK);
+	if (hit->unlinks && !(hit->options & PTL_ME_EVENT_UNLINK_DISABLE)) {
+		event = (ptl_event_t){
+			.type = PTL_EVENT_AUTO_UNLINK,
+			.user_ptr = hit->user_ptr,
+			.pt_index = arrival->pt->index,
+			.ptl_list = PTL_PRIORITY_LIST,
+		};
+		p4_pt_event(arrival->pt, &event);
+	}
 }
 
 static ptl_event_kind_t overflow_kind(const struct p4_arrival *arrival)
@@ -94,8 +103,6 @@ static void never_linked(struct p4_entry *entry)
 {
 	p4_entry_leave(entry);
 	entry->unlinked = true;
-	if (entry->search == P4_APPEND && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
-		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
 }
 
 /* Lets the overflow entry forget a message whose data are there, and which an entry has found. */
@@ -129,16 +136,17 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		post_hit(arrival, &hit, PTL_EVENT_SEARCH);
 		return once ? TQ_STOP : TQ_PASS;
 	}
+	if (use_up(entry, arrival))
+		once = true;
+	if (once)
+		never_linked(entry);
+	hit.unlinks = once && entry->search == P4_APPEND;
 	arrival->hit = hit;
 	if (!hit.waiting) {
 		post_hit(arrival, &hit, overflow_kind(arrival));
 		forget_header(arrival);
 	}
 	take->user = &arrival->hit;
-	if (use_up(entry, arrival))
-		once = true;
-	if (once)
-		never_linked(entry);
 	return once ? TQ_TAKE : TQ_TAKE_STAY;
 }
 

@@ -43,12 +43,28 @@ static void choose_network(struct input *in, struct model_conf *conf)
 	};
 }
 
-static void choose_params(struct input *in, struct world *w)
+/* Chooses which endpoints are on one node: by `how`, who send through rings, who may read whose
+ * memory, and whether they always do. */
+static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *p)
+{
+	static const uint8_t some[] = {0, 0, 7, 7, 1, 6, 2, 5};
+
+	p->intranode = how & 128 ? TQ_INTRANODE_SHM : TQ_INTRANODE_AUTO;
+	p->intranode_queue = p->intranode_copy = 64;
+	for (int e = 0; e < conf->neps; e++) {
+		conf->rings[e] = some[how / 2 % 8];
+		conf->readable[e] = some[how / 16 % 8];
+	}
+	conf->no_near = how % 2 ? 64 : 0;
+}
+
+static void choose_params(struct input *in, uint8_t near, struct world *w)
 {
 	struct tq_params p;
 	struct tq_net_limits limits;
 
 	world_defaults(&p);
+	choose_near(near, &w->m.conf, &p);
 	p.protocol = (int)INPUT_ONE_OF(in, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_TUPLEQ,
 				       TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
 	p.rendezvous = (int)input_below(in, 2);
@@ -444,12 +460,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
 	struct world *w = calloc(1, sizeof(*w));
+	uint8_t seed = input_byte(&in);
 
 	sim_aborts = true;
 	sim_tracing = getenv("TRACE") != NULL;
-	sim_seed(&w->rng, input_byte(&in));
+	sim_seed(&w->rng, seed);
 	choose_network(&in, &w->m.conf);
-	choose_params(&in, w);
+	choose_params(&in, seed, w);
 	w->prog.nctx = 1;
 	world_start(w);
 	while (in.left)

@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "within.h"
+
 #define PARAMS_MAX 16
 #define WHY_ROOM   256
 
@@ -94,7 +96,7 @@ static struct tq_params *make_params(void)
 	char name[64], text[256];
 
 	if (intranode)
-		t_true(!tq_param_set(p, "intranode", intranode, text, sizeof(text)), "%s", text);
+		within_set(p, intranode);
 	for (int i = 0; i < nparams; i++) {
 		const char *value = strchr(params[i], '=');
 

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "within.h"
+
 static const char *const names[MANY_MOST] = {"B", "A", "A2", "C", "D", "E", "F", "G", "H", "I",
 					     "J", "K", "L",  "M", "N", "O", "P", "Q", "R", "S"};
 struct tq_ep *many_eps[MANY_MOST];
@@ -76,7 +78,7 @@ int many_open_one(int node, const char *const *params)
 	/* The case decides which endpoint polls, so there is no service thread. */
 	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
 	if (intranode)
-		t_true(!tq_param_set(p, "intranode", intranode, why, sizeof(why)), "%s", why);
+		within_set(p, intranode);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
 		const char *value = strchr(params[i], '=');

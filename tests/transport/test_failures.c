@@ -163,9 +163,21 @@ static const struct {
 	{"before it answers a goodbye", {DATAGRAM(BYE_ACK), 1, BEFORE, 0}, NULL, killed_in_close},
 };
 
-/* Returns true if there is such a point in a job whose messages go through rings, or don't. */
-static bool occurs(const struct inject_point *at, bool rings)
+/* Returns true if no long message goes through the adapter. */
+static bool is_shm(const char *intranode)
 {
+	return intranode && !strcmp(intranode, "shm");
+}
+
+/* Returns true if there is such a point in a job whose messages go through rings, or don't, and
+ * whose long ones are copied by their receiver, or not. */
+static bool occurs(const struct inject_point *at, bool rings, bool copies)
+{
+	if (copies && (at->what == INJECT_READ || at->what == INJECT_WRITE))
+		return false;
+	if (copies && at->what == INJECT_CONTROL &&
+	    (at->type == TQ_MSG_CTS || at->type == TQ_MSG_WRITTEN))
+		return false;
 	if (at->what == INJECT_CONTROL && at->type == TQ_MSG_CREDIT)
 		return !rings;
 	return at->what != INJECT_DATAGRAM || at->type != TQ_OOB_WAKE || rings;
@@ -173,6 +185,7 @@ static bool occurs(const struct inject_point *at, bool rings)
 
 static void run_kills(const char *only)
 {
+	const char *intranode = getenv("TEST_INTRANODE");
 	char name[100];
 	int n;
 
@@ -181,7 +194,7 @@ static void run_kills(const char *only)
 	for (unsigned i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
 		snprintf(name, sizeof(name), "killed %s", kills[i].name);
 		if ((only && !strstr(name, only)) ||
-		    !occurs(&kills[i].point, getenv("TEST_INTRANODE")))
+		    !occurs(&kills[i].point, intranode, is_shm(intranode)))
 			continue;
 		point = kills[i].point;
 		if (kills[i].param)

@@ -68,6 +68,17 @@ int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 	return rc;
 }
 
+bool tq_ctx_has_queues(struct tq_ctx *ctx)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	bool has;
+
+	tq_lock(&ep->lock);
+	has = tq_core_ctx_has_queues(ctx);
+	tq_ep_unlock(ep);
+	return has;
+}
+
 int tq_thread_progress(struct tq_ep *ep, bool on)
 {
 	int rc;

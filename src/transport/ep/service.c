@@ -215,8 +215,14 @@ void tq_service_hint_bits(struct tq_ep *ep)
 {
 	struct tq_service *service = ep->service;
 
-	if (service && ((service->completes && tq_core_has_ended(&ep->core)) ||
-			(!service->timed && ep->core.reminds)))
+	bool ended;
+
+	if (!service)
+		return;
+	ended = service->completes &&
+		(tq_core_has_ended(&ep->core) ||
+		 atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
+	if (ended || (!service->timed && ep->core.reminds))
 		tq_service_wake(ep);
 }
 
