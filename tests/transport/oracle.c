@@ -85,7 +85,8 @@ static void legal(const struct world *world, struct op *const list[], struct op 
 		       "message %u: receive %u at %d overtook receive %u", send->id, op->order,
 		       op->at, earlier->order);
 	}
-	/* Earlier messages of this sender that the receive could take must have gone to earlier receives. */
+	/* Earlier messages of this sender that the receive could take must have gone to earlier
+	 * receives. */
 	for (int i = 0; i < stream->n && stream->ops[i] != send; i++) {
 		const struct op *earlier = stream->ops[i];
 
