@@ -86,12 +86,12 @@ static void hear_reply(int peer, const struct tq_oob_rep *rep)
 
 void peers_hear(const uint8_t *bytes, uint32_t len)
 {
-	const struct tq_oob_hdr *h = (const void *)bytes;
-	int to = index_of(h->to);
+	const struct tq_oob_hdr *hdr = (const void *)bytes;
+	int to = index_of(hdr->to);
 
-	if (h->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
+	if (hdr->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
 		memcpy(&peers.asked[peers.nasked++ % REQUESTS], bytes, len);
-	else if (h->type == TQ_OOB_REP && to >= 0)
+	else if (hdr->type == TQ_OOB_REP && to >= 0)
 		hear_reply(to, (const void *)bytes);
 }
 

@@ -231,7 +231,7 @@ static void test_query_device_ex_sizes(void **state)
 {
 	const size_t old = offsetof(struct ibv_device_attr_ex, tso_caps);
 	struct ibv_query_device_ex_input input = {.comp_mask = 1};
-	struct verbs_context *v = verbs_get_ctx(t_ctx);
+	struct verbs_context *extended = verbs_get_ctx(t_ctx);
 	struct {
 		struct ibv_device_attr_ex a;
 		unsigned char future[16];
@@ -240,16 +240,17 @@ static void test_query_device_ex_sizes(void **state)
 
 	(void)state;
 	memset(&buf, 0xa5, sizeof(buf));
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, old), 0);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, old), 0);
 	t_holds(buf.a.hca_core_clock == 1000000);
 	for (size_t i = old; i < sizeof(buf); i++)
 		t_eq(bytes[i], 0xa5);
 
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(buf)), 0);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, sizeof(buf)), 0);
 	for (size_t i = 0; i < sizeof(buf.future); i++)
 		t_eq(buf.future[i], 0);
 
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)), EINVAL);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)),
+	     EINVAL);
 	t_eq(ibv_query_device_ex(t_ctx, &input, &buf.a), EINVAL);
 }
 

@@ -70,25 +70,26 @@ static void ranges(void **state)
 {
 	(void)state;
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
-		const struct shca_opt_desc *d = &shca_opts[o];
+		const struct shca_opt_desc *desc = &shca_opts[o];
 		char text[32];
 
-		if (d->type != SHCA_OPT_INT && d->type != SHCA_OPT_SIZE && d->type != SHCA_OPT_TIME)
+		if (desc->type != SHCA_OPT_INT && desc->type != SHCA_OPT_SIZE &&
+		    desc->type != SHCA_OPT_TIME)
 			continue;
-		snprintf(text, sizeof(text), "%lld", (long long)d->min);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->min);
 		t_eq(set(o, text), 0);
-		t_eq(config.value[o], d->min);
-		snprintf(text, sizeof(text), "%lld", (long long)d->max);
+		t_eq(config.value[o], desc->min);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->max);
 		t_eq(set(o, text), 0);
-		t_eq(config.value[o], d->max);
-		snprintf(text, sizeof(text), "%lld", (long long)d->min - 1);
+		t_eq(config.value[o], desc->max);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->min - 1);
 		t_eq(set(o, text), -EINVAL);
-		if (d->max < INT64_MAX) {
-			snprintf(text, sizeof(text), "%lld", (long long)d->max + 1);
+		if (desc->max < INT64_MAX) {
+			snprintf(text, sizeof(text), "%lld", (long long)desc->max + 1);
 			t_eq(set(o, text), -EINVAL);
 		}
 		/* The refused value changed nothing. */
-		t_eq(config.value[o], d->max);
+		t_eq(config.value[o], desc->max);
 	}
 }
 

@@ -53,7 +53,7 @@ static void set_wave(struct transform *transform)
 			}
 }
 
-/* The spectrum of a plane wave has one element. */
+/* Checks that the spectrum of a plane wave has one element. */
 static void check_wave(const struct transform *transform)
 {
 	fftw_complex *only = transform_at(transform, WAVE_X, WAVE_Y, WAVE_Z);
