@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
 /* Functions that no public header declares, but that clients call. GID type 0 is InfiniBand or RoCE
@@ -190,6 +191,26 @@ static void test_query_device(void **state)
 		t_true(value == int_limits[i].value, "%s is %d, not %d", int_limits[i].name, value,
 		       int_limits[i].value);
 	}
+}
+
+/* Programs ask each adapter for abilities of mlx5: there is an answer, and no ability. */
+static void test_query_mlx5(void **state)
+{
+	typedef int query_fn(struct ibv_context * context, struct mlx5dv_context * attr);
+	union {
+		void *symbol;
+		query_fn *call;
+	} query = {dlsym(RTLD_DEFAULT, "mlx5dv_query_device")};
+	struct mlx5dv_context a;
+
+	(void)state;
+	t_holds(query.symbol != NULL);
+	memset(&a, 0xa5, sizeof(a));
+	a.comp_mask = UINT64_MAX;
+	t_eq(query.call(t_ctx, &a), 0);
+	t_eq(a.comp_mask, 0);
+	t_eq(a.flags, 0);
+	t_eq(a.version, 0);
 }
 
 static void test_query_device_ex(void **state)
@@ -405,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_device_node),
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_query_device),
+		cmocka_unit_test(test_query_mlx5),
 		cmocka_unit_test(test_query_device_ex),
 		cmocka_unit_test(test_query_device_ex_sizes),
 		cmocka_unit_test(test_clock),

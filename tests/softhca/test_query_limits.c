@@ -47,6 +47,8 @@ static void test_limits(void **state)
 
 	(void)state;
 	t_eq(ibv_query_device(t_ctx, &a), 0);
+	t_eq(a.vendor_id, 0x8086);
+	t_eq(a.vendor_part_id, 5522);
 	t_eq(a.max_qp, 8);
 	t_eq(a.max_qp_wr, 60);
 	t_eq(a.max_sge, 4);
