@@ -124,129 +124,133 @@ static double gathered_near(const struct scene *scene, int i)
 
 /* ---- calls ---- */
 
-static void alltoall(const struct scene *s, MPI_Request *request)
+static void alltoall(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Alltoall, MPI_Ialltoall, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     s->comm);
+	CALL(MPI_Alltoall, MPI_Ialltoall, scene->in, scene->count, MPI_DOUBLE, scene->out,
+	     scene->count, MPI_DOUBLE, scene->comm);
 }
 
-static void alltoallv(const struct scene *s, MPI_Request *request)
+static void alltoallv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Alltoallv, MPI_Ialltoallv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out,
-	     s->counts, s->displs, MPI_DOUBLE, s->comm);
+	CALL(MPI_Alltoallv, MPI_Ialltoallv, scene->in, scene->counts, scene->displs, MPI_DOUBLE,
+	     scene->out, scene->counts, scene->displs, MPI_DOUBLE, scene->comm);
 }
 
-static void alltoallw(const struct scene *s, MPI_Request *request)
+static void alltoallw(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Alltoallw, MPI_Ialltoallw, s->in, s->counts, s->byte_displs, s->types, s->out,
-	     s->counts, s->byte_displs, s->types, s->comm);
+	CALL(MPI_Alltoallw, MPI_Ialltoallw, scene->in, scene->counts, scene->byte_displs,
+	     scene->types, scene->out, scene->counts, scene->byte_displs, scene->types,
+	     scene->comm);
 }
 
-static void allgather(const struct scene *s, MPI_Request *request)
+static void allgather(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Allgather, MPI_Iallgather, s->in, s->count, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, s->comm);
+	CALL(MPI_Allgather, MPI_Iallgather, scene->in, scene->count, MPI_DOUBLE, scene->out,
+	     scene->count, MPI_DOUBLE, scene->comm);
 }
 
-static void allgatherv(const struct scene *s, MPI_Request *request)
+static void allgatherv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Allgatherv, MPI_Iallgatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts,
-	     s->displs, MPI_DOUBLE, s->comm);
+	CALL(MPI_Allgatherv, MPI_Iallgatherv, scene->in, scene->count, MPI_DOUBLE, scene->out,
+	     scene->counts, scene->displs, MPI_DOUBLE, scene->comm);
 }
 
-static void gather(const struct scene *s, MPI_Request *request)
+static void gather(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Gather, MPI_Igather, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, s->comm);
+	CALL(MPI_Gather, MPI_Igather, scene->in, scene->count, MPI_DOUBLE, scene->out, scene->count,
+	     MPI_DOUBLE, ROOT, scene->comm);
 }
 
-static void gatherv(const struct scene *s, MPI_Request *request)
+static void gatherv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Gatherv, MPI_Igatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts, s->displs,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Gatherv, MPI_Igatherv, scene->in, scene->count, MPI_DOUBLE, scene->out,
+	     scene->counts, scene->displs, MPI_DOUBLE, ROOT, scene->comm);
 }
 
-static void scatter(const struct scene *s, MPI_Request *request)
+static void scatter(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Scatter, MPI_Iscatter, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, s->comm);
+	CALL(MPI_Scatter, MPI_Iscatter, scene->in, scene->count, MPI_DOUBLE, scene->out,
+	     scene->count, MPI_DOUBLE, ROOT, scene->comm);
 }
 
-static void scatterv(const struct scene *s, MPI_Request *request)
+static void scatterv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Scatterv, MPI_Iscatterv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Scatterv, MPI_Iscatterv, scene->in, scene->counts, scene->displs, MPI_DOUBLE,
+	     scene->out, scene->count, MPI_DOUBLE, ROOT, scene->comm);
 }
 
-static void neighbor_alltoall(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoall(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->count, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, scene->in, scene->count, MPI_DOUBLE,
+	     scene->out, scene->count, MPI_DOUBLE, scene->grid);
 }
 
-static void neighbor_alltoallv(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoallv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, s->in, s->counts, s->displs,
-	     MPI_DOUBLE, s->out, s->counts, s->displs, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, scene->in, scene->counts,
+	     scene->displs, MPI_DOUBLE, scene->out, scene->counts, scene->displs, MPI_DOUBLE,
+	     scene->grid);
 }
 
-static void neighbor_alltoallw(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoallw(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, s->in, s->counts, s->far_displs,
-	     s->types, s->out, s->counts, s->far_displs, s->types, s->grid);
+	CALL(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, scene->in, scene->counts,
+	     scene->far_displs, scene->types, scene->out, scene->counts, scene->far_displs,
+	     scene->types, scene->grid);
 }
 
-static void neighbor_allgather(const struct scene *s, MPI_Request *request)
+static void neighbor_allgather(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->count, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, scene->in, scene->count, MPI_DOUBLE,
+	     scene->out, scene->count, MPI_DOUBLE, scene->grid);
 }
 
-static void neighbor_allgatherv(const struct scene *s, MPI_Request *request)
+static void neighbor_allgatherv(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->counts, s->displs, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, scene->in, scene->count, MPI_DOUBLE,
+	     scene->out, scene->counts, scene->displs, MPI_DOUBLE, scene->grid);
 }
 
-static void bcast(const struct scene *s, MPI_Request *request)
+static void bcast(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Bcast, MPI_Ibcast, s->rank == ROOT ? s->in : s->out, s->count * s->ranks,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Bcast, MPI_Ibcast, scene->rank == ROOT ? scene->in : scene->out,
+	     scene->count * scene->ranks, MPI_DOUBLE, ROOT, scene->comm);
 }
 
-static void reduce(const struct scene *s, MPI_Request *request)
+static void reduce(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Reduce, MPI_Ireduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, ROOT,
-	     s->comm);
+	CALL(MPI_Reduce, MPI_Ireduce, scene->in, scene->out, scene->count * scene->ranks,
+	     MPI_DOUBLE, MPI_SUM, ROOT, scene->comm);
 }
 
-static void allreduce(const struct scene *s, MPI_Request *request)
+static void allreduce(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Allreduce, MPI_Iallreduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Allreduce, MPI_Iallreduce, scene->in, scene->out, scene->count * scene->ranks,
+	     MPI_DOUBLE, MPI_SUM, scene->comm);
 }
 
-static void reduce_scatter(const struct scene *s, MPI_Request *request)
+static void reduce_scatter(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, s->in, s->out, s->counts, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, scene->in, scene->out, scene->counts,
+	     MPI_DOUBLE, MPI_SUM, scene->comm);
 }
 
-static void reduce_scatter_block(const struct scene *s, MPI_Request *request)
+static void reduce_scatter_block(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, s->in, s->out, s->count,
-	     MPI_DOUBLE, MPI_SUM, s->comm);
+	CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, scene->in, scene->out,
+	     scene->count, MPI_DOUBLE, MPI_SUM, scene->comm);
 }
 
-static void scan(const struct scene *s, MPI_Request *request)
+static void scan(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Scan, MPI_Iscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, s->comm);
+	CALL(MPI_Scan, MPI_Iscan, scene->in, scene->out, scene->count * scene->ranks, MPI_DOUBLE,
+	     MPI_SUM, scene->comm);
 }
 
-static void exscan(const struct scene *s, MPI_Request *request)
+static void exscan(const struct scene *scene, MPI_Request *request)
 {
-	CALL(MPI_Exscan, MPI_Iexscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Exscan, MPI_Iexscan, scene->in, scene->out, scene->count * scene->ranks,
+	     MPI_DOUBLE, MPI_SUM, scene->comm);
 }
 
 const struct operation operations[] = {

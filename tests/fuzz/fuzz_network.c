@@ -269,12 +269,44 @@ static void do_append(struct input *in, unsigned how)
 
 /* ---- a run ---- */
 
+/* Does what is wanted less often than the steps with a number of their own. */
+static void rare_step(struct input *in, unsigned how)
+{
+	switch (how % 8) {
+	case 0:
+		peers_bye(in, how / 8 + (input_byte(in) & 4));
+		break;
+	case 1:
+		peers_any(in);
+		break;
+	case 2:
+		add_peer(in);
+		break;
+	case 3:
+		cancel_or_break(input_byte(in));
+		break;
+	case 4:
+	case 5:
+		peers_direct(in);
+		break;
+	case 6:
+		if (run.rings) {
+			peers_scribble(in);
+			break;
+		}
+		do_probe(in, input_byte(in) & 31);
+		break;
+	default:
+		do_probe(in, input_byte(in) & 31);
+	}
+}
+
 static void step(struct input *in)
 {
-	uint8_t b = input_byte(in);
-	unsigned how = b & 31;
+	uint8_t decision = input_byte(in);
+	unsigned how = decision & 31;
 
-	switch (b >> 5) {
+	switch (decision >> 5) {
 	case 0:
 		progress(1 + how % 8);
 		fake_clock_add(how >= 8 ? UINT64_C(1000000) << how % 12 : 0);
@@ -304,35 +336,9 @@ static void step(struct input *in)
 		complete(how);
 		break;
 	default:
-		switch (how % 8) {
-		case 0:
-			peers_bye(in, how / 8 + (input_byte(in) & 4));
-			break;
-		case 1:
-			peers_any(in);
-			break;
-		case 2:
-			add_peer(in);
-			break;
-		case 3:
-			cancel_or_break(input_byte(in));
-			break;
-		case 4:
-		case 5:
-			peers_direct(in);
-			break;
-		case 6:
-			if (run.rings) {
-				peers_scribble(in);
-				break;
-			}
-			do_probe(in, input_byte(in) & 31);
-			break;
-		default:
-			do_probe(in, input_byte(in) & 31);
-		}
+		rare_step(in, how);
 	}
-	if (b & 1)
+	if (decision & 1)
 		progress(2);
 }
 

@@ -385,6 +385,19 @@ static void finish_checks(void **state)
 	t_holds(strstr(err, "an Ethernet port has the P_Key 0xffff alone") != NULL);
 }
 
+/* The trap of rdtsc is refused by CPUs that don't have the instruction. */
+static void trap_of_tsc(void **state)
+{
+	(void)state;
+	t_eq(set(SHCA_O_CLOCK_TSC, "trap"), 0);
+#ifdef __x86_64__
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+#else
+	t_eq(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "have the instruction rdtsc") != NULL);
+#endif
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -401,6 +414,7 @@ int main(void)
 		cmocka_unit_test_setup(environment, fresh),
 		cmocka_unit_test_setup(precedence, fresh),
 		cmocka_unit_test_setup(finish_checks, fresh),
+		cmocka_unit_test_setup(trap_of_tsc, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

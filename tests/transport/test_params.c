@@ -154,5 +154,5 @@ const struct many_case many_cases[] = {
 	{"short messages in time", in_time},
 	{"messages beyond eager_limit in time", in_time_medium},
 	{"the address space registered on demand", on_demand},
-	{NULL},
+	{0},
 };

@@ -407,7 +407,7 @@ static void of_what_works(void)
 	near[0].state = IBV_PORT_DOWN;
 	takes("one that is active, though the other is nearer", "hca1:1", NULL);
 	far[0].state = IBV_PORT_DOWN;
-	takes("none is active", "port hca1:2 is not active", NULL);
+	takes("none is active", "Port hca1:2 is not active", NULL);
 	begin();
 	near[0].pkey = 0x8001;
 	takes("one in the partition, though the other is nearer", "hca1:1", "pkey=0x7fff");
@@ -420,15 +420,15 @@ static void of_what_works(void)
 	takes("one with XRC, though the other is nearer", "hca1:1", NULL);
 	adapters[1].no_xrc = true;
 	takes("none has XRC",
-	      "no RDMA device with XRC (extended reliable connections) was found "
-	      "among hca0, hca1: use ",
+	      "No RDMA device with XRC (extended reliable connections) was found "
+	      "among hca0, hca1. Use ",
 	      NULL);
 	begin();
 	adapters[0].open_qp_error = EOPNOTSUPP;
 	takes("one with ibv_open_qp(), though the other is nearer", "hca1:1", NULL);
 	takes("one without ibv_open_qp() that is asked for",
 	      "hca0 has XRC, but not ibv_open_qp() (Operation not supported), by which processes "
-	      "share connections: use ",
+	      "share connections. Use ",
 	      "if_include=hca0");
 	adapters[0].open_qp_error = ENOSYS;
 	takes("one whose kernel has no ibv_open_qp()",

@@ -36,20 +36,20 @@ static bool only_looks(bool *awaited)
 
 	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
-		const struct shca_actor *a = &shca_turn_clock()->actors[i];
-		uint32_t state = atomic_load_explicit(&a->state, memory_order_relaxed);
+		const struct shca_actor *actor = &shca_turn_clock()->actors[i];
+		uint32_t state = atomic_load_explicit(&actor->state, memory_order_relaxed);
 
 		/* An actor that is free may be due, as in shca_actors_first(). */
 		if (state == SHCA_ACTOR_FREE)
 			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
 			    SHCA_NEVER &&
-		    !atomic_load_explicit(&a->looks, memory_order_relaxed))
+		    !atomic_load_explicit(&actor->looks, memory_order_relaxed))
 			return false;
 		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
 			    (state == SHCA_ACTOR_WAITS &&
-			     atomic_load_explicit(&a->watches, memory_order_relaxed) &&
-			     !atomic_load_explicit(&a->on_event, memory_order_relaxed));
+			     atomic_load_explicit(&actor->watches, memory_order_relaxed) &&
+			     !atomic_load_explicit(&actor->on_event, memory_order_relaxed));
 	}
 	return true;
 }
@@ -99,15 +99,15 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
 	uint32_t first = shca_actors_first(shca_turn_clock());
-	enum verdict v;
+	enum verdict verdict;
 
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
 	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
-	v = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
-	return v == MINE && first != actor ? ADAPTER : v;
+	verdict = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
+	return verdict == MINE && first != actor ? ADAPTER : verdict;
 }
 
 /* Executes the work of this process's adapters: cheaper than to wake their thread for it. */
@@ -125,13 +125,13 @@ static void run_adapter(void)
 /* Lets as much real time go by as virtual time will, or less if something happens. */
 static void pace(uint64_t ns)
 {
-	struct timespec t = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
+	struct timespec timeout = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
 
 	atomic_store(&shca_turn_clock()->pacing, 1);
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->paced, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
-	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &t, NULL, 0);
+	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &timeout, NULL, 0);
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->pacing, 0);
 	atomic_store(&shca_turn_clock()->idle, 0);
