@@ -77,7 +77,7 @@ static bool list(const struct shca_clock *clock, uint32_t slot, struct threads *
 	ssize_t n;
 
 	threads->n = 0;
-	threads->pid = atomic_load(&shca_turn_here.fabriclock->hdr->procs[slot].pid);
+	threads->pid = atomic_load(&shca_turn_here.fabric->hdr->procs[slot].pid);
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->pid);
 	n = read_at_once(path, O_DIRECTORY, SYS_getdents64, buf, sizeof(buf));
 	for (ssize_t at = 0; at < n; at += e->d_reclen) {
