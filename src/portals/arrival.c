@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrival.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -241,11 +242,8 @@ static void change(struct p4_arrival *arrival, void *old)
 /* Sends the reply, with the data in `buf`; the operation's event follows its end. */
 static void reply(struct p4_arrival *arrival, struct tq_buf buf)
 {
-	if (p4_respond(arrival, &buf))
-		return;
-	arrival->fail = PTL_NI_UNDELIVERABLE;
-	post_comm(arrival);
-	end(arrival);
+	if (!p4_respond(arrival, &buf))
+		p4_arrival_replied(arrival, -EIO);
 }
 
 static void fetch(struct p4_arrival *arrival)
@@ -311,7 +309,8 @@ void p4_arrival_done(struct p4_arrival *arrival, int error)
 void p4_arrival_replied(struct p4_arrival *arrival, int error)
 {
 	p4_assert_held();
-	if (error)
+	/* An atomic operation was carried out, whatever became of its reply. */
+	if (error && arrival->req.kind == P4_GET)
 		arrival->fail = PTL_NI_UNDELIVERABLE;
 	post_comm(arrival);
 	end(arrival);
