@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrival.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -69,15 +70,6 @@ static void post_hit(struct p4_arrival *arrival, const struct p4_hit *hit, ptl_e
 		p4_pt_event(arrival->pt, &event);
 	if (hit->options & PTL_ME_EVENT_CT_OVERFLOW)
 		count(arrival, hit->ct, hit->options, PTL_NI_OK);
-	if (hit->unlinks && !(hit->options & PTL_ME_EVENT_UNLINK_DISABLE)) {
-		event = (ptl_event_t){
-			.type = PTL_EVENT_AUTO_UNLINK,
-			.user_ptr = hit->user_ptr,
-			.pt_index = arrival->pt->index,
-			.ptl_list = PTL_PRIORITY_LIST,
-		};
-		p4_pt_event(arrival->pt, &event);
-	}
 }
 
 static ptl_event_kind_t overflow_kind(const struct p4_arrival *arrival)
@@ -116,6 +108,23 @@ static void forget_header(struct p4_arrival *arrival)
 	p4_entry_try_free(entry);
 }
 
+/* Ends the wait of an entry that has found the message, whose data are there. */
+static void end_hit(struct p4_arrival *arrival)
+{
+	const struct p4_hit *hit = &arrival->hit;
+	ptl_event_t unlinked = {
+		.type = PTL_EVENT_AUTO_UNLINK,
+		.user_ptr = hit->user_ptr,
+		.pt_index = arrival->pt->index,
+		.ptl_list = PTL_PRIORITY_LIST,
+	};
+
+	post_hit(arrival, hit, overflow_kind(arrival));
+	forget_header(arrival);
+	if (hit->unlinks && !(hit->options & PTL_ME_EVENT_UNLINK_DISABLE))
+		p4_pt_event(arrival->pt, &unlinked);
+}
+
 enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
 			       struct tq_take *take)
 {
@@ -142,10 +151,8 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		never_linked(entry);
 	hit.unlinks = once && entry->search == P4_APPEND;
 	arrival->hit = hit;
-	if (!hit.waiting) {
-		post_hit(arrival, &hit, overflow_kind(arrival));
-		forget_header(arrival);
-	}
+	if (!hit.waiting)
+		end_hit(arrival);
 	take->user = &arrival->hit;
 	return once ? TQ_TAKE : TQ_TAKE_STAY;
 }
@@ -180,8 +187,7 @@ static void end(struct p4_arrival *arrival)
 	arrival->stored = true;
 	if (arrival->hit.waiting) {
 		arrival->hit.waiting = false;
-		post_hit(arrival, &arrival->hit, overflow_kind(arrival));
-		forget_header(arrival);
+		end_hit(arrival);
 	} else if (entry && !arrival->header) {
 		p4_entry_try_free(entry);
 	}
@@ -236,11 +242,8 @@ static void change(struct p4_arrival *arrival, void *old)
 /* Sends the reply, with the data in `buf`; the operation's event follows its end. */
 static void reply(struct p4_arrival *arrival, struct tq_buf buf)
 {
-	if (p4_respond(arrival, &buf))
-		return;
-	arrival->fail = PTL_NI_UNDELIVERABLE;
-	post_comm(arrival);
-	end(arrival);
+	if (!p4_respond(arrival, &buf))
+		p4_arrival_replied(arrival, -EIO);
 }
 
 static void fetch(struct p4_arrival *arrival)
@@ -306,7 +309,8 @@ void p4_arrival_done(struct p4_arrival *arrival, int error)
 void p4_arrival_replied(struct p4_arrival *arrival, int error)
 {
 	p4_assert_held();
-	if (error)
+	/* An atomic operation was carried out, whatever became of its reply. */
+	if (error && arrival->req.kind == P4_GET)
 		arrival->fail = PTL_NI_UNDELIVERABLE;
 	post_comm(arrival);
 	end(arrival);

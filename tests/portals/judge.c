@@ -372,6 +372,21 @@ static void check_ended(const struct judge_entry *entry, bool all)
 	}
 }
 
+/* Checks that the overflow entry whose last header the entry has found was freed before. */
+static void check_freed(const struct judge_entry *entry)
+{
+	const struct judge_entry *taker = entry->last_found ? entry->last_found->taker : NULL;
+
+	if (!taker || !taker->free_due || is_needed(taker))
+		return;
+	for (unsigned i = 0; i < judge.nputs; i++) {
+		if (judge.puts[i].taker == taker && !judge.puts[i].stored)
+			return;
+	}
+	t_true(taker->free_event, "entry %u ended before entry %u was freed", number(entry),
+	       number(taker));
+}
+
 void judge_event(const ptl_event_t *event, int from)
 {
 	struct judge_entry *entry = event->user_ptr;
@@ -403,6 +418,7 @@ void judge_event(const ptl_event_t *event, int from)
 		       number(entry));
 		entry->unlink_event = true;
 		check_ended(entry, false);
+		check_freed(entry);
 		break;
 	case PTL_EVENT_AUTO_FREE:
 		t_true(entry->free_due && !entry->free_event && entry->unlink_event,

@@ -326,6 +326,18 @@ static void test_triggered_me(void **state)
 	t_ptl(PtlCTFree(trigger), PTL_OK);
 }
 
+/* The option that leaves out successful operations is not about the entry itself. */
+static void test_link(void **state)
+{
+	static char room[8];
+	ptl_me_t me = p_me(room, sizeof(room), PTL_ME_OP_PUT | PTL_ME_EVENT_SUCCESS_DISABLE);
+	ptl_handle_me_t entry = p_append(&ni, &me, PTL_PRIORITY_LIST, room);
+
+	(void)state;
+	t_true(p_event(ni.eq, PTL_EVENT_LINK).user_ptr == room, "the event is of another entry");
+	t_ptl(PtlMEUnlink(entry), PTL_OK);
+}
+
 /* ---- progress ---- */
 
 /* A process sends to itself, and is in no function of the library afterwards: the library's thread
@@ -387,6 +399,7 @@ int main(void)
 		CASE(test_ct),
 		CASE(test_triggered),
 		CASE(test_triggered_me),
+		CASE(test_link),
 		CASE(test_asleep),
 		cmocka_unit_test(test_abort),
 	};
