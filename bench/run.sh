@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|verbs|picture|paper|all] [OPTION...] builds
+# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|portals|verbs|picture|paper|all] [OPTION...] builds
 # the programs, then runs that part. Without a name the main job runs: overlap and latency. Options go to the parts: README.md
 # and bench/run.sh PART --help explain them.
 # If root runs this, apt-get installs missing Debian packages. Otherwise missing packages are named, and nothing runs.
@@ -15,7 +15,7 @@ cluster=
 case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
 
 # The parts that have figures in virtual time; the driver knows them too.
-virtual_parts=(overlap latency rate halo sp patterns barrier icoll fft rma)
+virtual_parts=(overlap latency rate halo sp patterns barrier icoll fft rma portals)
 
 usage() {
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
@@ -36,12 +36,12 @@ for_all() {
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | icoll | fft | rma | verbs | picture | paper)
+overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | icoll | fft | rma | portals | verbs | picture | paper)
 	parts=("$1")
 	shift
 	;;
 all)
-	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma verbs)
+	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs)
 	shift
 	case ${1-} in -h | --help) usage && exit 0 ;; esac
 	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE, --mpirun-options OPTIONS and --help"
@@ -51,7 +51,7 @@ all)
 	exit 0
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma verbs picture paper all" ;;
+*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs picture paper all" ;;
 esac
 
 case " $* " in

@@ -19,6 +19,7 @@ import overlap
 import patterns
 import picture
 import place
+import portals
 import rate
 import rma
 import sp
@@ -38,6 +39,7 @@ PARTS = {
     "icoll": icoll.main,
     "fft": fft.main,
     "rma": rma.main,
+    "portals": portals.main,
     "picture": picture.main,
 }
 # Parts whose runs are short have more rounds.

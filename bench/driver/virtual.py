@@ -2,7 +2,7 @@
 """Virtual time: which parts have figures in it, and how much they repeat there."""
 
 # These parts have a virtual form. The others count objects, or measure the machine itself.
-PARTS = ("overlap", "latency", "rate", "halo", "sp", "patterns", "barrier", "icoll", "fft", "rma")
+PARTS = ("overlap", "latency", "rate", "halo", "sp", "patterns", "barrier", "icoll", "fft", "rma", "portals")
 ROUNDS = 3
 TIMEOUT = 900
 

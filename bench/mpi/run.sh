@@ -1,14 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|picture [--link|--no-link] [OPTION...] runs one part of the
+# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|portals|picture [--link|--no-link] [OPTION...] runs one part of the
 # MPI benchmarks on softhca, on two virtual nodes, with a link model or without.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
+case ${1-} in
+-h | --help)
+	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	exit 0
+	;;
+esac
+
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier, icoll, fft, rma or picture}
+part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier, icoll, fft, rma, portals or picture}
 
 # The driver checks the options, but it runs within the fabric, which these change.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
@@ -37,6 +44,11 @@ die() {
 [ -x "$BENCH_PROGRAMS/overlap" ] ||
 	die 'its programs are not built; start this as bench/run.sh, or run "make bench" and source build/env.sh'
 export BENCH_TOP BENCH_PROGRAMS
+# The sources of Open MPI's own components for Portals 4 may be missing; the driver says so.
+components=$BENCH_PROGRAMS/../../portals-openmpi
+if [ "$part" = portals ] && [ ! -e "$components/mca_mtl_portals4.so" ]; then
+	"$BENCH_TOP/tests/portals/components.sh" "$(cd "$BENCH_PROGRAMS/../.." && pwd)" "$components" >&2 || true
+fi
 export PYTHONDONTWRITEBYTECODE=1
 
 # A hostfile's hosts have adapters of their own, and other CPUs.
@@ -103,7 +115,7 @@ sp)
 	run_options+=("${paper[@]}" "${no_room[@]}")
 	mpirun_options=(--oversubscribe --bind-to none --mca mpi_yield_when_idle 1)
 	;;
-latency | bandwidth | rate | depth | rma)
+latency | bandwidth | rate | depth | rma | portals)
 	# The posting rank moves small messages. The engines, which move large ones, run on any free core.
 	run_options+=(--engine-cpus "$all_cores")
 	;;

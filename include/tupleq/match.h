@@ -125,9 +125,13 @@ int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[]
 /*
  * A closed context, which tq_ctx_set_flags() opens and closes: its entries take nothing. Each
  * message is offered to unexpected(), which should drop it. Messages whose entries were in a queue
- * when the context was closed may still come to those.
+ * when the context was closed may still come to those, as long as tq_ctx_has_queues().
  */
 #define TQ_CTX_CLOSED 32u
+
+/* Returns true if entries of the context are in queues, or on their way back from there. A closed
+ * context has none soon: the caller makes progress and asks again. */
+bool tq_ctx_has_queues(struct tq_ctx *ctx);
 
 /* ---- sending with match bits ---- */
 

@@ -210,7 +210,7 @@ static void print_within_nodes(FILE *out, const struct totals *sum)
 	if (refused)
 		fprintf(out,
 			"Within nodes %" PRIu64 " times a process may not read the memory of "
-						"another, so that long messages "
+			"another, so that long messages "
 			"are not copied: look at kernel.yama.ptrace_scope, and at the containers' "
 			"seccomp profiles and PID namespaces.\n",
 			refused);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "arrival.h"
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
 
@@ -94,8 +95,6 @@ static void never_linked(struct p4_entry *entry)
 {
 	p4_entry_leave(entry);
 	entry->unlinked = true;
-	if (entry->search == P4_APPEND && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
-		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
 }
 
 /* Lets the overflow entry forget a message whose data are there, and which an entry has found. */
@@ -107,6 +106,23 @@ static void forget_header(struct p4_arrival *arrival)
 	entry->nheaders--;
 	arrival->entry = NULL;
 	p4_entry_try_free(entry);
+}
+
+/* Ends the wait of an entry that has found the message, whose data are there. */
+static void end_hit(struct p4_arrival *arrival)
+{
+	const struct p4_hit *hit = &arrival->hit;
+	ptl_event_t unlinked = {
+		.type = PTL_EVENT_AUTO_UNLINK,
+		.user_ptr = hit->user_ptr,
+		.pt_index = arrival->pt->index,
+		.ptl_list = PTL_PRIORITY_LIST,
+	};
+
+	post_hit(arrival, hit, overflow_kind(arrival));
+	forget_header(arrival);
+	if (hit->unlinks && !(hit->options & PTL_ME_EVENT_UNLINK_DISABLE))
+		p4_pt_event(arrival->pt, &unlinked);
 }
 
 enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
@@ -129,16 +145,15 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		post_hit(arrival, &hit, PTL_EVENT_SEARCH);
 		return once ? TQ_STOP : TQ_PASS;
 	}
-	arrival->hit = hit;
-	if (!hit.waiting) {
-		post_hit(arrival, &hit, overflow_kind(arrival));
-		forget_header(arrival);
-	}
-	take->user = &arrival->hit;
 	if (use_up(entry, arrival))
 		once = true;
 	if (once)
 		never_linked(entry);
+	hit.unlinks = once && entry->search == P4_APPEND;
+	arrival->hit = hit;
+	if (!hit.waiting)
+		end_hit(arrival);
+	take->user = &arrival->hit;
 	return once ? TQ_TAKE : TQ_TAKE_STAY;
 }
 
@@ -172,8 +187,7 @@ static void end(struct p4_arrival *arrival)
 	arrival->stored = true;
 	if (arrival->hit.waiting) {
 		arrival->hit.waiting = false;
-		post_hit(arrival, &arrival->hit, overflow_kind(arrival));
-		forget_header(arrival);
+		end_hit(arrival);
 	} else if (entry && !arrival->header) {
 		p4_entry_try_free(entry);
 	}
@@ -228,11 +242,8 @@ static void change(struct p4_arrival *arrival, void *old)
 /* Sends the reply, with the data in `buf`; the operation's event follows its end. */
 static void reply(struct p4_arrival *arrival, struct tq_buf buf)
 {
-	if (p4_respond(arrival, &buf))
-		return;
-	arrival->fail = PTL_NI_UNDELIVERABLE;
-	post_comm(arrival);
-	end(arrival);
+	if (!p4_respond(arrival, &buf))
+		p4_arrival_replied(arrival, -EIO);
 }
 
 static void fetch(struct p4_arrival *arrival)
@@ -298,7 +309,8 @@ void p4_arrival_done(struct p4_arrival *arrival, int error)
 void p4_arrival_replied(struct p4_arrival *arrival, int error)
 {
 	p4_assert_held();
-	if (error)
+	/* An atomic operation was carried out, whatever became of its reply. */
+	if (error && arrival->req.kind == P4_GET)
 		arrival->fail = PTL_NI_UNDELIVERABLE;
 	post_comm(arrival);
 	end(arrival);

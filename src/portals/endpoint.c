@@ -99,6 +99,15 @@ static void complete(void *user, const struct tq_status *status)
 		p4_response_sent(user, status->error);
 }
 
+/* Registers the whole address space, if the device can. A cache of registrations would have to know
+ * of all memory that the user unmaps; without one each message's buffer is registered by itself. */
+static void set_defaults(struct tq_params *params)
+{
+	char why[256];
+
+	tq_param_set(params, "odp", "1", why, sizeof(why));
+}
+
 /* Sets parameters of libtupleq from PORTALS_PARAMS ("name=value name=value"). Returns false, after
  * a sentence, if one is wrong. */
 static bool set_params(struct tq_params *params)
@@ -143,6 +152,7 @@ static int open_endpoint(struct tq_ep **ep)
 	if (!params)
 		return PTL_NO_SPACE;
 	snprintf(endpoint.name, sizeof(endpoint.name), "process %d", (int)getpid());
+	set_defaults(params);
 	if (!set_params(params)) {
 		tq_params_free(params);
 		return PTL_FAIL;

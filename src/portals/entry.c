@@ -34,7 +34,7 @@ void p4_entry_tell_linked(struct p4_entry *entry)
 	if (entry->told)
 		return;
 	entry->told = true;
-	if (!(entry->options & (PTL_ME_EVENT_LINK_DISABLE | PTL_ME_EVENT_SUCCESS_DISABLE)))
+	if (!(entry->options & PTL_ME_EVENT_LINK_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_LINK, PTL_NI_OK);
 }
 

@@ -208,8 +208,8 @@ static bool is_idle(void *arg)
 	p4_lock();
 	idle = !ni->nusers;
 	for (unsigned i = 0; i < P4_PTS; i++)
-		idle = idle && !ni->pts[i].nbusy;
-	p4_unlock();
+		idle = idle && !ni->pts[i].nbusy && !ni->pts[i].closing;
+	p4_unlock_run();
 	return idle;
 }
 

@@ -1,6 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "pt.h"
 
+#include <stddef.h>
+
+#include <tupleq/match.h>
+
+#include "endpoint.h"
 #include "eq.h"
 #include "handles.h"
 #include "lib.h"
@@ -30,12 +35,54 @@ static void post_disabled(struct p4_pt *pt)
 	p4_pt_event(pt, &event);
 }
 
+/* Takes the entries of a disabled portal table entry out of the HCA's queues. */
+static void close_context(struct p4_work *work)
+{
+	struct p4_pt *pt = (struct p4_pt *)((char *)work - offsetof(struct p4_pt, work));
+
+	tq_ctx_set_flags(pt->ni->ctx[pt->index], TQ_CTX_CLOSED);
+	p4_lock();
+	pt->closing = false;
+	p4_unlock();
+	p4_notify();
+}
+
+static bool is_closed(void *arg)
+{
+	const struct p4_pt *pt = arg;
+	bool closed;
+
+	p4_lock();
+	closed = !pt->closing;
+	p4_unlock();
+	return closed;
+}
+
+/* Enables the entry. Until then match() and unexpected() refuse what comes. */
+static void open_context(struct p4_pt *pt)
+{
+	tq_ctx_set_flags(pt->ni->ctx[pt->index], 0);
+	p4_lock();
+	pt->enabled = true;
+	p4_unlock();
+}
+
+/* Disables the entry: match() takes nothing any more, and the HCA is told. */
+static void disable(struct p4_pt *pt)
+{
+	pt->enabled = false;
+	if (pt->closing)
+		return;
+	pt->closing = true;
+	p4_defer(&pt->work, close_context);
+}
+
 void p4_pt_exhausted(struct p4_pt *pt)
 {
 	p4_assert_held();
 	if (!pt->enabled)
 		return;
-	pt->enabled = false;
+	disable(pt);
 	pt->disabled_event = true;
 	if (!pt->nbusy)
 		post_disabled(pt);
@@ -96,12 +143,16 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 		.ni = ni,
 		.index = pt->index,
 		.allocated = true,
-		.enabled = !(options & PTL_PT_ALLOC_DISABLED),
 		.options = options,
 		.eq = eq_handle,
 	};
 	*pt_index = pt->index;
-	rc = PTL_OK;
+	p4_unlock();
+	if (options & PTL_PT_ALLOC_DISABLED)
+		tq_ctx_set_flags(ni->ctx[pt->index], TQ_CTX_CLOSED);
+	else
+		open_context(pt);
+	return PTL_OK;
 unlock:
 	p4_unlock();
 	return rc;
@@ -136,8 +187,17 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 		rc = PTL_OK;
 	if (!rc)
 		pt->allocated = pt->enabled = false;
-	p4_unlock();
+	p4_unlock_run();
+	/* PtlPTAlloc() may use it again. */
+	p4_wait(is_closed, pt, PTL_TIME_FOREVER);
 	return rc;
+}
+
+static bool has_no_queues(void *arg)
+{
+	const struct p4_pt *pt = arg;
+
+	return !tq_ctx_has_queues(pt->ni->ctx[pt->index]);
 }
 
 static bool is_idle(void *arg)
@@ -158,9 +218,15 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 
 	if (!pt)
 		return rc;
-	pt->enabled = false;
-	p4_unlock();
-	rc = p4_wait(is_idle, pt, PTL_TIME_FOREVER);
+	disable(pt);
+	p4_unlock_run();
+	rc = p4_wait(is_closed, pt, PTL_TIME_FOREVER);
+	if (!rc)
+		rc = p4_wait(has_no_queues, pt, PTL_TIME_FOREVER);
+	/* The events of what the HCA has matched. */
+	p4_progress();
+	if (!rc)
+		rc = p4_wait(is_idle, pt, PTL_TIME_FOREVER);
 	return rc == PTL_ABORTED ? PTL_FAIL : rc;
 }
 
@@ -171,7 +237,14 @@ int PtlPTEnable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 
 	if (!pt)
 		return rc;
-	pt->enabled = true;
-	p4_unlock();
+	if (pt->enabled) {
+		p4_unlock();
+		return PTL_OK;
+	}
+	p4_unlock_run();
+	rc = p4_wait(is_closed, pt, PTL_TIME_FOREVER);
+	if (rc)
+		return PTL_FAIL;
+	open_context(pt);
 	return PTL_OK;
 }

@@ -7,6 +7,8 @@
 
 #include <portals4.h>
 
+#include "lib.h"
+
 struct p4_entry;
 struct p4_ni;
 
@@ -21,11 +23,12 @@ struct p4_pt {
 	int nheaders;              /* unexpected */
 	unsigned nbusy;            /* messages that were matched and have not ended */
 	bool disabled_event;       /* is due when nothing is busy */
-	bool flowctrl_disable;     /* an entry suppresses that event */
+	bool closing;              /* the HCA is to be told that the entry is disabled */
+	struct p4_work work;       /* of `closing` */
 };
 
 /* Disables the entry because something is exhausted; PTL_EVENT_PT_DISABLED follows what is under
- * way. */
+ * way. Messages whose entries are in queues of the HCA may still come. */
 void p4_pt_exhausted(struct p4_pt *pt);
 /* Ends a message. */
 void p4_pt_release(struct p4_pt *pt);

@@ -25,6 +25,7 @@ extern const struct tq_match_ops p4_target_ops;
 struct p4_hit {
 	enum p4_tag tag;
 	bool waiting; /* for the data */
+	bool unlinks; /* PTL_EVENT_AUTO_UNLINK of the entry follows */
 	void *user_ptr;
 	unsigned options;
 	ptl_handle_ct_t ct;

@@ -2,11 +2,12 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group portals: libportals itself, then Open MPI's own components on it. Sourced by run.sh.
 
-takes portals 40
+takes portals 60
 
 group_portals() {
 	plain_build
 	wanted unit_atomic && run unit_atomic 60 "$build/tests/portals/unit_atomic"
+	wanted sim_lists && run sim_lists 300 "$build/tests/portals/sim_lists" --runs 50000
 	run_list portals suite.list ""
 	wanted openmpi.sh && run openmpi.sh 900 env TEST_BUILD="$build" "$top/tests/portals/openmpi.sh"
 	return 0

@@ -29,6 +29,8 @@ sanitized() {
 		in_full "$name: $(lines_of softhca/variants.list)" && run_list softhca variants.list "$name: " "$flags" "$preload"
 		# The simulations have one thread, so there are no races.
 		[ "$name" = tsan ] || run_sims "$name: " 2000 200 1 "$flags"
+		[ "$name" = tsan ] || ! wanted sim_lists ||
+			run "$name: sim_lists" 300 env "$flags" "$build/tests/portals/sim_lists" --runs 2000 --limit 300
 		run_list transport suite.list "$name: " "$flags" "$preload"
 		# hwloc reads a list of all PCI devices with a realloc() for each, which takes seconds in each process here.
 		run_mpi mpi/sanitized.list "$name: " "$flags$mpi_flags" "$preload" HWLOC_COMPONENTS=-pci

@@ -326,6 +326,44 @@ static void test_triggered_me(void **state)
 	t_ptl(PtlCTFree(trigger), PTL_OK);
 }
 
+/* The option that leaves out successful operations is not about the entry itself. */
+static void test_link(void **state)
+{
+	static char room[8];
+	ptl_me_t me = p_me(room, sizeof(room), PTL_ME_OP_PUT | PTL_ME_EVENT_SUCCESS_DISABLE);
+	ptl_handle_me_t entry = p_append(&ni, &me, PTL_PRIORITY_LIST, room);
+
+	(void)state;
+	t_true(p_event(ni.eq, PTL_EVENT_LINK).user_ptr == room, "the event is of another entry");
+	t_ptl(PtlMEUnlink(entry), PTL_OK);
+}
+
+/* ---- progress ---- */
+
+/* A process sends to itself, and is in no function of the library afterwards: the library's thread
+ * does all. */
+static void test_asleep(void **state)
+{
+	static char from[8] = "data";
+	static volatile char to[8];
+	ptl_me_t me = p_me((void *)(uintptr_t)to, sizeof(to), PTL_ME_OP_PUT);
+	ptl_handle_me_t entry = p_append(&ni, &me, PTL_PRIORITY_LIST, NULL);
+	ptl_handle_md_t md = p_md(&ni, from, sizeof(from));
+	uint64_t start = t_now();
+
+	(void)state;
+	t_ptl(PtlPut(md, 0, sizeof(from), PTL_NO_ACK_REQ, ni.id, 0, P_BITS, 0, NULL, 0), PTL_OK);
+	while (!to[0]) {
+		t_true(t_ms_since(start) < P_WAIT, "the data don't come");
+		usleep(100);
+	}
+	p_event(ni.eq, PTL_EVENT_LINK);
+	p_event(ni.eq, PTL_EVENT_PUT);
+	p_event(ni.mine, PTL_EVENT_SEND);
+	t_ptl(PtlMEUnlink(entry), PTL_OK);
+	t_ptl(PtlMDRelease(md), PTL_OK);
+}
+
 /* ---- the end ---- */
 
 static void test_abort(void **state)
@@ -361,6 +399,8 @@ int main(void)
 		CASE(test_ct),
 		CASE(test_triggered),
 		CASE(test_triggered_me),
+		CASE(test_link),
+		CASE(test_asleep),
 		cmocka_unit_test(test_abort),
 	};
 

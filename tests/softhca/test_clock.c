@@ -42,9 +42,9 @@ static void passed(uint64_t since, uint64_t ns)
 
 static void join_clock(void)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 
-	t_qp_free(q);
+	t_qp_free(qp);
 }
 
 static void test_sleep(void **state)

@@ -22,10 +22,10 @@ static void hog(void)
 static void go_on(unsigned me, void *arg)
 {
 	void (*trouble)(void) = *(void (**)(void))arg;
-	struct t_dev *d = t_open();
+	struct t_dev *dev = t_open();
 	uint64_t since;
 
-	t_qp_free(t_qp(d, NULL));
+	t_qp_free(t_qp(dev, NULL));
 	procs_put(KEY_READY, 1);
 	procs_get(!me, KEY_READY);
 	if (me == 1)
@@ -36,7 +36,7 @@ static void go_on(unsigned me, void *arg)
 		procs_put(KEY_ROUNDS, i);
 	}
 	t_true(t_now() - since >= 20000000, "time stood still");
-	t_close(d);
+	t_close(dev);
 }
 
 static void stop(void)

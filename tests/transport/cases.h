@@ -61,8 +61,8 @@ extern const struct small_case cases_new[], cases_direct[], cases_rules[];
 extern const struct small_case *const small_cases[];
 
 /* Makes the world of a case, which case_start() starts. */
-struct world *case_world(const struct small_case *c);
+struct world *case_world(const struct small_case *small_case);
 /* Starts the world and carries out the operations that come before the schedules. */
-void case_start(const struct small_case *c, struct world *w);
+void case_start(const struct small_case *small_case, struct world *world);
 
 #endif

@@ -145,8 +145,8 @@ static void print_norms(const char *name, const double norm[VARIABLES])
 /* Prints the result. Returns false if the norms after all steps aren't the published ones. */
 static bool report(struct solver *solver, double seconds, int steps, int ranks)
 {
-	const struct problem *p = solver->grid.problem;
-	bool whole = steps == p->steps && !section_replays();
+	const struct problem *problem = solver->grid.problem;
+	bool whole = steps == problem->steps && !section_replays();
 	struct timing timing = gather(seconds, ranks);
 	double error[VARIABLES], residual[VARIABLES], difference;
 	bool verified;
@@ -154,19 +154,20 @@ static bool report(struct solver *solver, double seconds, int steps, int ranks)
 	field_error(&solver->grid, error);
 	find_rhs(solver);
 	field_residual(&solver->grid, residual);
-	difference = problem_difference(p, residual, error);
+	difference = problem_difference(problem, residual, error);
 	verified = whole && problem_verified(difference);
 	if (solver->grid.rank)
 		return verified || !whole;
 	if (whole && !verified)
-		fprintf(stderr, "the norms are not those of class %c\n", p->class);
+		fprintf(stderr, "the norms are not those of class %c\n", problem->class);
 	printf("{\"test\":\"sp\",\"class\":\"%c\",\"n\":%d,\"steps\":%d,\"ranks\":%d,"
 	       "\"replay\":%s,\"seconds\":%.6f,\"mop_per_s\":%.3f,\"mpi_share\":%.5f,\"mpi_share_"
 	       "least\":%.5f,"
 	       "\"mpi_share_most\":%.5f,\"verified\":%s,\"difference\":%.3e",
-	       p->class, p->n, steps, ranks, section_replays() ? "true" : "false", timing.seconds,
-	       problem_operations(p) * steps / p->steps / timing.seconds / 1e6, timing.mpi_mean,
-	       timing.mpi_least, timing.mpi_most,
+	       problem->class, problem->n, steps, ranks, section_replays() ? "true" : "false",
+	       timing.seconds,
+	       problem_operations(problem) * steps / problem->steps / timing.seconds / 1e6,
+	       timing.mpi_mean, timing.mpi_least, timing.mpi_most,
 	       verified ? "true"
 	       : whole  ? "false"
 			: "null",

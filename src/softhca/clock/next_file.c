@@ -6,8 +6,10 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -212,12 +214,30 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *message, int flags)
 	shca_program_come_back();       \
 	return rc
 
-/* Connects to a socket of this machine, which succeeds or fails at once. */
+/* Returns true if a socket of that address, of this machine, accepts or refuses at once. */
+static bool is_here(const struct sockaddr *to, socklen_t len)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	if (to->sa_family == AF_INET && len >= sizeof(in)) {
+		memcpy(&in, to, sizeof(in));
+		return ntohl(in.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+	}
+	if (to->sa_family == AF_INET6 && len >= sizeof(in6)) {
+		memcpy(&in6, to, sizeof(in6));
+		return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+	}
+	return to->sa_family == AF_UNIX;
+}
+
+/* Connects to a socket of this machine. Only if that succeeds it has disturbed others. */
 static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 {
 	int rc = NEXT(connect)(fd, to, len);
 
-	if (!rc) {
+	/* The peer of a socket that doesn't block is on its way. */
+	if (!rc || errno == EINPROGRESS) {
 		shca_program_disturbs_others();
 		shca_program_disturbs();
 	}
@@ -226,7 +246,7 @@ static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	if (shca_program_is_clocked() && to->sa_family == AF_UNIX)
+	if (shca_program_is_clocked() && is_here(to, len))
 		return connect_here(fd, to, len);
 	shca_program_disturbs_others();
 	OUT_OF_TURN(NEXT(connect)(fd, to, len));

@@ -371,6 +371,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	atomic_store(&record->spins_since, shca_turn_self.clock);
 	atomic_store(&record->period, period);
 	atomic_store(&record->looks, 1);
+	atomic_store(&record->expects, 0);
 	atomic_store(&record->yields, yields);
 	shca_add(&record->parked, 1);
 	make_due(actor, SHCA_ACTOR_SPINS, look);
@@ -379,6 +380,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	await(actor);
 	looked = atomic_load(&record->looks);
 	atomic_store(&record->looks, 0);
+	atomic_store(&record->expects, 0);
 	atomic_store(&record->yields, 0);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&record->spins_since),
@@ -396,7 +398,7 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
@@ -446,7 +448,8 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	/* A process that ended the wait has said so, or has no clock and used CPU time. */
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);

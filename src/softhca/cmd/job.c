@@ -79,6 +79,7 @@ static void add_thread(struct shca_job *job, pid_t pid, pid_t tid)
 		return;
 	job->threads[job->nthreads].actor = actor_of(&job->fabric->hdr->clock, tid);
 	job->threads[job->nthreads].clocked = is_clocked(job, pid);
+	job->threads[job->nthreads].engine = false;
 	job->threads[job->nthreads].tid = tid;
 	job->threads[job->nthreads].pid = pid;
 	job->threads[job->nthreads++].stat = fd;

@@ -24,6 +24,7 @@ struct shca_job {
 		int stat;
 		uint32_t actor; /* SHCA_NO_ACTOR: none is known */
 		bool clocked;   /* its process is */
+		bool engine;    /* softhca's own: sleeps until the adapters have the turn */
 	} threads[SHCA_JOB_THREADS];
 	struct {
 		pid_t pid;

@@ -35,8 +35,6 @@ struct world {
 	unsigned from; /* thread at which the next look begins: the one that was busy last */
 	char busy;     /* its state then; 0: none was busy */
 	pid_t only;    /* process that is looked at, beside those that are not clocked; 0: all */
-	uint64_t unclocked_cpu; /* CPU time of the processes that are not clocked, when all were
-				   quiet */
 };
 
 /* Returns the CPU time of a process, or UINT64_MAX if it has ended. */
@@ -50,7 +48,7 @@ static uint64_t cpu_time_of(pid_t pid)
 	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Returns true if a thread of the process computes beside the others. */
+/* Returns true if a thread of the process, or with 0 of any process, computes beside the others. */
 static bool computes(const struct world *world, pid_t pid)
 {
 	const struct shca_fabric_header *hdr = world->job.fabric->hdr;
@@ -58,7 +56,7 @@ static bool computes(const struct world *world, pid_t pid)
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
 		if (atomic_load(&hdr->clock.actors[i].state) == SHCA_ACTOR_COMPUTES &&
-		    atomic_load(&hdr->procs[hdr->clock.actors[i].proc].pid) == pid)
+		    (!pid || atomic_load(&hdr->procs[hdr->clock.actors[i].proc].pid) == pid))
 			return true;
 	return false;
 }
@@ -67,12 +65,14 @@ static bool computes(const struct world *world, pid_t pid)
  * all if that is 0. Leaves out those that compute, because their CPU time grows meanwhile. */
 static uint64_t cpu_time(struct world *world, pid_t of)
 {
+	bool any_computes = computes(world, 0);
 	uint64_t sum = 0, cpu;
 
 	for (unsigned i = 0; i < world->job.nprocs; i++) {
 		if (world->job.procs[i].clocked && of && world->job.procs[i].pid != of)
 			continue;
-		if (world->job.procs[i].clocked && computes(world, world->job.procs[i].pid))
+		if (any_computes && world->job.procs[i].clocked &&
+		    computes(world, world->job.procs[i].pid))
 			continue;
 		cpu = cpu_time_of(world->job.procs[i].pid);
 		if (cpu == UINT64_MAX)
@@ -83,13 +83,16 @@ static uint64_t cpu_time(struct world *world, pid_t of)
 	return sum;
 }
 
-/* Returns true if nobody has to wait for a thread, because the thread does nothing before it has
- * the turn, or has had the turn for a quantum and computes beside the others. */
+/* Returns true if nobody has to wait for a thread, because the thread, or the adapters whose engine
+ * it is, do nothing before they have the turn, or because it has had the turn for a quantum and
+ * computes beside the others. */
 static bool need_not_sleep(const struct world *world, unsigned i)
 {
 	const struct shca_clock *clock = &world->job.fabric->hdr->clock;
 	uint32_t actor = world->job.threads[i].actor;
 
+	if (world->job.threads[i].engine)
+		return true;
 	if (actor == SHCA_NO_ACTOR ||
 	    atomic_load(&clock->actors[actor].tid) != world->job.threads[i].tid)
 		return false;
@@ -122,6 +125,8 @@ static enum look look_at(struct world *world, unsigned i)
 	if (len <= 0)
 		return GONE;
 	text[len] = '\0';
+	world->job.threads[i].engine =
+		world->job.threads[i].clocked && strstr(text, " (" SHCA_ENGINE_NAME ") ");
 	name_end = strrchr(text, ')');
 	if (!name_end || (name_end[2] != 'R' && name_end[2] != 'D') || need_not_sleep(world, i))
 		return SLEEPS;
@@ -239,6 +244,24 @@ static void wait_for_quiet(struct world *world)
 		atomic_fetch_add(&clock->unquiet, 1);
 }
 
+/* Lists the processes that are not clocked in the clock, after all were quiet. */
+static void publish_unclocked(struct world *world)
+{
+	struct shca_clock *clock = &world->job.fabric->hdr->clock;
+
+	clock->unclocked_cpu = cpu_time(world, -1);
+	clock->nunclocked = 0;
+	clock->unclocked_known = !world->job.incomplete;
+	for (unsigned i = 0; i < world->job.nprocs; i++) {
+		if (world->job.procs[i].clocked)
+			continue;
+		if (clock->nunclocked < SHCA_MAX_UNCLOCKED)
+			clock->unclocked[clock->nunclocked++] = world->job.procs[i].pid;
+		else
+			clock->unclocked_known = false;
+	}
+}
+
 /*
  * Waits until a process is quiet, or all are if that is 0. Most of what a thread disturbs are other
  * threads of its process. The other processes in virtual time are only looked at if a thread has
@@ -253,13 +276,13 @@ static void settle(struct world *world, pid_t of)
 	if (of) {
 		wait_for_quiet(world);
 		if (!atomic_load(&clock->others_disturbed) &&
-		    cpu_time(world, -1) == world->unclocked_cpu)
+		    cpu_time(world, -1) == clock->unclocked_cpu)
 			return;
 	}
 	world->only = 0;
 	atomic_fetch_add(&clock->waits_for_all, 1);
 	wait_for_quiet(world);
-	world->unclocked_cpu = cpu_time(world, -1);
+	publish_unclocked(world);
 }
 
 static void *answer(void *arg)

@@ -157,16 +157,16 @@ static bool ours(const char *name)
 int shca_fabric_remove(const char *dir)
 {
 	char path[PATH_MAX];
-	struct dirent *e;
+	struct dirent *entry;
 	DIR *d = opendir(dir);
 	int rc = 0, one;
 
 	if (!d)
 		return -errno;
-	while ((e = readdir(d))) {
-		if (!ours(e->d_name))
+	while ((entry = readdir(d))) {
+		if (!ours(entry->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
 		one = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 		/* -1: the removal failed. A process that ends may have removed its files first,
 		 * which is no error. */

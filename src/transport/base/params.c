@@ -12,8 +12,8 @@
 
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
-/* Checks of params.def: each returns why a value in range makes no sense, as the end of a sentence,
- * or NULL. */
+/* Checks of numbers: each returns why a value in range makes no sense, as the end of a sentence, or
+ * NULL. */
 static const char *check_pkey(int64_t pkey)
 {
 	if (pkey && !(pkey & 0x7fff))
@@ -44,25 +44,25 @@ static bool is_device(const char *item, size_t len)
 	return end == item + len && number >= 1 && number <= 255;
 }
 
-/* Checks a list of devices, separated by commas. */
-static const char *check_devices(const char *list)
+#define DEVICE_LIST "devices, or devices and ports, such as mlx5_0 or mlx5_0:1,mlx5_1"
+
+static bool check_devices(const char *list)
 {
 	while (*list) {
 		size_t len = strcspn(list, ",");
 
 		if (!is_device(list, len) || (list[len] && !list[len + 1]))
-			return "it takes devices, or devices and ports, such as mlx5_0 or "
-			       "mlx5_0:1,mlx5_1.";
+			return false;
 		list += len + (list[len] == ',');
 	}
-	return NULL;
+	return true;
 }
 
 static const struct param {
 	struct tq_param_desc desc;
 	size_t offset; /* of the value in struct tq_params */
 	const char *(*check_number)(int64_t value);
-	const char *(*check_text)(const char *value);
+	bool (*check_text)(const char *value);
 } table[] = {
 #define PARAM(name, type, value, min, max, choices, level, help, ...) \
 	{{#name, type, value, min, max, choices, level, help},        \
@@ -78,8 +78,8 @@ static const struct param {
 	PARAM(name, TQ_PARAM_SIZE, value, min, max, NULL, level, help, NULL, NULL)
 #define ENUM(name, value, choices, level, help) \
 	PARAM(name, TQ_PARAM_ENUM, value, 0, 0, choices, level, help, NULL, NULL)
-#define STRING(name, value, check, level, help) \
-	PARAM(name, TQ_PARAM_STRING, value, 0, 0, NULL, level, help, NULL, check)
+#define STRING(name, value, form, check, level, help) \
+	PARAM(name, TQ_PARAM_STRING, value, 0, 0, form, level, help, NULL, check)
 #include "params.def"
 #undef BOOL
 #undef INT
@@ -194,14 +194,14 @@ static int set_number(const struct param *param, int64_t *field, const char *val
 static int set_text(const struct param *param, char *field, const char *value, char *why,
 		    size_t size)
 {
-	const char *reason;
+	const struct tq_param_desc *desc = &param->desc;
 
 	if (strlen(value) >= TQ_PARAM_TEXT_SIZE)
-		return refuse(why, size, "%s: longer than %d characters.", param->desc.name,
+		return refuse(why, size, "%s: longer than %d characters.", desc->name,
 			      TQ_PARAM_TEXT_SIZE - 1);
-	reason = param->check_text ? param->check_text(value) : NULL;
-	if (reason)
-		return refuse(why, size, "%s = \"%s\": %s", param->desc.name, value, reason);
+	if (!param->check_text(value))
+		return refuse(why, size, "%s = \"%s\": it takes %s.", desc->name, value,
+			      desc->choices);
 	strcpy(field, value);
 	return 0;
 }

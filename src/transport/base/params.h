@@ -18,7 +18,7 @@ struct tq_params {
 #define INT_CHECKED(name, value, min, max, check, level, help) int64_t name;
 #define SIZE(name, value, min, max, level, help)               int64_t name;
 #define ENUM(name, value, choices, level, help)                int name;
-#define STRING(name, value, check, level, help)                char name[TQ_PARAM_TEXT_SIZE];
+#define STRING(name, value, form, check, level, help)          char name[TQ_PARAM_TEXT_SIZE];
 #include "params.def"
 #undef BOOL
 #undef INT

@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "ep/service.h"
 #include "net/connections.h"
 #include "net/look_up.h"
 
@@ -26,6 +27,8 @@ int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 
 	tq_lock(&ep->lock);
 	rc = tq_look_up_start(&ep->net, locator);
+	/* The address of this process is known at once. */
+	tq_service_hint_bits(ep);
 	tq_ep_unlock(ep);
 	return rc;
 }

@@ -4,9 +4,11 @@
 
 #include "ep/ep.h"
 #include "ep/message.h"
+#include "ep/progress.h"
 #include "ep/service.h"
 #include "proto/ctxs.h"
 #include "proto/entries.h"
+#include "proto/recv.h"
 #include "proto/send.h"
 
 static void unlock(struct tq_ep *ep)
@@ -50,7 +52,10 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
 	int rc;
 
 	tq_lock(&ep->lock);
-	tq_ep_copy(ep);
+	if (flags & TQ_ENTRY_QUEUE && tq_core_recv_looks(ctx, rank, bits & ~ignore))
+		tq_ep_poll(ep);
+	else
+		tq_ep_copy(ep);
 	rc = tq_message_report(ep, ctx, rank,
 			       tq_core_entry_append(ctx, &want, buf, flags, user, id));
 	unlock(ep);
@@ -66,6 +71,17 @@ int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 	rc = tq_core_entry_remove(ctx, id);
 	unlock(ep);
 	return rc;
+}
+
+bool tq_ctx_has_queues(struct tq_ctx *ctx)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	bool has;
+
+	tq_lock(&ep->lock);
+	has = tq_core_ctx_has_queues(ctx);
+	tq_ep_unlock(ep);
+	return has;
 }
 
 int tq_thread_progress(struct tq_ep *ep, bool on)

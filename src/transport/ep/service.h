@@ -26,8 +26,8 @@ void tq_service_stop(struct tq_ep *ep);
 /* Lets it make progress for the user, or no longer. -ENOTSUP: there is no thread. Called with the
  * lock. */
 int tq_service_set_completes(struct tq_ep *ep, bool completes);
-/* Wakes the thread, before the lock is released, if requests have ended that it is to complete, or
- * it has to look after a direct message with match bits. */
+/* Wakes the thread, before the lock is released, if requests or look-ups have ended that it is to
+ * complete, or it has to look after a direct message with match bits. */
 void tq_service_hint_bits(struct tq_ep *ep);
 /* Lets it look at once for what is to be done. */
 void tq_service_wake(struct tq_ep *ep);

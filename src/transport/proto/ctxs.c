@@ -202,6 +202,12 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 	}
 }
 
+bool tq_core_ctx_has_queues(const struct tq_ctx *ctx)
+{
+	tq_assert_held(ctx->core->lock);
+	return ctx->queued || ctx->fenced;
+}
+
 void tq_core_ctx_remove(struct tq_ctx *ctx)
 {
 	struct tq_core *core = ctx->core;

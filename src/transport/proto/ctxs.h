@@ -22,6 +22,8 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 			 int npeers, int rank, unsigned flags, size_t header_len,
 			 const struct tq_match_ops *ops, void *arg, struct tq_ctx **ctx);
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
+/* Returns true if a tuple has a queue, or is being recalled. */
+bool tq_core_ctx_has_queues(const struct tq_ctx *ctx);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 
 #endif

@@ -26,18 +26,18 @@
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *m = msg; /* the others begin alike */
-	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
+	const struct tq_msg_eager *head = msg; /* the others begin alike */
+	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(head->env.ctx));
 
 	if (!ctx) {
 		tq_orphan_add(core, peer, msg, len);
 		return false;
 	}
-	if (m->hdr.type == TQ_MSG_EAGER)
-		return tq_on_eager(ctx, peer, m, len, bounce);
-	if (m->hdr.type == TQ_MSG_EAGER_BITS)
+	if (head->hdr.type == TQ_MSG_EAGER)
+		return tq_on_eager(ctx, peer, head, len, bounce);
+	if (head->hdr.type == TQ_MSG_EAGER_BITS)
 		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
-	if (m->hdr.type == TQ_MSG_RTS)
+	if (head->hdr.type == TQ_MSG_RTS)
 		tq_on_rts(ctx, peer, msg);
 	else
 		tq_on_rts_bits(ctx, peer, msg);

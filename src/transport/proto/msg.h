@@ -98,12 +98,11 @@ static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 
 /* Handles, of tuples and requests, are an index and the generation of what is there; 0 = none. */
 
-#define TQ_RTS_RKEY     1u /* flags of an RTS: addr and rkey are valid, so the data can be read */
-#define TQ_RTS_NODIRECT 2u /* the message can't be sent direct */
-#define TQ_RTS_NEAR     4u /* addr is valid for a process of the node that may read this one's memory \
-			    */
-#define TQ_RTS_AWAY  16u /* the sender may be computing: only its service thread may answer */
-#define TQ_ENV_NOTUP 8u  /* EAGER, RTS: the tag is used once */
+#define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid, so the data can be read */
+#define TQ_RTS_NODIRECT 2u  /* the message can't be sent direct */
+#define TQ_RTS_NEAR     4u  /* processes of the node that may read this memory can use addr */
+#define TQ_RTS_AWAY     16u /* the sender may be computing: only its service thread may answer */
+#define TQ_ENV_NOTUP    8u  /* EAGER, RTS: the tag is used once */
 
 /* The envelope that is matched on, and the message's numbers. */
 struct tq_msg_env {

@@ -107,15 +107,14 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	return rc;
 }
 
-bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, int32_t tag)
+bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, uint64_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
-	const struct tq_rx_tuple *tuple =
-		pair ? pair->recent_rx_tuples[tq_pair_recent((uint32_t)tag)] : NULL;
+	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;
 
 	tq_assert_held(ctx->core->lock);
-	return tuple && tuple->tag == (uint32_t)tag && tuple->state == TQ_RX_TUPLE_DIRECT &&
-	       !tuple->posted && tq_has_notice(ctx->core, tuple->base, tuple->pos);
+	return tuple && tuple->tag == tag && tuple->state == TQ_RX_TUPLE_DIRECT && !tuple->posted &&
+	       tq_has_notice(ctx->core, tuple->base, tuple->pos);
 }
 
 /* ---- cancel ---- */

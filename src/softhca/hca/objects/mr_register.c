@@ -62,7 +62,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 {
 	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr;
-	int r;
+	int rc;
 
 	/* Whole pages are mapped, so the two addresses must agree within a page
 	 * (ib_uverbs_reg_mr()). */
@@ -73,11 +73,11 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr = mr_alloc(pd);
 	if (!mr)
 		return NULL;
-	r = shca_mr_describe(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova,
-			     access, &mr->pinned);
-	if (r) {
+	rc = shca_mr_describe(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova,
+			      access, &mr->pinned);
+	if (rc) {
 		mr_free(mr);
-		errno = -r;
+		errno = -rc;
 		return NULL;
 	}
 	if (shca_clk)
@@ -251,15 +251,15 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	for (uint32_t i = 0; i < n; i++) {
 		struct shca_exec *exec = shca_exec_self();
 		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-		int r;
+		int rc;
 
 		if (!sge[i].length)
 			continue;
 		shca_epoch_enter(exec);
-		r = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
-				  sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
+		rc = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
+				   sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
 		shca_epoch_exit(exec);
-		if (r)
+		if (rc)
 			return EFAULT;
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&
 		    shca_mem_populate(run.addr, run.len, write))
