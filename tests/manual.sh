@@ -23,7 +23,7 @@ names() {
 	sed -nE "s/^($1)\(([a-z_]+),.*/\2/p" "$2" | sort
 }
 
-diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|SIZE|ENUM|BOOL|STRING' "$base/params.def") \
+diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|INT_CHECKED|SIZE|ENUM|BOOL|STRING' "$base/params.def") \
 	<(items "$tupleq" Cm | grep -vE '^(pml|coll|btl)_tupleq_') || status=1
 diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "$base/counters.def") <(items "$tupleq" Va | grep -v '^coll_tupleq_') || status=1
 

@@ -28,6 +28,12 @@ for part in "" overlap picture all; do
 	says 0 Benchmarks env PATH="$bin/tools" bash bench/run.sh $part --help
 done
 says 0 verbs env PATH="$bin/tools" bash bench/run.sh verbs --help
+says 0 "runs one part" env PATH="$bin/tools" bash bench/mpi/run.sh --help
+says 0 "The verbs benchmark" env PATH="$bin/tools" TUPLEQ_BUILD='' bash bench/verbs/run.sh --help
+says 0 "Groups: lint" env PATH="$bin/tools" bash tests/run.sh --help
+says 0 "Usage: tests/debian13.sh" env PATH="$bin/tools" bash tests/debian13.sh --help
+says 0 "for aarch64" env PATH="$bin/tools" bash tests/aarch64.sh --help
+says 0 "runs a target" env PATH="$bin/tools" bash tests/fuzz/run.sh --help
 says 0 "creates ./configure" env PATH="$bin/tools" sh autogen.sh --help
 says 1 "apt-get install autoconf" env PATH="$bin/tools" sh autogen.sh
 says 1 "takes no options" sh autogen.sh --prefix=/usr

@@ -7,10 +7,11 @@ set -euo pipefail
 # shellcheck source=tests/tally.sh
 . "$top/tests/tally.sh"
 
-all_groups=(lint unit softhca virtual seeds transport portals fuzz clients mpi programs dist asan tsan debian13)
+all_groups=(lint unit softhca virtual seeds transport portals fuzz clients mpi programs dist aarch64 asan tsan debian13)
 names=() # the tests of a group to run; empty: all
 build=   # the build that is tested
 long=    # 1: also the tests that take too long for each day
+named=() # the groups that the user named
 log_dir= # the logs of the running group
 
 # Seconds on two idle cores: for each group, for the tests that --long adds to it, and for the build that most groups share.
@@ -69,9 +70,17 @@ plain_build() {
 	[ -n "$build" ] || { make_build "$top/build" && use_build "$top/build"; }
 }
 
+# is_long GROUP: true if the group's long tests run: with --long, and if the user named a group that has no others.
+is_long() {
+	[ -n "$long" ] || { [ "${seconds[$1]}" -eq 0 ] && [[ " ${named[*]} " == *" $1 "* ]]; }
+}
+
 # expected GROUP: the seconds that the group takes.
 expected() {
-	echo $((seconds[$1] + (${long:-0} ? long_seconds[$1] : 0)))
+	local sum=${seconds[$1]}
+
+	! is_long "$1" || sum=$((sum + long_seconds[$1]))
+	echo "$sum"
 }
 
 # estimate GROUP...: the seconds that all these groups take, with the build that they share.
@@ -103,8 +112,9 @@ need_all() {
 }
 
 run_group() {
-	local group=$1 before=$((passed + failed + skipped + ${#left_out[@]})) start=$SECONDS
+	local group=$1 before=$((passed + failed + skipped + ${#left_out[@]})) start=$SECONDS long=$long
 
+	! is_long "$group" || long=1
 	log_dir=${build:-$top/build}/logs/$group
 	mkdir -p "$log_dir"
 	echo "== $group"
@@ -139,6 +149,7 @@ main() {
 	done
 	case ${1-} in -*) die "there is no option $1 here; there are --help, and --build DIR and --long before the groups" ;; esac
 	[ $# -eq 0 ] || [ ${#groups[@]} -gt 0 ] || die "there is no group $1; there are: ${all_groups[*]}"
+	named=("${groups[@]}")
 	[ ${#groups[@]} -gt 0 ] || groups=("${all_groups[@]}")
 	names=("$@")
 	need_all "${groups[@]}"

@@ -6,7 +6,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 status=0
 
-# same WHAT THERE WANTED
+# same WHAT FOUND WANTED: complains if a version is another one than configure.ac has.
 same() {
 	[ "$2" = "$3" ] || { echo "$1: \"$2\", where configure.ac says \"$3\"" && status=1; }
 }

@@ -19,7 +19,7 @@ static const double amounts[] = {1, 1.5};
 
 struct settings {
 	struct pair pair; /* for its sizes */
-	struct scene scene;
+	struct operands operands;
 	const char *only; /* names, with commas, or NULL for all */
 	struct effort effort;
 	double work_ns; /* time of an iteration of work */
@@ -62,7 +62,7 @@ static void iterate(const struct settings *settings, const struct operation *ope
 	for (long i = 0; i < n; i++) {
 		MPI_Barrier(MPI_COMM_WORLD);
 		start = clock_ns();
-		operation->call(&settings->scene, settings->blocking ? NULL : &request);
+		operation->call(&settings->operands, settings->blocking ? NULL : &request);
 		work_and_test(settings, iterations, &request);
 		if (!settings->blocking)
 			MPI_Wait(&request, MPI_STATUS_IGNORE);
@@ -82,7 +82,7 @@ static struct means means(const struct settings *settings, double *us, long n)
 
 	MPI_Allreduce(&means.own, &means.all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Allreduce(&means.own, &means.most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	means.all /= settings->scene.ranks;
+	means.all /= settings->operands.ranks;
 	return means;
 }
 
@@ -118,7 +118,7 @@ static void with_work(const struct settings *settings, const struct operation *o
 	struct times times = measure(settings, operation, amount * base->loop.most, n);
 	double least = least_of_ranks(1 - times.overhead.own / base->loop.own);
 
-	if (settings->scene.rank)
+	if (settings->operands.rank)
 		return;
 	printf("%s{\"amount\":%g,\"loop_us\":%.4f,\"overhead_us\":%.4f,\"availability\":%.5f,"
 	       "\"least_availability\":%.5f}",
@@ -132,24 +132,24 @@ static void run_operation(struct settings *settings, const struct operation *ope
 	struct times base;
 	long n;
 
-	scene_set(&settings->scene, bytes);
+	operands_set(&settings->operands, bytes);
 	base = measure(settings, operation, 0, settings->effort.warm_up);
-	scene_check(&settings->scene, operation);
+	operands_check(&settings->operands, operation);
 	n = effort_agree(&settings->effort, base.loop.most);
 	base = measure(settings, operation, 0, n);
-	if (!settings->scene.rank)
+	if (!settings->operands.rank)
 		printf("{\"test\":\"icoll\",\"operation\":\"%s\",\"blocking\":%s,\"ranks\":%d,"
 		       "\"bytes\":%zu,\"tests\":%ld,\"repeats\":%ld,\"base_us\":%.4f,\"slowest_"
 		       "us\":%.4f,"
 		       "\"work\":[",
 		       operation->name, settings->blocking ? "true" : "false",
-		       settings->scene.ranks, bytes, settings->tests, n, base.loop.all,
+		       settings->operands.ranks, bytes, settings->tests, n, base.loop.all,
 		       base.loop.most);
 	for (size_t i = 0; i < AMOUNTS && !settings->blocking; i++)
 		with_work(settings, operation, &base, amounts[i], n, i ? "," : "");
-	scene_check(&settings->scene, operation);
-	scene_unset(&settings->scene);
-	if (settings->scene.rank)
+	operands_check(&settings->operands, operation);
+	operands_unset(&settings->operands);
+	if (settings->operands.rank)
 		return;
 	printf("]}\n");
 	fflush(stdout);
@@ -177,7 +177,7 @@ static void begin(void *input)
 
 	for (unsigned i = 0; i < settings->pair.nsizes; i++)
 		most = settings->pair.size[i] > most ? settings->pair.size[i] : most;
-	scene_begin(&settings->scene, most);
+	operands_begin(&settings->operands, most);
 	settings->work_ns = work_calibrate(settings->sleep);
 	/* All ranks work as long. */
 	MPI_Bcast(&settings->work_ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
@@ -187,7 +187,7 @@ static void end(void *input)
 {
 	struct settings *settings = input;
 
-	scene_end(&settings->scene);
+	operands_end(&settings->operands);
 }
 
 /* ---- options ---- */

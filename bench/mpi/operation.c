@@ -35,218 +35,224 @@ static double sum(int ranks, int i)
 	return ranks * (ranks + 1) / 2.0 + 1000.0 * i * ranks;
 }
 
-static int block_each(const struct scene *scene)
+static int block_each(const struct operands *operands)
 {
-	return scene->ranks;
+	return operands->ranks;
 }
 
-static int one_block(const struct scene *scene)
+static int one_block(const struct operands *operands)
 {
-	(void)scene;
+	(void)operands;
 	return 1;
 }
 
-static int at_root(const struct scene *scene)
+static int at_root(const struct operands *operands)
 {
-	return scene->rank == ROOT ? scene->ranks : 0;
+	return operands->rank == ROOT ? operands->ranks : 0;
 }
 
-static int beside_root(const struct scene *scene)
+static int beside_root(const struct operands *operands)
 {
-	return scene->rank == ROOT ? 0 : scene->ranks;
+	return operands->rank == ROOT ? 0 : operands->ranks;
 }
 
-static int beside_first(const struct scene *scene)
+static int beside_first(const struct operands *operands)
 {
-	return scene->rank == 0 ? 0 : scene->ranks;
+	return operands->rank == 0 ? 0 : operands->ranks;
 }
 
-static int neighbor_each(const struct scene *scene)
+static int neighbor_each(const struct operands *operands)
 {
-	(void)scene;
+	(void)operands;
 	return OPERATION_NEIGHBORS;
 }
 
-static double exchanged(const struct scene *scene, int i)
+static double exchanged(const struct operands *operands, int i)
 {
-	return value(i, scene->rank);
+	return value(i, operands->rank);
 }
 
-static double gathered(const struct scene *scene, int i)
+static double gathered(const struct operands *operands, int i)
 {
-	(void)scene;
+	(void)operands;
 	return value(i, 0);
 }
 
-static double scattered(const struct scene *scene, int i)
+static double scattered(const struct operands *operands, int i)
 {
 	(void)i;
-	return value(ROOT, scene->rank);
+	return value(ROOT, operands->rank);
 }
 
-static double from_root(const struct scene *scene, int i)
+static double from_root(const struct operands *operands, int i)
 {
-	(void)scene;
+	(void)operands;
 	return value(ROOT, i);
 }
 
-static double reduced(const struct scene *scene, int i)
+static double reduced(const struct operands *operands, int i)
 {
-	return sum(scene->ranks, i);
+	return sum(operands->ranks, i);
 }
 
-static double own_reduced(const struct scene *scene, int i)
+static double own_reduced(const struct operands *operands, int i)
 {
 	(void)i;
-	return sum(scene->ranks, scene->rank);
+	return sum(operands->ranks, operands->rank);
 }
 
-static double scanned(const struct scene *scene, int i)
+static double scanned(const struct operands *operands, int i)
 {
-	return sum(scene->rank + 1, i);
+	return sum(operands->rank + 1, i);
 }
 
-static double scanned_before(const struct scene *scene, int i)
+static double scanned_before(const struct operands *operands, int i)
 {
-	return sum(scene->rank, i);
+	return sum(operands->rank, i);
 }
 
 /* The neighbor in one direction sends this rank the block of the other direction. */
-static double exchanged_near(const struct scene *scene, int i)
+static double exchanged_near(const struct operands *operands, int i)
 {
-	return scene->neighbors[i] == MPI_PROC_NULL ? -1 : value(scene->neighbors[i], i ^ 1);
+	return operands->neighbors[i] == MPI_PROC_NULL ? -1 : value(operands->neighbors[i], i ^ 1);
 }
 
-static double gathered_near(const struct scene *scene, int i)
+static double gathered_near(const struct operands *operands, int i)
 {
-	return scene->neighbors[i] == MPI_PROC_NULL ? -1 : value(scene->neighbors[i], 0);
+	return operands->neighbors[i] == MPI_PROC_NULL ? -1 : value(operands->neighbors[i], 0);
 }
 
 /* ---- calls ---- */
 
-static void alltoall(const struct scene *s, MPI_Request *request)
+static void alltoall(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Alltoall, MPI_Ialltoall, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     s->comm);
+	CALL(MPI_Alltoall, MPI_Ialltoall, operands->in, operands->count, MPI_DOUBLE, operands->out,
+	     operands->count, MPI_DOUBLE, operands->comm);
 }
 
-static void alltoallv(const struct scene *s, MPI_Request *request)
+static void alltoallv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Alltoallv, MPI_Ialltoallv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out,
-	     s->counts, s->displs, MPI_DOUBLE, s->comm);
+	CALL(MPI_Alltoallv, MPI_Ialltoallv, operands->in, operands->counts, operands->displs,
+	     MPI_DOUBLE, operands->out, operands->counts, operands->displs, MPI_DOUBLE,
+	     operands->comm);
 }
 
-static void alltoallw(const struct scene *s, MPI_Request *request)
+static void alltoallw(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Alltoallw, MPI_Ialltoallw, s->in, s->counts, s->byte_displs, s->types, s->out,
-	     s->counts, s->byte_displs, s->types, s->comm);
+	CALL(MPI_Alltoallw, MPI_Ialltoallw, operands->in, operands->counts, operands->byte_displs,
+	     operands->types, operands->out, operands->counts, operands->byte_displs,
+	     operands->types, operands->comm);
 }
 
-static void allgather(const struct scene *s, MPI_Request *request)
+static void allgather(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Allgather, MPI_Iallgather, s->in, s->count, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, s->comm);
+	CALL(MPI_Allgather, MPI_Iallgather, operands->in, operands->count, MPI_DOUBLE,
+	     operands->out, operands->count, MPI_DOUBLE, operands->comm);
 }
 
-static void allgatherv(const struct scene *s, MPI_Request *request)
+static void allgatherv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Allgatherv, MPI_Iallgatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts,
-	     s->displs, MPI_DOUBLE, s->comm);
+	CALL(MPI_Allgatherv, MPI_Iallgatherv, operands->in, operands->count, MPI_DOUBLE,
+	     operands->out, operands->counts, operands->displs, MPI_DOUBLE, operands->comm);
 }
 
-static void gather(const struct scene *s, MPI_Request *request)
+static void gather(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Gather, MPI_Igather, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, s->comm);
+	CALL(MPI_Gather, MPI_Igather, operands->in, operands->count, MPI_DOUBLE, operands->out,
+	     operands->count, MPI_DOUBLE, ROOT, operands->comm);
 }
 
-static void gatherv(const struct scene *s, MPI_Request *request)
+static void gatherv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Gatherv, MPI_Igatherv, s->in, s->count, MPI_DOUBLE, s->out, s->counts, s->displs,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Gatherv, MPI_Igatherv, operands->in, operands->count, MPI_DOUBLE, operands->out,
+	     operands->counts, operands->displs, MPI_DOUBLE, ROOT, operands->comm);
 }
 
-static void scatter(const struct scene *s, MPI_Request *request)
+static void scatter(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Scatter, MPI_Iscatter, s->in, s->count, MPI_DOUBLE, s->out, s->count, MPI_DOUBLE,
-	     ROOT, s->comm);
+	CALL(MPI_Scatter, MPI_Iscatter, operands->in, operands->count, MPI_DOUBLE, operands->out,
+	     operands->count, MPI_DOUBLE, ROOT, operands->comm);
 }
 
-static void scatterv(const struct scene *s, MPI_Request *request)
+static void scatterv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Scatterv, MPI_Iscatterv, s->in, s->counts, s->displs, MPI_DOUBLE, s->out, s->count,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Scatterv, MPI_Iscatterv, operands->in, operands->counts, operands->displs,
+	     MPI_DOUBLE, operands->out, operands->count, MPI_DOUBLE, ROOT, operands->comm);
 }
 
-static void neighbor_alltoall(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoall(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->count, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_alltoall, MPI_Ineighbor_alltoall, operands->in, operands->count,
+	     MPI_DOUBLE, operands->out, operands->count, MPI_DOUBLE, operands->grid);
 }
 
-static void neighbor_alltoallv(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoallv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, s->in, s->counts, s->displs,
-	     MPI_DOUBLE, s->out, s->counts, s->displs, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, operands->in, operands->counts,
+	     operands->displs, MPI_DOUBLE, operands->out, operands->counts, operands->displs,
+	     MPI_DOUBLE, operands->grid);
 }
 
-static void neighbor_alltoallw(const struct scene *s, MPI_Request *request)
+static void neighbor_alltoallw(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, s->in, s->counts, s->far_displs,
-	     s->types, s->out, s->counts, s->far_displs, s->types, s->grid);
+	CALL(MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, operands->in, operands->counts,
+	     operands->far_displs, operands->types, operands->out, operands->counts,
+	     operands->far_displs, operands->types, operands->grid);
 }
 
-static void neighbor_allgather(const struct scene *s, MPI_Request *request)
+static void neighbor_allgather(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->count, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_allgather, MPI_Ineighbor_allgather, operands->in, operands->count,
+	     MPI_DOUBLE, operands->out, operands->count, MPI_DOUBLE, operands->grid);
 }
 
-static void neighbor_allgatherv(const struct scene *s, MPI_Request *request)
+static void neighbor_allgatherv(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, s->in, s->count, MPI_DOUBLE, s->out,
-	     s->counts, s->displs, MPI_DOUBLE, s->grid);
+	CALL(MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, operands->in, operands->count,
+	     MPI_DOUBLE, operands->out, operands->counts, operands->displs, MPI_DOUBLE,
+	     operands->grid);
 }
 
-static void bcast(const struct scene *s, MPI_Request *request)
+static void bcast(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Bcast, MPI_Ibcast, s->rank == ROOT ? s->in : s->out, s->count * s->ranks,
-	     MPI_DOUBLE, ROOT, s->comm);
+	CALL(MPI_Bcast, MPI_Ibcast, operands->rank == ROOT ? operands->in : operands->out,
+	     operands->count * operands->ranks, MPI_DOUBLE, ROOT, operands->comm);
 }
 
-static void reduce(const struct scene *s, MPI_Request *request)
+static void reduce(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Reduce, MPI_Ireduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, ROOT,
-	     s->comm);
+	CALL(MPI_Reduce, MPI_Ireduce, operands->in, operands->out,
+	     operands->count * operands->ranks, MPI_DOUBLE, MPI_SUM, ROOT, operands->comm);
 }
 
-static void allreduce(const struct scene *s, MPI_Request *request)
+static void allreduce(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Allreduce, MPI_Iallreduce, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Allreduce, MPI_Iallreduce, operands->in, operands->out,
+	     operands->count * operands->ranks, MPI_DOUBLE, MPI_SUM, operands->comm);
 }
 
-static void reduce_scatter(const struct scene *s, MPI_Request *request)
+static void reduce_scatter(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, s->in, s->out, s->counts, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Reduce_scatter, MPI_Ireduce_scatter, operands->in, operands->out, operands->counts,
+	     MPI_DOUBLE, MPI_SUM, operands->comm);
 }
 
-static void reduce_scatter_block(const struct scene *s, MPI_Request *request)
+static void reduce_scatter_block(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, s->in, s->out, s->count,
-	     MPI_DOUBLE, MPI_SUM, s->comm);
+	CALL(MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, operands->in, operands->out,
+	     operands->count, MPI_DOUBLE, MPI_SUM, operands->comm);
 }
 
-static void scan(const struct scene *s, MPI_Request *request)
+static void scan(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Scan, MPI_Iscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM, s->comm);
+	CALL(MPI_Scan, MPI_Iscan, operands->in, operands->out, operands->count * operands->ranks,
+	     MPI_DOUBLE, MPI_SUM, operands->comm);
 }
 
-static void exscan(const struct scene *s, MPI_Request *request)
+static void exscan(const struct operands *operands, MPI_Request *request)
 {
-	CALL(MPI_Exscan, MPI_Iexscan, s->in, s->out, s->count * s->ranks, MPI_DOUBLE, MPI_SUM,
-	     s->comm);
+	CALL(MPI_Exscan, MPI_Iexscan, operands->in, operands->out,
+	     operands->count * operands->ranks, MPI_DOUBLE, MPI_SUM, operands->comm);
 }
 
 const struct operation operations[] = {
@@ -283,26 +289,26 @@ const struct operation *operation_find(const char *name, size_t length)
 	return NULL;
 }
 
-/* ---- the scene ---- */
+/* ---- the operands ---- */
 
-static int blocks(const struct scene *scene)
+static int blocks(const struct operands *operands)
 {
-	return scene->ranks > OPERATION_NEIGHBORS ? scene->ranks : OPERATION_NEIGHBORS;
+	return operands->ranks > OPERATION_NEIGHBORS ? operands->ranks : OPERATION_NEIGHBORS;
 }
 
 /* Makes the grid. In a periodic dimension of two processes both neighbors are one process, and not
  * all libraries agree which of its blocks a rank gets. */
-static void make_grid(struct scene *scene)
+static void make_grid(struct operands *operands)
 {
 	int dims[DIMENSIONS] = {0}, periods[DIMENSIONS];
 
-	MPI_Dims_create(scene->ranks, DIMENSIONS, dims);
+	MPI_Dims_create(operands->ranks, DIMENSIONS, dims);
 	for (int i = 0; i < DIMENSIONS; i++)
 		periods[i] = dims[i] > 2;
-	MPI_Cart_create(scene->comm, DIMENSIONS, dims, periods, 0, &scene->grid);
+	MPI_Cart_create(operands->comm, DIMENSIONS, dims, periods, 0, &operands->grid);
 	for (int i = 0; i < DIMENSIONS; i++)
-		MPI_Cart_shift(scene->grid, i, 1, &scene->neighbors[2 * i],
-			       &scene->neighbors[2 * i + 1]);
+		MPI_Cart_shift(operands->grid, i, 1, &operands->neighbors[2 * i],
+			       &operands->neighbors[2 * i + 1]);
 }
 
 static double *buffer(size_t bytes)
@@ -316,73 +322,73 @@ static double *buffer(size_t bytes)
 	return memory;
 }
 
-void scene_begin(struct scene *scene, size_t most)
+void operands_begin(struct operands *operands, size_t most)
 {
 	size_t n;
 
-	MPI_Comm_rank(MPI_COMM_WORLD, &scene->rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &scene->ranks);
-	n = (size_t)blocks(scene);
+	MPI_Comm_rank(MPI_COMM_WORLD, &operands->rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &operands->ranks);
+	n = (size_t)blocks(operands);
 	if (most > INT32_MAX / n)
 		die("%zu blocks of %zu bytes are too many for an int", n, most);
-	scene->in = buffer(n * most);
-	scene->out = buffer(n * most);
-	scene->counts = calloc(n, sizeof(*scene->counts));
-	scene->displs = calloc(n, sizeof(*scene->displs));
-	scene->byte_displs = calloc(n, sizeof(*scene->byte_displs));
-	scene->far_displs = calloc(n, sizeof(*scene->far_displs));
-	scene->types = calloc(n, sizeof(MPI_Datatype));
-	if (!scene->counts || !scene->displs || !scene->byte_displs || !scene->far_displs ||
-	    !scene->types)
+	operands->in = buffer(n * most);
+	operands->out = buffer(n * most);
+	operands->counts = calloc(n, sizeof(*operands->counts));
+	operands->displs = calloc(n, sizeof(*operands->displs));
+	operands->byte_displs = calloc(n, sizeof(*operands->byte_displs));
+	operands->far_displs = calloc(n, sizeof(*operands->far_displs));
+	operands->types = calloc(n, sizeof(MPI_Datatype));
+	if (!operands->counts || !operands->displs || !operands->byte_displs ||
+	    !operands->far_displs || !operands->types)
 		die("no memory for the places of %zu blocks", n);
 }
 
-void scene_set(struct scene *scene, size_t bytes)
+void operands_set(struct operands *operands, size_t bytes)
 {
 	if (bytes % sizeof(double) || !bytes)
 		die("blocks are doubles, so their size is a multiple of %zu, not %zu",
 		    sizeof(double), bytes);
-	MPI_Comm_dup(MPI_COMM_WORLD, &scene->comm);
-	make_grid(scene);
-	scene->count = (int)(bytes / sizeof(double));
-	for (int i = 0; i < blocks(scene); i++) {
-		scene->counts[i] = scene->count;
-		scene->displs[i] = i * scene->count;
-		scene->byte_displs[i] = i * (int)bytes;
-		scene->far_displs[i] = i * (MPI_Aint)bytes;
-		scene->types[i] = MPI_DOUBLE;
-		for (int k = 0; k < scene->count; k++)
-			scene->in[i * scene->count + k] = value(scene->rank, i);
+	MPI_Comm_dup(MPI_COMM_WORLD, &operands->comm);
+	make_grid(operands);
+	operands->count = (int)(bytes / sizeof(double));
+	for (int i = 0; i < blocks(operands); i++) {
+		operands->counts[i] = operands->count;
+		operands->displs[i] = i * operands->count;
+		operands->byte_displs[i] = i * (int)bytes;
+		operands->far_displs[i] = i * (MPI_Aint)bytes;
+		operands->types[i] = MPI_DOUBLE;
+		for (int k = 0; k < operands->count; k++)
+			operands->in[i * operands->count + k] = value(operands->rank, i);
 	}
-	memset(scene->out, 0, (size_t)blocks(scene) * bytes);
+	memset(operands->out, 0, (size_t)blocks(operands) * bytes);
 }
 
-void scene_check(const struct scene *scene, const struct operation *operation)
+void operands_check(const struct operands *operands, const struct operation *operation)
 {
-	for (int i = 0; i < operation->nresults(scene); i++) {
-		double want = operation->result(scene, i);
+	for (int i = 0; i < operation->nresults(operands); i++) {
+		double want = operation->result(operands, i);
 
-		for (int k = 0; k < scene->count && want >= 0; k++)
-			if (scene->out[i * scene->count + k] != want)
+		for (int k = 0; k < operands->count && want >= 0; k++)
+			if (operands->out[i * operands->count + k] != want)
 				die("rank %d, %s: element %d of block %d is %g, not %g",
-				    scene->rank, operation->name, k, i,
-				    scene->out[i * scene->count + k], want);
+				    operands->rank, operation->name, k, i,
+				    operands->out[i * operands->count + k], want);
 	}
 }
 
-void scene_unset(struct scene *scene)
+void operands_unset(struct operands *operands)
 {
-	MPI_Comm_free(&scene->grid);
-	MPI_Comm_free(&scene->comm);
+	MPI_Comm_free(&operands->grid);
+	MPI_Comm_free(&operands->comm);
 }
 
-void scene_end(struct scene *scene)
+void operands_end(struct operands *operands)
 {
-	free(scene->in);
-	free(scene->out);
-	free(scene->counts);
-	free(scene->displs);
-	free(scene->byte_displs);
-	free(scene->far_displs);
-	free(scene->types);
+	free(operands->in);
+	free(operands->out);
+	free(operands->counts);
+	free(operands->displs);
+	free(operands->byte_displs);
+	free(operands->far_displs);
+	free(operands->types);
 }

@@ -12,7 +12,7 @@
 #define OPERATION_NEIGHBORS 6
 
 /* The ranks, and the buffers of one of them: a block for each rank, or for each neighbor. */
-struct scene {
+struct operands {
 	int rank, ranks;
 	MPI_Comm comm; /* of all ranks */
 	MPI_Comm grid; /* of three dimensions; periodic if longer than two */
@@ -28,11 +28,11 @@ struct scene {
 struct operation {
 	const char *name;
 	/* Starts the nonblocking form, or, without a request, calls the blocking one. */
-	void (*call)(const struct scene *scene, MPI_Request *request);
+	void (*call)(const struct operands *operands, MPI_Request *request);
 	/* Returns how many blocks of a rank's output have a result. */
-	int (*nresults)(const struct scene *scene);
+	int (*nresults)(const struct operands *operands);
 	/* Returns the value of the elements in block i of the output. Negative: there is none. */
-	double (*result)(const struct scene *scene, int i);
+	double (*result)(const struct operands *operands, int i);
 };
 
 extern const struct operation operations[];
@@ -42,14 +42,14 @@ extern const size_t noperations;
 const struct operation *operation_find(const char *name, size_t length);
 
 /* Allocates buffers for blocks of up to `most` bytes. */
-void scene_begin(struct scene *scene, size_t most);
+void operands_begin(struct operands *operands, size_t most);
 /* Makes communicators for one operation, fills the input with blocks of so many bytes, and clears
  * the output. */
-void scene_set(struct scene *scene, size_t bytes);
+void operands_set(struct operands *operands, size_t bytes);
 /* Ends the program unless the output is the operation's result. */
-void scene_check(const struct scene *scene, const struct operation *operation);
+void operands_check(const struct operands *operands, const struct operation *operation);
 /* Frees the communicators. */
-void scene_unset(struct scene *scene);
-void scene_end(struct scene *scene);
+void operands_unset(struct operands *operands);
+void operands_end(struct operands *operands);
 
 #endif

@@ -5,6 +5,13 @@
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
+case ${1-} in
+-h | --help)
+	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	exit 0
+	;;
+esac
+
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}

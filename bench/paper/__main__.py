@@ -15,11 +15,12 @@ import bypass_figure
 import depth_figure
 import overlap_figure
 import report
+import resources_figure
 import sp_figure
 import timeline
 import virtual
 
-FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure)}
+FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure, resources_figure)}
 
 
 def parse():
@@ -34,6 +35,8 @@ def parse():
     parser.add_argument("--cpu", type=float, default=1, metavar="FACTOR", help="factor of the programs' CPU time (1); 0: none, and work is a sleep")
     parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64")
     parser.add_argument("--steps", type=int, metavar="N", help="sp: run N steps, and say what all steps would take")
+    parser.add_argument("--replay", action="store_true", help="sp: sleep, --cpu times as long as computing takes on one rank alone, instead of computing")
+    parser.add_argument("--knob", choices=sorted(sp_figure.KNOBS), help="sp, with --replay: " + "; ".join(sp_figure.KNOBS.values()))
     parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
     settings = parser.parse_args()
     unknown = [name for name in settings.figures if name not in FIGURES]
@@ -45,6 +48,8 @@ def parse():
         parser.error("--timeline is a picture of its own: leave the figures out")
     if settings.steps is not None and settings.steps < 1:
         parser.error("--steps wants a positive number")
+    if settings.knob and not settings.replay:
+        parser.error("--knob goes with --replay")
     known = {f"{case[0]}{case[1]}" for case in sp_figure.CASES}
     if settings.cases and not set(settings.cases.split(",")) <= known:
         parser.error(f"--cases wants some of {', '.join(sorted(known))}")

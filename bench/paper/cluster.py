@@ -26,10 +26,10 @@ class Cluster:
         return f"{self.ranks} ranks on {self.nodes} nodes, link {self.link}"
 
 
-def _fabric(settings, cluster):
+def _fabric(settings, cluster, cpu=None):
     return [
         *("softhca", "run", "--nodes", str(cluster.nodes), "--memlock", "unlimited"),
-        *("--clock", "virtual", "--clock-cpu", f"{settings.cpu:g}", "--clock-tsc", "trap", "--link", cluster.link),
+        *("--clock", "virtual", "--clock-cpu", f"{settings.cpu if cpu is None else cpu:g}", "--clock-tsc", "trap", "--link", cluster.link),
     ]
 
 
@@ -41,10 +41,10 @@ def _mpirun(settings, cluster, column, program, arguments):
     ]
 
 
-def run(settings, cluster, column, program, *arguments, trace=None):
-    """Runs a program that prints JSON. Returns its objects. `trace`: a file for softhca's trace."""
+def run(settings, cluster, column, program, *arguments, trace=None, cpu=None):
+    """Runs a program that prints JSON. Returns its objects. `trace`: a file for softhca's trace. `cpu`: another factor than the settings'."""
     traced = ["--trace", trace] if trace else []
-    command = [*_fabric(settings, cluster), *traced, "--", *_mpirun(settings, cluster, column, program, arguments)]
+    command = [*_fabric(settings, cluster, cpu), *traced, "--", *_mpirun(settings, cluster, column, program, arguments)]
     return jobs.run_json(command, settings.timeout)
 
 

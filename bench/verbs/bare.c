@@ -10,34 +10,34 @@
 #include <sys/uio.h>
 
 /* Each process writes its own cache line and spins on the other's. */
-void run_bare_pingpong(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_bare_pingpong(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	_Atomic uint64_t *mine = &b->pair.sh->line[b->pair.rank].value;
-	_Atomic uint64_t *theirs = &b->pair.sh->line[!b->pair.rank].value;
+	_Atomic uint64_t *mine = &bench->pair.sh->line[bench->pair.rank].value;
+	_Atomic uint64_t *theirs = &bench->pair.sh->line[!bench->pair.rank].value;
 	uint64_t base = atomic_load(mine), start = now_ns();
 
 	(void)row;
 	for (uint64_t i = base + 1; i <= base + count; i++) {
 		struct idle idle = {0};
 
-		if (!b->pair.rank)
+		if (!bench->pair.rank)
 			atomic_store_explicit(mine, i, memory_order_release);
 		while (atomic_load_explicit(theirs, memory_order_acquire) < i)
 			pair_idle(&idle);
-		if (b->pair.rank)
+		if (bench->pair.rank)
 			atomic_store_explicit(mine, i, memory_order_release);
 	}
 	out[0] = (double)(now_ns() - start) / 1e3 / count / 2;
 }
 
-void run_vm_writev(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_vm_writev(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	const struct process_info *peer = &b->pair.sh->info[1];
-	struct iovec from = {.iov_base = b->end.send_buf, .iov_len = row->len};
+	const struct process_info *peer = &bench->pair.sh->info[1];
+	struct iovec from = {.iov_base = bench->end.send_buf, .iov_len = row->len};
 	struct iovec to = {.iov_base = (void *)(uintptr_t)peer->recv_buf, .iov_len = row->len};
 	uint64_t start = now_ns();
 
-	if (b->pair.rank)
+	if (bench->pair.rank)
 		return;
 	for (unsigned i = 0; i < count; i++)
 		if (process_vm_writev(peer->pid, &from, 1, &to, 1, 0) != (ssize_t)row->len)
@@ -47,9 +47,9 @@ void run_vm_writev(struct bench *b, const struct row *row, unsigned count, doubl
 
 /* One message per cache line of a ring; the reader tells every LANE_BATCH messages how many it has
  * taken. */
-void run_bare_ring(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_bare_ring(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	struct pair_shared *sh = b->pair.sh;
+	struct pair_shared *sh = bench->pair.sh;
 	uint64_t base = atomic_load(&sh->taken.value), known = base, start = now_ns();
 	struct idle idle;
 
@@ -58,7 +58,7 @@ void run_bare_ring(struct bench *b, const struct row *row, unsigned count, doubl
 		_Atomic uint64_t *slot = &sh->slot[i % PAIR_RING_SLOTS].value;
 
 		idle = (struct idle){0};
-		if (b->pair.rank) {
+		if (bench->pair.rank) {
 			while (atomic_load_explicit(slot, memory_order_acquire) != i)
 				pair_idle(&idle);
 			if (i % LANE_BATCH == 0 || i == base + count)

@@ -19,7 +19,7 @@
 
 static const char *const lane_name[LANE_KINDS] = {"RC", "XRC", "UD"};
 
-static void open_device(struct endpoint *e, const char *wanted)
+static void open_device(struct endpoint *endpoint, const char *wanted)
 {
 	struct ibv_device **list;
 	struct ibv_device_attr attr;
@@ -28,29 +28,31 @@ static void open_device(struct endpoint *e, const char *wanted)
 	list = ibv_get_device_list(&n);
 	if (!list || !n)
 		die("there is no RDMA device; start this as `softhca run -- verbs_bench`");
-	for (int i = 0; i < n && !e->ctx; i++)
+	for (int i = 0; i < n && !endpoint->ctx; i++)
 		if (!wanted || !strcmp(wanted, ibv_get_device_name(list[i])))
-			e->ctx = ibv_open_device(list[i]);
-	if (!e->ctx)
+			endpoint->ctx = ibv_open_device(list[i]);
+	if (!endpoint->ctx)
 		die("device %s can't be opened", wanted ? wanted : ibv_get_device_name(list[0]));
 	ibv_free_device_list(list);
-	if (ibv_query_device(e->ctx, &attr) || ibv_query_port(e->ctx, PORT, &e->port))
+	if (ibv_query_device(endpoint->ctx, &attr) ||
+	    ibv_query_port(endpoint->ctx, PORT, &endpoint->port))
 		die("the device or its port can't be queried");
-	if (e->port.state != IBV_PORT_ACTIVE || e->port.link_layer != IBV_LINK_LAYER_INFINIBAND)
+	if (endpoint->port.state != IBV_PORT_ACTIVE ||
+	    endpoint->port.link_layer != IBV_LINK_LAYER_INFINIBAND)
 		die("port 1 of the device isn't an active InfiniBand port");
-	e->has_xrc = attr.device_cap_flags & IBV_DEVICE_XRC;
+	endpoint->has_xrc = attr.device_cap_flags & IBV_DEVICE_XRC;
 }
 
-static uint8_t *make_buffer(struct endpoint *e, struct ibv_mr **mr, int access)
+static uint8_t *make_buffer(struct endpoint *endpoint, struct ibv_mr **mr, int access)
 {
-	size_t bytes = (size_t)e->size + LANE_GRH;
+	size_t bytes = (size_t)endpoint->size + LANE_GRH;
 	uint8_t *buf;
 
 	buf = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (buf == MAP_FAILED)
 		die("no memory for a buffer of %zu bytes", bytes);
 	memset(buf, 0x5a, bytes);
-	*mr = ibv_reg_mr(e->pd, buf, bytes, access);
+	*mr = ibv_reg_mr(endpoint->pd, buf, bytes, access);
 	if (!*mr)
 		die("%zu bytes can't be registered (%s); raise `ulimit -l`, give softhca --memlock "
 		    "unlimited, or use a smaller --max-size",
@@ -58,111 +60,112 @@ static uint8_t *make_buffer(struct endpoint *e, struct ibv_mr **mr, int access)
 	return buf;
 }
 
-static struct ibv_cq *make_cq(struct endpoint *e, int depth)
+static struct ibv_cq *make_cq(struct endpoint *endpoint, int depth)
 {
-	struct ibv_comp_channel *channel = ibv_create_comp_channel(e->ctx);
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(endpoint->ctx);
 	struct ibv_cq *cq;
 
 	if (!channel)
 		die("a completion channel can't be made: %s", strerror(errno));
-	cq = ibv_create_cq(e->ctx, depth, NULL, channel, 0);
+	cq = ibv_create_cq(endpoint->ctx, depth, NULL, channel, 0);
 	if (!cq)
 		die("a CQ of %d entries can't be made: %s", depth, strerror(errno));
 	return cq;
 }
 
-static struct ibv_qp *make_qp(struct endpoint *e, struct lane *l)
+static struct ibv_qp *make_qp(struct endpoint *endpoint, struct lane *lane)
 {
 	static const enum ibv_qp_type type[] = {IBV_QPT_RC, IBV_QPT_XRC_SEND, IBV_QPT_UD};
 	struct ibv_qp_init_attr_ex attr = {
-		.send_cq = l->scq,
-		.qp_type = type[l->kind],
+		.send_cq = lane->scq,
+		.qp_type = type[lane->kind],
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
-		.pd = e->pd,
+		.pd = endpoint->pd,
 		.cap = {.max_send_wr = LANE_SQ_DEPTH,
 			.max_send_sge = 1,
 			.max_inline_data = MAX_INLINE},
 	};
 	struct ibv_qp *qp;
 
-	if (l->kind != LANE_XRC) {
-		attr.recv_cq = l->rcq;
+	if (lane->kind != LANE_XRC) {
+		attr.recv_cq = lane->rcq;
 		attr.cap.max_recv_wr = LANE_RQ_DEPTH;
 		attr.cap.max_recv_sge = 1;
 	}
-	qp = ibv_create_qp_ex(e->ctx, &attr);
+	qp = ibv_create_qp_ex(endpoint->ctx, &attr);
 	if (!qp) {
 		attr.cap.max_inline_data = 0;
-		qp = ibv_create_qp_ex(e->ctx, &attr);
+		qp = ibv_create_qp_ex(endpoint->ctx, &attr);
 	}
 	if (!qp)
-		die("the %s QP can't be made: %s", lane_name[l->kind], strerror(errno));
-	l->max_inline = attr.cap.max_inline_data;
+		die("the %s QP can't be made: %s", lane_name[lane->kind], strerror(errno));
+	lane->max_inline = attr.cap.max_inline_data;
 	return qp;
 }
 
-static void make_xrc_receiver(struct endpoint *e, struct lane *l)
+static void make_xrc_receiver(struct endpoint *endpoint, struct lane *lane)
 {
 	struct ibv_srq_init_attr_ex srq = {
 		.attr = {.max_wr = LANE_RQ_DEPTH, .max_sge = 1},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = e->pd,
-		.xrcd = e->xrcd,
-		.cq = l->rcq,
+		.pd = endpoint->pd,
+		.xrcd = endpoint->xrcd,
+		.cq = lane->rcq,
 	};
 	struct ibv_qp_init_attr_ex qp = {
 		.qp_type = IBV_QPT_XRC_RECV,
 		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-		.xrcd = e->xrcd,
+		.xrcd = endpoint->xrcd,
 	};
 
-	l->srq = ibv_create_srq_ex(e->ctx, &srq);
-	if (!l->srq)
+	lane->srq = ibv_create_srq_ex(endpoint->ctx, &srq);
+	if (!lane->srq)
 		die("the XRC SRQ can't be made: %s", strerror(errno));
-	l->target = ibv_create_qp_ex(e->ctx, &qp);
-	if (!l->target)
+	lane->target = ibv_create_qp_ex(endpoint->ctx, &qp);
+	if (!lane->target)
 		die("the XRC target QP can't be made: %s", strerror(errno));
 }
 
-static void prepare_requests(struct endpoint *e, struct lane *l)
+static void prepare_requests(struct endpoint *endpoint, struct lane *lane)
 {
-	l->sge = (struct ibv_sge){.addr = (uintptr_t)e->send_buf, .lkey = e->send_mr->lkey};
-	l->wr = (struct ibv_send_wr){.sg_list = &l->sge, .num_sge = 1};
-	l->recv_sge = (struct ibv_sge){
-		.addr = (uintptr_t)e->recv_buf,
-		.length = l->kind == LANE_UD ? LANE_GRH + 8 : e->size,
-		.lkey = e->recv_mr->lkey,
+	lane->sge = (struct ibv_sge){.addr = (uintptr_t)endpoint->send_buf,
+				     .lkey = endpoint->send_mr->lkey};
+	lane->wr = (struct ibv_send_wr){.sg_list = &lane->sge, .num_sge = 1};
+	lane->recv_sge = (struct ibv_sge){
+		.addr = (uintptr_t)endpoint->recv_buf,
+		.length = lane->kind == LANE_UD ? LANE_GRH + 8 : endpoint->size,
+		.lkey = endpoint->recv_mr->lkey,
 	};
 	for (int i = 0; i < LANE_BATCH; i++)
-		l->recv[i] = (struct ibv_recv_wr){
-			.next = i + 1 < LANE_BATCH ? &l->recv[i + 1] : NULL,
-			.sg_list = &l->recv_sge,
+		lane->recv[i] = (struct ibv_recv_wr){
+			.next = i + 1 < LANE_BATCH ? &lane->recv[i + 1] : NULL,
+			.sg_list = &lane->recv_sge,
 			.num_sge = 1,
 		};
-	lane_pace(l, LANE_SQ_DEPTH, LANE_BATCH, false);
-	l->owed = LANE_RQ_DEPTH;
+	lane_pace(lane, LANE_SQ_DEPTH, LANE_BATCH, false);
+	lane->owed = LANE_RQ_DEPTH;
 }
 
-static void make_lane(struct endpoint *e, enum lane_kind kind)
+static void make_lane(struct endpoint *endpoint, enum lane_kind kind)
 {
-	struct lane *l = &e->lane[kind];
-	struct lane_info *mine = &e->pair->sh->info[e->pair->rank].lane[kind];
+	struct lane *lane = &endpoint->lane[kind];
+	struct lane_info *mine = &endpoint->pair->sh->info[endpoint->pair->rank].lane[kind];
 
-	l->pair = e->pair;
-	l->kind = kind;
-	l->scq = make_cq(e, LANE_SQ_DEPTH);
-	l->rcq = make_cq(e, LANE_RQ_DEPTH);
-	l->qp = make_qp(e, l);
-	mine->qpn = mine->ini_qpn = l->qp->qp_num;
+	lane->pair = endpoint->pair;
+	lane->kind = kind;
+	lane->scq = make_cq(endpoint, LANE_SQ_DEPTH);
+	lane->rcq = make_cq(endpoint, LANE_RQ_DEPTH);
+	lane->qp = make_qp(endpoint, lane);
+	mine->qpn = mine->ini_qpn = lane->qp->qp_num;
 	if (kind == LANE_XRC) {
-		make_xrc_receiver(e, l);
-		mine->qpn = l->target->qp_num;
-		if (ibv_get_srq_num(l->srq, &mine->srqn))
+		make_xrc_receiver(endpoint, lane);
+		mine->qpn = lane->target->qp_num;
+		if (ibv_get_srq_num(lane->srq, &mine->srqn))
 			die("the XRC SRQ has no number");
 	}
-	prepare_requests(e, l);
+	prepare_requests(endpoint, lane);
 }
 
 static void move_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
@@ -174,7 +177,7 @@ static void move_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 }
 
 /* One connected QP up to RTS; a target QP sends nothing but takes the same steps. */
-static void connect_qp(struct endpoint *e, struct ibv_qp *qp, uint32_t peer_qpn)
+static void connect_qp(struct endpoint *endpoint, struct ibv_qp *qp, uint32_t peer_qpn)
 {
 	struct ibv_qp_attr init = {
 		.qp_state = IBV_QPS_INIT,
@@ -183,11 +186,12 @@ static void connect_qp(struct endpoint *e, struct ibv_qp *qp, uint32_t peer_qpn)
 	};
 	struct ibv_qp_attr rtr = {
 		.qp_state = IBV_QPS_RTR,
-		.path_mtu = e->port.active_mtu,
+		.path_mtu = endpoint->port.active_mtu,
 		.dest_qp_num = peer_qpn,
 		.max_dest_rd_atomic = 1,
 		.min_rnr_timer = 1,
-		.ah_attr = {.dlid = e->pair->sh->info[!e->pair->rank].lid, .port_num = PORT},
+		.ah_attr = {.dlid = endpoint->pair->sh->info[!endpoint->pair->rank].lid,
+			    .port_num = PORT},
 	};
 	struct ibv_qp_attr rts = {
 		.qp_state = IBV_QPS_RTS,
@@ -208,43 +212,43 @@ static void connect_qp(struct endpoint *e, struct ibv_qp *qp, uint32_t peer_qpn)
 	move_qp(qp, &rts, rts_mask);
 }
 
-static void connect_ud(struct endpoint *e, struct lane *l)
+static void connect_ud(struct endpoint *endpoint, struct lane *lane)
 {
-	const struct process_info *peer = &e->pair->sh->info[!e->pair->rank];
+	const struct process_info *peer = &endpoint->pair->sh->info[!endpoint->pair->rank];
 	struct ibv_qp_attr init = {.qp_state = IBV_QPS_INIT, .port_num = PORT, .qkey = QKEY};
 	struct ibv_qp_attr rtr = {.qp_state = IBV_QPS_RTR};
 	struct ibv_qp_attr rts = {.qp_state = IBV_QPS_RTS};
 	struct ibv_ah_attr ah = {.dlid = peer->lid, .port_num = PORT};
 
-	move_qp(l->qp, &init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
-	move_qp(l->qp, &rtr, 0);
-	move_qp(l->qp, &rts, IBV_QP_SQ_PSN);
-	l->ah = ibv_create_ah(e->pd, &ah);
-	if (!l->ah)
+	move_qp(lane->qp, &init, IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_QKEY);
+	move_qp(lane->qp, &rtr, 0);
+	move_qp(lane->qp, &rts, IBV_QP_SQ_PSN);
+	lane->ah = ibv_create_ah(endpoint->pd, &ah);
+	if (!lane->ah)
 		die("an address handle can't be made: %s", strerror(errno));
-	l->wr.wr.ud.ah = l->ah;
-	l->wr.wr.ud.remote_qpn = peer->lane[LANE_UD].qpn;
-	l->wr.wr.ud.remote_qkey = QKEY;
+	lane->wr.wr.ud.ah = lane->ah;
+	lane->wr.wr.ud.remote_qpn = peer->lane[LANE_UD].qpn;
+	lane->wr.wr.ud.remote_qkey = QKEY;
 }
 
-static void connect_lane(struct endpoint *e, struct lane *l)
+static void connect_lane(struct endpoint *endpoint, struct lane *lane)
 {
-	const struct process_info *peer = &e->pair->sh->info[!e->pair->rank];
+	const struct process_info *peer = &endpoint->pair->sh->info[!endpoint->pair->rank];
 
-	if (l->kind == LANE_UD) {
-		connect_ud(e, l);
+	if (lane->kind == LANE_UD) {
+		connect_ud(endpoint, lane);
 		return;
 	}
-	connect_qp(e, l->qp, peer->lane[l->kind].qpn);
-	if (l->kind == LANE_XRC) {
-		connect_qp(e, l->target, peer->lane[LANE_XRC].ini_qpn);
-		l->wr.qp_type.xrc.remote_srqn = peer->lane[LANE_XRC].srqn;
+	connect_qp(endpoint, lane->qp, peer->lane[lane->kind].qpn);
+	if (lane->kind == LANE_XRC) {
+		connect_qp(endpoint, lane->target, peer->lane[LANE_XRC].ini_qpn);
+		lane->wr.qp_type.xrc.remote_srqn = peer->lane[LANE_XRC].srqn;
 	}
-	l->wr.wr.rdma.remote_addr = peer->recv_buf;
-	l->wr.wr.rdma.rkey = peer->rkey;
+	lane->wr.wr.rdma.remote_addr = peer->recv_buf;
+	lane->wr.wr.rdma.rkey = peer->rkey;
 }
 
-void endpoint_open(struct endpoint *e, struct pair *p, const char *device, uint32_t size,
+void endpoint_open(struct endpoint *endpoint, struct pair *pair, const char *device, uint32_t size,
 		   int xrc_fd)
 {
 	struct ibv_xrcd_init_attr xrcd = {
@@ -252,64 +256,65 @@ void endpoint_open(struct endpoint *e, struct pair *p, const char *device, uint3
 		.fd = xrc_fd,
 		.oflags = O_CREAT,
 	};
-	struct process_info *mine = &p->sh->info[p->rank];
+	struct process_info *mine = &pair->sh->info[pair->rank];
 
-	*e = (struct endpoint){.pair = p, .size = size};
-	open_device(e, device);
-	e->pd = ibv_alloc_pd(e->ctx);
-	if (!e->pd)
+	*endpoint = (struct endpoint){.pair = pair, .size = size};
+	open_device(endpoint, device);
+	endpoint->pd = ibv_alloc_pd(endpoint->ctx);
+	if (!endpoint->pd)
 		die("a protection domain can't be made: %s", strerror(errno));
-	e->send_buf = make_buffer(e, &e->send_mr, 0);
-	e->recv_buf = make_buffer(e, &e->recv_mr, IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
-	if (e->has_xrc) {
-		e->xrcd = ibv_open_xrcd(e->ctx, &xrcd);
-		if (!e->xrcd)
+	endpoint->send_buf = make_buffer(endpoint, &endpoint->send_mr, 0);
+	endpoint->recv_buf = make_buffer(endpoint, &endpoint->recv_mr,
+					 IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE);
+	if (endpoint->has_xrc) {
+		endpoint->xrcd = ibv_open_xrcd(endpoint->ctx, &xrcd);
+		if (!endpoint->xrcd)
 			die("the XRC domain can't be opened: %s", strerror(errno));
 	}
-	mine->lid = e->port.lid;
-	mine->rkey = e->recv_mr->rkey;
-	mine->recv_buf = (uintptr_t)e->recv_buf;
+	mine->lid = endpoint->port.lid;
+	mine->rkey = endpoint->recv_mr->rkey;
+	mine->recv_buf = (uintptr_t)endpoint->recv_buf;
 	for (int kind = 0; kind < LANE_KINDS; kind++)
-		if (kind != LANE_XRC || e->has_xrc)
-			make_lane(e, kind);
-	pair_barrier(p);
+		if (kind != LANE_XRC || endpoint->has_xrc)
+			make_lane(endpoint, kind);
+	pair_barrier(pair);
 	for (int kind = 0; kind < LANE_KINDS; kind++)
-		if (e->lane[kind].qp) {
-			connect_lane(e, &e->lane[kind]);
-			lane_refill(&e->lane[kind]);
+		if (endpoint->lane[kind].qp) {
+			connect_lane(endpoint, &endpoint->lane[kind]);
+			lane_refill(&endpoint->lane[kind]);
 		}
-	pair_barrier(p);
+	pair_barrier(pair);
 }
 
-static void close_lane(struct lane *l)
+static void close_lane(struct lane *lane)
 {
-	struct ibv_comp_channel *channel[2] = {l->scq->channel, l->rcq->channel};
+	struct ibv_comp_channel *channel[2] = {lane->scq->channel, lane->rcq->channel};
 
-	if (l->ah)
-		ibv_destroy_ah(l->ah);
-	ibv_destroy_qp(l->qp);
-	if (l->target)
-		ibv_destroy_qp(l->target);
-	if (l->srq)
-		ibv_destroy_srq(l->srq);
-	ibv_destroy_cq(l->scq);
-	ibv_destroy_cq(l->rcq);
+	if (lane->ah)
+		ibv_destroy_ah(lane->ah);
+	ibv_destroy_qp(lane->qp);
+	if (lane->target)
+		ibv_destroy_qp(lane->target);
+	if (lane->srq)
+		ibv_destroy_srq(lane->srq);
+	ibv_destroy_cq(lane->scq);
+	ibv_destroy_cq(lane->rcq);
 	ibv_destroy_comp_channel(channel[0]);
 	ibv_destroy_comp_channel(channel[1]);
 }
 
-void endpoint_close(struct endpoint *e)
+void endpoint_close(struct endpoint *endpoint)
 {
-	pair_barrier(e->pair);
+	pair_barrier(endpoint->pair);
 	for (int kind = 0; kind < LANE_KINDS; kind++)
-		if (e->lane[kind].qp)
-			close_lane(&e->lane[kind]);
-	if (e->xrcd)
-		ibv_close_xrcd(e->xrcd);
-	ibv_dereg_mr(e->send_mr);
-	ibv_dereg_mr(e->recv_mr);
-	ibv_dealloc_pd(e->pd);
-	if (ibv_close_device(e->ctx))
+		if (endpoint->lane[kind].qp)
+			close_lane(&endpoint->lane[kind]);
+	if (endpoint->xrcd)
+		ibv_close_xrcd(endpoint->xrcd);
+	ibv_dereg_mr(endpoint->send_mr);
+	ibv_dereg_mr(endpoint->recv_mr);
+	ibv_dealloc_pd(endpoint->pd);
+	if (ibv_close_device(endpoint->ctx))
 		die("the device can't be closed: %s", strerror(errno));
 }
 
@@ -321,38 +326,42 @@ static void fill(uint8_t *buf, uint32_t len, uint32_t seed)
 	}
 }
 
-static void check_one(struct endpoint *e, struct lane *l, enum ibv_wr_opcode op, int sender)
+static void check_one(struct endpoint *endpoint, struct lane *lane, enum ibv_wr_opcode op,
+		      int sender)
 {
-	uint32_t len = l->kind == LANE_UD ? 8 : e->size < CHECK_BYTES ? e->size : CHECK_BYTES;
-	uint32_t seed = (uint32_t)l->kind * 16 + (uint32_t)op * 2 + (uint32_t)sender;
-	uint8_t *arrived = e->recv_buf + (l->kind == LANE_UD ? LANE_GRH : 0);
+	uint32_t len = lane->kind == LANE_UD          ? 8
+		       : endpoint->size < CHECK_BYTES ? endpoint->size
+						      : CHECK_BYTES;
+	uint32_t seed = (uint32_t)lane->kind * 16 + (uint32_t)op * 2 + (uint32_t)sender;
+	uint8_t *arrived = endpoint->recv_buf + (lane->kind == LANE_UD ? LANE_GRH : 0);
 
-	if (e->pair->rank == sender) {
-		fill(e->send_buf, len, seed);
-		lane_send(l, op, len, true);
-		lane_flush(l);
+	if (endpoint->pair->rank == sender) {
+		fill(endpoint->send_buf, len, seed);
+		lane_send(lane, op, len, true);
+		lane_flush(lane);
 	} else if (op == IBV_WR_SEND) {
-		lane_take(l, 1, true);
-		lane_refill(l);
+		lane_take(lane, 1, true);
+		lane_refill(lane);
 	}
-	pair_barrier(e->pair);
-	if (e->pair->rank != sender) {
-		fill(e->send_buf, len, seed);
-		if (memcmp(e->send_buf, arrived, len))
-			die("%s changed data on its way; nothing was measured", lane_name[l->kind]);
+	pair_barrier(endpoint->pair);
+	if (endpoint->pair->rank != sender) {
+		fill(endpoint->send_buf, len, seed);
+		if (memcmp(endpoint->send_buf, arrived, len))
+			die("%s changed data on its way; nothing was measured",
+			    lane_name[lane->kind]);
 	}
-	pair_barrier(e->pair);
+	pair_barrier(endpoint->pair);
 }
 
-void endpoint_check(struct endpoint *e)
+void endpoint_check(struct endpoint *endpoint)
 {
 	for (int kind = 0; kind < LANE_KINDS; kind++) {
-		struct lane *l = &e->lane[kind];
+		struct lane *lane = &endpoint->lane[kind];
 
-		for (int sender = 0; l->qp && sender < 2; sender++) {
-			check_one(e, l, IBV_WR_SEND, sender);
+		for (int sender = 0; lane->qp && sender < 2; sender++) {
+			check_one(endpoint, lane, IBV_WR_SEND, sender);
 			if (kind != LANE_UD)
-				check_one(e, l, IBV_WR_RDMA_WRITE, sender);
+				check_one(endpoint, lane, IBV_WR_RDMA_WRITE, sender);
 		}
 	}
 }

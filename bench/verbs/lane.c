@@ -11,11 +11,11 @@
 #include <poll.h>
 #include <string.h>
 
-void lane_pace(struct lane *l, unsigned window, unsigned signal_every, bool events)
+void lane_pace(struct lane *lane, unsigned window, unsigned signal_every, bool events)
 {
-	l->window = window;
-	l->signal_every = signal_every;
-	l->events = events;
+	lane->window = window;
+	lane->signal_every = signal_every;
+	lane->events = events;
 }
 
 /* Sleeps until the CQ has something. A completion that comes before the arming is found by the
@@ -37,7 +37,7 @@ static void sleep_on(struct ibv_cq *cq)
 	ibv_ack_cq_events(which, 1);
 }
 
-static int poll_checked(struct lane *l, struct ibv_cq *cq, int max, struct ibv_wc *wc)
+static int poll_checked(struct lane *lane, struct ibv_cq *cq, int max, struct ibv_wc *wc)
 {
 	int n = ibv_poll_cq(cq, max, wc);
 
@@ -45,106 +45,108 @@ static int poll_checked(struct lane *l, struct ibv_cq *cq, int max, struct ibv_w
 		die("ibv_poll_cq failed");
 	for (int i = 0; i < n; i++)
 		if (wc[i].status != IBV_WC_SUCCESS)
-			die("a %s ended with \"%s\"", cq == l->scq ? "send" : "receive",
+			die("a %s ended with \"%s\"", cq == lane->scq ? "send" : "receive",
 			    ibv_wc_status_str(wc[i].status));
 	return n;
 }
 
-static int take_some(struct lane *l, struct ibv_cq *cq, int max, struct ibv_wc *wc)
+static int take_some(struct lane *lane, struct ibv_cq *cq, int max, struct ibv_wc *wc)
 {
 	struct idle idle = {0};
 
 	for (;;) {
-		int n = poll_checked(l, cq, max, wc);
+		int n = poll_checked(lane, cq, max, wc);
 		if (n > 0)
 			return n;
-		if (!l->events) {
+		if (!lane->events) {
 			pair_idle(&idle);
 			continue;
 		}
 		if (ibv_req_notify_cq(cq, 0))
 			die("a CQ can't be armed");
-		n = poll_checked(l, cq, max, wc);
+		n = poll_checked(lane, cq, max, wc);
 		if (n > 0)
 			return n;
 		sleep_on(cq);
 	}
 }
 
-static void reap_one(struct lane *l)
+static void reap_one(struct lane *lane)
 {
 	struct ibv_wc wc;
 
-	take_some(l, l->scq, 1, &wc);
-	l->done = wc.wr_id;
+	take_some(lane, lane->scq, 1, &wc);
+	lane->done = wc.wr_id;
 }
 
-static void wait_for_credit(struct lane *l)
+static void wait_for_credit(struct lane *lane)
 {
-	_Atomic uint64_t *posted = &l->pair->sh->posted[!l->pair->rank][l->kind].value;
+	_Atomic uint64_t *posted = &lane->pair->sh->posted[!lane->pair->rank][lane->kind].value;
 	struct idle idle = {0};
 
 	for (;;) {
-		l->credit = atomic_load_explicit(posted, memory_order_acquire);
-		if (l->used != l->credit)
+		lane->credit = atomic_load_explicit(posted, memory_order_acquire);
+		if (lane->used != lane->credit)
 			return;
 		pair_idle(&idle);
 	}
 }
 
-void lane_send(struct lane *l, enum ibv_wr_opcode op, uint32_t len, bool last)
+void lane_send(struct lane *lane, enum ibv_wr_opcode op, uint32_t len, bool last)
 {
 	struct ibv_send_wr *bad;
 
-	while (l->posted - l->done >= l->window)
-		reap_one(l);
+	while (lane->posted - lane->done >= lane->window)
+		reap_one(lane);
 	if (op == IBV_WR_SEND) {
-		if (l->used == l->credit)
-			wait_for_credit(l);
-		l->used++;
+		if (lane->used == lane->credit)
+			wait_for_credit(lane);
+		lane->used++;
 	}
-	l->posted++;
-	l->wr.wr_id = l->posted;
-	l->wr.opcode = op;
-	l->wr.send_flags = len <= l->max_inline ? IBV_SEND_INLINE : 0;
-	if (last || l->posted - l->signalled >= l->signal_every) {
-		l->wr.send_flags |= IBV_SEND_SIGNALED;
-		l->signalled = l->posted;
+	lane->posted++;
+	lane->wr.wr_id = lane->posted;
+	lane->wr.opcode = op;
+	lane->wr.send_flags = len <= lane->max_inline ? IBV_SEND_INLINE : 0;
+	if (last || lane->posted - lane->signalled >= lane->signal_every) {
+		lane->wr.send_flags |= IBV_SEND_SIGNALED;
+		lane->signalled = lane->posted;
 	}
-	l->sge.length = len;
-	if (ibv_post_send(l->qp, &l->wr, &bad))
+	lane->sge.length = len;
+	if (ibv_post_send(lane->qp, &lane->wr, &bad))
 		die("ibv_post_send failed");
 }
 
-void lane_flush(struct lane *l)
+void lane_flush(struct lane *lane)
 {
-	while (l->done != l->signalled)
-		reap_one(l);
+	while (lane->done != lane->signalled)
+		reap_one(lane);
 }
 
-unsigned lane_take(struct lane *l, unsigned max, bool wait)
+unsigned lane_take(struct lane *lane, unsigned max, bool wait)
 {
 	struct ibv_wc wc[LANE_BATCH];
 	int n;
 
 	if (max > LANE_BATCH)
 		max = LANE_BATCH;
-	n = wait ? take_some(l, l->rcq, (int)max, wc) : poll_checked(l, l->rcq, (int)max, wc);
-	l->owed += (unsigned)n;
+	n = wait ? take_some(lane, lane->rcq, (int)max, wc)
+		 : poll_checked(lane, lane->rcq, (int)max, wc);
+	lane->owed += (unsigned)n;
 	return (unsigned)n;
 }
 
-void lane_refill(struct lane *l)
+void lane_refill(struct lane *lane)
 {
 	struct ibv_recv_wr *bad;
 
-	while (l->owed >= LANE_BATCH) {
-		int rc = l->srq ? ibv_post_srq_recv(l->srq, l->recv, &bad)
-				: ibv_post_recv(l->qp, l->recv, &bad);
+	while (lane->owed >= LANE_BATCH) {
+		int rc = lane->srq ? ibv_post_srq_recv(lane->srq, lane->recv, &bad)
+				   : ibv_post_recv(lane->qp, lane->recv, &bad);
 		if (rc)
 			die("receives can't be posted: %s", strerror(rc));
-		l->owed -= LANE_BATCH;
-		atomic_fetch_add_explicit(&l->pair->sh->posted[l->pair->rank][l->kind].value,
-					  LANE_BATCH, memory_order_release);
+		lane->owed -= LANE_BATCH;
+		atomic_fetch_add_explicit(
+			&lane->pair->sh->posted[lane->pair->rank][lane->kind].value, LANE_BATCH,
+			memory_order_release);
 	}
 }

@@ -55,32 +55,32 @@ struct endpoint {
  * Opens the device (NULL: the first), makes all lanes and connects them; both processes call it.
  * xrc_fd is an open file that both have, which names the XRC domain.
  */
-void endpoint_open(struct endpoint *e, struct pair *p, const char *device, uint32_t size,
+void endpoint_open(struct endpoint *endpoint, struct pair *pair, const char *device, uint32_t size,
 		   int xrc_fd);
-void endpoint_close(struct endpoint *e);
+void endpoint_close(struct endpoint *endpoint);
 
 /* Sends a pattern over each lane in each direction and by each operation, and ends the benchmark if
  * it is changed. */
-void endpoint_check(struct endpoint *e);
+void endpoint_check(struct endpoint *endpoint);
 
 /* How many sends may be outstanding, and how many of them share a completion. Only with no send
  * outstanding. */
-void lane_pace(struct lane *l, unsigned window, unsigned signal_every, bool events);
+void lane_pace(struct lane *lane, unsigned window, unsigned signal_every, bool events);
 
 /*
  * Posts one SEND or RDMA_WRITE of the first len bytes; waits for the window, and for a receive of
  * the peer in case of a SEND. The last of a series is signalled, so that lane_flush() can wait for
  * it.
  */
-void lane_send(struct lane *l, enum ibv_wr_opcode op, uint32_t len, bool last);
+void lane_send(struct lane *lane, enum ibv_wr_opcode op, uint32_t len, bool last);
 
 /* Waits until all that was posted is complete. */
-void lane_flush(struct lane *l);
+void lane_flush(struct lane *lane);
 
 /* Takes at most max receive completions, at least one if `wait`. */
-unsigned lane_take(struct lane *l, unsigned max, bool wait);
+unsigned lane_take(struct lane *lane, unsigned max, bool wait);
 
 /* Posts receives anew, in lists of LANE_BATCH, when enough are owed. */
-void lane_refill(struct lane *l);
+void lane_refill(struct lane *lane);
 
 #endif

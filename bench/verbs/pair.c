@@ -68,27 +68,27 @@ static void peer_ended(int sig)
 	}
 }
 
-static void share(struct pair *p)
+static void share(struct pair *pair)
 {
 	pthread_barrierattr_t attr;
 
-	p->sh = mmap(NULL, sizeof *p->sh, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
-		     0);
-	if (p->sh == MAP_FAILED)
+	pair->sh = mmap(NULL, sizeof *pair->sh, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			-1, 0);
+	if (pair->sh == MAP_FAILED)
 		die("no shared memory: %s", strerror(errno));
 	pthread_barrierattr_init(&attr);
 	pthread_barrierattr_setpshared(&attr, PTHREAD_PROCESS_SHARED);
-	if (pthread_barrier_init(&p->sh->barrier, &attr, 2))
+	if (pthread_barrier_init(&pair->sh->barrier, &attr, 2))
 		die("no barrier between processes on this system");
 	pthread_barrierattr_destroy(&attr);
 }
 
-void pair_start(struct pair *p)
+void pair_start(struct pair *pair)
 {
 	struct sigaction action = {.sa_handler = peer_ended, .sa_flags = SA_RESTART};
 	pid_t parent = getpid(), pid;
 
-	share(p);
+	share(pair);
 	if (sched_getaffinity(0, sizeof allowed, &allowed))
 		die("the CPUs of this process can't be read: %s", strerror(errno));
 	sigaction(SIGCHLD, &action, NULL);
@@ -96,8 +96,8 @@ void pair_start(struct pair *p)
 	pid = fork();
 	if (pid < 0)
 		die("fork: %s", strerror(errno));
-	p->rank = pid == 0;
-	if (p->rank) {
+	pair->rank = pid == 0;
+	if (pair->rank) {
 		signal(SIGCHLD, SIG_DFL);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (getppid() != parent)
@@ -105,37 +105,37 @@ void pair_start(struct pair *p)
 	}
 	/* The bare process_vm_writev goes from the parent into its child, which every ptrace_scope
 	 * but 2 and 3 allows. */
-	p->sh->info[p->rank].pid = getpid();
-	p->gates = 0;
+	pair->sh->info[pair->rank].pid = getpid();
+	pair->gates = 0;
 }
 
-void pair_end(struct pair *p)
+void pair_end(struct pair *pair)
 {
-	pair_barrier(p);
-	if (p->rank)
+	pair_barrier(pair);
+	if (pair->rank)
 		_exit(0);
 }
 
-void pair_barrier(struct pair *p)
+void pair_barrier(struct pair *pair)
 {
-	pthread_barrier_wait(&p->sh->barrier);
+	pthread_barrier_wait(&pair->sh->barrier);
 }
 
-void pair_gate(struct pair *p)
+void pair_gate(struct pair *pair)
 {
 	struct idle idle = {0};
 
-	pair_barrier(p);
-	p->gates++;
-	atomic_store(&p->sh->arrived[p->rank].value, p->gates);
-	while (atomic_load(&p->sh->arrived[!p->rank].value) < p->gates)
+	pair_barrier(pair);
+	pair->gates++;
+	atomic_store(&pair->sh->arrived[pair->rank].value, pair->gates);
+	while (atomic_load(&pair->sh->arrived[!pair->rank].value) < pair->gates)
 		pair_idle(&idle);
 }
 
-void pair_pin(struct pair *p, bool on)
+void pair_pin(struct pair *pair, bool on)
 {
 	cpu_set_t set = allowed;
-	int skip = p->rank;
+	int skip = pair->rank;
 
 	if (on) {
 		for (int cpu = 0; cpu < CPU_SETSIZE; cpu++)

@@ -66,21 +66,21 @@ struct idle {
 
 /* Maps the shared data and forks rank 1. Each process returns with its rank; neither outlives the
  * other. */
-void pair_start(struct pair *p);
+void pair_start(struct pair *pair);
 
 /* Rank 0 waits here for the end of rank 1; rank 1 doesn't return. */
-void pair_end(struct pair *p);
+void pair_end(struct pair *pair);
 
 /* Both wait for each other, asleep. */
-void pair_barrier(struct pair *p);
+void pair_barrier(struct pair *pair);
 
 /* A barrier that both leave at the same moment, awake: a process that was asleep is late by its
  * wake. */
-void pair_gate(struct pair *p);
+void pair_gate(struct pair *pair);
 
 /* Pins rank 0 to the first and rank 1 to the second CPU they may use, or gives both all of them
  * back. */
-void pair_pin(struct pair *p, bool on);
+void pair_pin(struct pair *pair, bool on);
 
 /* How many CPUs this process may use. */
 int pair_cpus(void);

@@ -30,20 +30,21 @@ static void cpu_name(char *name, size_t room)
 		fclose(f);
 }
 
-void report_head(const struct bench *b)
+void report_head(const struct bench *bench)
 {
 	char cpu[128];
 	double load;
 
 	cpu_name(cpu, sizeof cpu);
-	printf("Verbs on %s. %d CPU%s (%s).\n", ibv_get_device_name(b->end.ctx->device),
+	printf("Verbs on %s. %d CPU%s (%s).\n", ibv_get_device_name(bench->end.ctx->device),
 	       pair_cpus(), pair_cpus() == 1 ? "" : "s", cpu);
 	printf("%u rounds of %u ms (sweep: %u ms), rows in turn; medians [quartiles]; ratios are "
 	       "formed within a round.\n",
-	       b->rounds, b->round_ms, b->sweep_ms);
-	printf("%s\n", b->pin ? "Latency and rate with the two processes pinned to a CPU each, all "
-				"else not pinned."
-			      : "Processes are not pinned to CPUs.");
+	       bench->rounds, bench->round_ms, bench->sweep_ms);
+	printf("%s\n",
+	       bench->pin ? "Latency and rate with the two processes pinned to a CPU each, all "
+			    "else not pinned."
+			  : "Processes are not pinned to CPUs.");
 	if (getloadavg(&load, 1) == 1)
 		printf("Load average of the last minute: %.1f.\n", load);
 	if (pair_cpus() < 2)
@@ -76,21 +77,21 @@ static void print_target(const struct row *row, const struct summary *value,
 		printf("%s", row_met(row, value, ratio) ? "met" : "NOT MET");
 }
 
-void report_group(const struct bench *b, const struct group *g)
+void report_group(const struct bench *bench, const struct group *group)
 {
-	printf("\n%-50s %8s %19s  %6s %15s  %s\n", g->title, g->row[0].unit, "", "ratio", "",
-	       "target");
-	for (unsigned i = 0; i < g->nrows; i++) {
-		const struct row *row = &g->row[i];
+	printf("\n%-50s %8s %19s  %6s %15s  %s\n", group->title, group->row[0].unit, "", "ratio",
+	       "", "target");
+	for (unsigned i = 0; i < group->nrows; i++) {
+		const struct row *row = &group->row[i];
 		struct summary v, r;
 		char n[3][16], range[48];
 		bool has_ratio;
 
-		if (!row_summary(g, row, b->rounds, false, &v)) {
+		if (!row_summary(group, row, bench->rounds, false, &v)) {
 			printf("  %-48s %s\n", row->label, row->skipped);
 			continue;
 		}
-		has_ratio = row_summary(g, row, b->rounds, true, &r);
+		has_ratio = row_summary(group, row, bench->rounds, true, &r);
 		snprintf(range, sizeof range, "[%s .. %s]", number(n[0], v.q1), number(n[1], v.q3));
 		printf("  %-48s %8s %19s", row->label, number(n[2], v.median), range);
 		if (has_ratio) {
@@ -116,38 +117,39 @@ static void print_size(uint32_t len)
 		printf("%4u B  ", len);
 }
 
-void report_sweep(const struct bench *b, const struct group *g, unsigned n)
+void report_sweep(const struct bench *bench, const struct group *group, unsigned n)
 {
 	if (!n)
 		return;
 	printf("\nBy size: medians; latency as half a round trip in us, bandwidth one way in GB/s "
 	       "(10^9 bytes)\n%8s",
 	       "");
-	for (unsigned i = 0; i < g->nrows; i++)
-		printf(" %12s", g->row[i].label);
+	for (unsigned i = 0; i < group->nrows; i++)
+		printf(" %12s", group->row[i].label);
 	printf("\n%8s", "");
-	for (unsigned i = 0; i < g->nrows; i++)
-		printf(" %12s", g->row[i].unit);
+	for (unsigned i = 0; i < group->nrows; i++)
+		printf(" %12s", group->row[i].unit);
 	putchar('\n');
 	for (unsigned k = 0; k < n; k++) {
-		print_size(g[k].row[0].len);
-		for (unsigned i = 0; i < g[k].nrows; i++) {
+		print_size(group[k].row[0].len);
+		for (unsigned i = 0; i < group[k].nrows; i++) {
 			struct summary v;
 			char text[16];
 
-			printf(" %12s", row_summary(&g[k], &g[k].row[i], b->rounds, false, &v)
-						? number(text, v.median)
-						: "-");
+			printf(" %12s",
+			       row_summary(&group[k], &group[k].row[i], bench->rounds, false, &v)
+				       ? number(text, v.median)
+				       : "-");
 		}
 		putchar('\n');
 	}
 	fflush(stdout);
 }
 
-static json_t *json_summary(const struct summary *s)
+static json_t *json_summary(const struct summary *summary)
 {
-	return json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", s->median, "q1", s->q1, "q3", s->q3,
-			 "min", s->min, "max", s->max);
+	return json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", summary->median, "q1", summary->q1,
+			 "q3", summary->q3, "min", summary->min, "max", summary->max);
 }
 
 static json_t *json_target(const struct row *row, const struct summary *value,
@@ -159,7 +161,7 @@ static json_t *json_target(const struct row *row, const struct summary *value,
 			 row_met(row, value, ratio));
 }
 
-static json_t *json_row(const struct bench *b, const struct group *g, const struct row *row)
+static json_t *json_row(const struct bench *bench, const struct group *group, const struct row *row)
 {
 	json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "key", row->key, "label", row->label, "unit",
 			      row->unit, "bytes", (int)row->len);
@@ -167,19 +169,19 @@ static json_t *json_row(const struct bench *b, const struct group *g, const stru
 	struct summary v, r;
 	bool has_ratio;
 
-	if (!row_summary(g, row, b->rounds, false, &v)) {
+	if (!row_summary(group, row, bench->rounds, false, &v)) {
 		json_object_set_new(o, "skipped", json_string(row->skipped));
 		json_decref(values);
 		return o;
 	}
-	for (unsigned i = 0; i < b->rounds; i++)
+	for (unsigned i = 0; i < bench->rounds; i++)
 		json_array_append_new(values, json_real(row->value[i]));
 	json_object_set_new(o, "operations_per_round", json_integer(row->count));
 	json_object_set_new(o, "value", json_summary(&v));
 	json_object_set_new(o, "values", values);
-	has_ratio = row_summary(g, row, b->rounds, true, &r);
+	has_ratio = row_summary(group, row, bench->rounds, true, &r);
 	if (has_ratio) {
-		json_object_set_new(o, "ratio_to", json_string(g->row[row->base].key));
+		json_object_set_new(o, "ratio_to", json_string(group->row[row->base].key));
 		json_object_set_new(o, "ratio", json_summary(&r));
 	}
 	if (row->target == TARGET_VALUE_MIN || (row->target != TARGET_NONE && has_ratio))
@@ -187,20 +189,20 @@ static json_t *json_row(const struct bench *b, const struct group *g, const stru
 	return o;
 }
 
-static json_t *json_groups(const struct bench *b, const struct group *g, unsigned n)
+static json_t *json_groups(const struct bench *bench, const struct group *group, unsigned n)
 {
 	json_t *list = json_array();
 
 	for (unsigned k = 0; k < n; k++) {
 		json_t *rows, *o;
 
-		if (g[k].unwanted)
+		if (group[k].unwanted)
 			continue;
 		rows = json_array();
-		for (unsigned i = 0; i < g[k].nrows; i++)
-			json_array_append_new(rows, json_row(b, &g[k], &g[k].row[i]));
-		o = json_pack("{s:s,s:s,s:b,s:o}", "key", g[k].key, "title", g[k].title, "pinned",
-			      b->pin && g[k].pinned, "rows", rows);
+		for (unsigned i = 0; i < group[k].nrows; i++)
+			json_array_append_new(rows, json_row(bench, &group[k], &group[k].row[i]));
+		o = json_pack("{s:s,s:s,s:b,s:o}", "key", group[k].key, "title", group[k].title,
+			      "pinned", bench->pin && group[k].pinned, "rows", rows);
 		json_array_append_new(list, o);
 	}
 	return list;
@@ -217,7 +219,7 @@ static json_t *json_machine(void)
 			 system.release);
 }
 
-void report_json(const struct bench *b, const struct group *g, unsigned n,
+void report_json(const struct bench *bench, const struct group *group, unsigned n,
 		 const struct group *sweep, unsigned nsweep)
 {
 	time_t now = time(NULL);
@@ -225,18 +227,19 @@ void report_json(const struct bench *b, const struct group *g, unsigned n,
 	char stamp[32];
 	json_t *o;
 
-	if (!b->output)
+	if (!bench->output)
 		return;
 	gmtime_r(&now, &utc);
 	strftime(stamp, sizeof stamp, "%Y-%m-%dT%H:%M:%SZ", &utc);
 	o = json_pack("{s:s,s:i,s:s,s:s,s:o,s:{s:i,s:i,s:i,s:i,s:b},s:o,s:o}", "benchmark", "verbs",
-		      "format", 1, "time", stamp, "device", ibv_get_device_name(b->end.ctx->device),
-		      "machine", json_machine(), "settings", "rounds", (int)b->rounds, "round_ms",
-		      (int)b->round_ms, "sweep_ms", (int)b->sweep_ms, "window", (int)b->window,
-		      "pin", b->pin, "groups", json_groups(b, g, n), "sweep",
-		      json_groups(b, sweep, nsweep));
-	if (!o || json_dump_file(o, b->output, JSON_INDENT(1) | JSON_REAL_PRECISION(6)))
-		die("the results can't be written to %s: %s", b->output, strerror(errno));
+		      "format", 1, "time", stamp, "device",
+		      ibv_get_device_name(bench->end.ctx->device), "machine", json_machine(),
+		      "settings", "rounds", (int)bench->rounds, "round_ms", (int)bench->round_ms,
+		      "sweep_ms", (int)bench->sweep_ms, "window", (int)bench->window, "pin",
+		      bench->pin, "groups", json_groups(bench, group, n), "sweep",
+		      json_groups(bench, sweep, nsweep));
+	if (!o || json_dump_file(o, bench->output, JSON_INDENT(1) | JSON_REAL_PRECISION(6)))
+		die("the results can't be written to %s: %s", bench->output, strerror(errno));
 	json_decref(o);
-	printf("\nResults, all rounds: %s\n", b->output);
+	printf("\nResults, all rounds: %s\n", bench->output);
 }

@@ -8,16 +8,16 @@
 #include "row.h"
 
 /* The run: its programs, its device and its settings. */
-void report_head(const struct bench *b);
+void report_head(const struct bench *bench);
 
 /* A table with a line per row. */
-void report_group(const struct bench *b, const struct group *g);
+void report_group(const struct bench *bench, const struct group *group);
 
 /* A table with a line per group and a column per row; all groups have the same rows. */
-void report_sweep(const struct bench *b, const struct group *g, unsigned n);
+void report_sweep(const struct bench *bench, const struct group *group, unsigned n);
 
 /* Writes all there is to know to the file that --output names. */
-void report_json(const struct bench *b, const struct group *g, unsigned n,
+void report_json(const struct bench *bench, const struct group *group, unsigned n,
 		 const struct group *sweep, unsigned nsweep);
 
 #endif

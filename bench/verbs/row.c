@@ -26,15 +26,15 @@ static void settle(void)
 	nanosleep(&pause, NULL);
 }
 
-static void run_once(struct bench *b, const struct row *row, unsigned count, double *out)
+static void run_once(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	pair_gate(&b->pair);
-	row->fn(b, row, count, out);
-	pair_barrier(&b->pair);
+	pair_gate(&bench->pair);
+	row->fn(bench, row, count, out);
+	pair_barrier(&bench->pair);
 }
 
 /* The fastest of three: a run that another program interrupted says nothing about the row. */
-static uint64_t trial(struct bench *b, const struct row *row)
+static uint64_t trial(struct bench *bench, const struct row *row)
 {
 	uint64_t best = UINT64_MAX;
 	double out[4];
@@ -42,7 +42,7 @@ static uint64_t trial(struct bench *b, const struct row *row)
 	for (int i = 0; i < 3; i++) {
 		uint64_t start = now_ns(), took;
 
-		run_once(b, row, row->count, out);
+		run_once(bench, row, row->count, out);
 		took = now_ns() - start;
 		best = took < best ? took : best;
 	}
@@ -50,87 +50,87 @@ static uint64_t trial(struct bench *b, const struct row *row)
 }
 
 /* Finds how many operations fill the time of a round. */
-static void calibrate(struct bench *b, struct row *row, uint64_t round_ns)
+static void calibrate(struct bench *bench, struct row *row, uint64_t round_ns)
 {
-	struct pair_shared *sh = b->pair.sh;
+	struct pair_shared *sh = bench->pair.sh;
 	unsigned most = row->max_count ? row->max_count : MAX_COUNT;
 
 	row->count = 4;
 	do {
-		uint64_t took = trial(b, row);
+		uint64_t took = trial(bench, row);
 
-		if (!b->pair.rank) {
+		if (!bench->pair.rank) {
 			double full = ceil((double)row->count * (double)round_ns / (double)took);
 
 			sh->again = took < round_ns / 4 && row->count < most;
 			sh->count = sh->again ? row->count * 4 : (unsigned)fmin(full, most);
 		}
-		pair_barrier(&b->pair);
+		pair_barrier(&bench->pair);
 		row->count = sh->count < most ? sh->count : most;
 	} while (sh->again);
 }
 
-static const char *why_skipped(const struct bench *b, const struct row *row)
+static const char *why_skipped(const struct bench *bench, const struct row *row)
 {
-	if (row->uses_lane && !b->end.lane[row->kind].qp)
+	if (row->uses_lane && !bench->end.lane[row->kind].qp)
 		return "not offered by the device";
-	if (row->uses_vm && !b->pair.sh->vm_allowed)
+	if (row->uses_vm && !bench->pair.sh->vm_allowed)
 		return "process_vm_writev is forbidden here";
 	return NULL;
 }
 
-static void progress(const struct bench *b, const struct group *g, unsigned round)
+static void progress(const struct bench *bench, const struct group *group, unsigned round)
 {
-	if (b->pair.rank || !isatty(STDERR_FILENO))
+	if (bench->pair.rank || !isatty(STDERR_FILENO))
 		return;
-	fprintf(stderr, "\r\033[K%s: round %u of %u", g->title, round, b->rounds);
-	if (round == b->rounds)
+	fprintf(stderr, "\r\033[K%s: round %u of %u", group->title, round, bench->rounds);
+	if (round == bench->rounds)
 		fputs("\r\033[K", stderr);
 }
 
-static void one_round(struct bench *b, struct group *g, unsigned round)
+static void one_round(struct bench *bench, struct group *group, unsigned round)
 {
 	double out[4] = {0};
 
-	for (unsigned i = 0, n; i < g->nrows; i += n) {
-		for (n = 1; i + n < g->nrows && !g->row[i + n].fn; n++)
+	for (unsigned i = 0, n; i < group->nrows; i += n) {
+		for (n = 1; i + n < group->nrows && !group->row[i + n].fn; n++)
 			;
-		if (g->row[i].skipped)
+		if (group->row[i].skipped)
 			continue;
 		settle();
-		run_once(b, &g->row[i], g->row[i].count / 8 + 1, out);
-		run_once(b, &g->row[i], g->row[i].count, out);
+		run_once(bench, &group->row[i], group->row[i].count / 8 + 1, out);
+		run_once(bench, &group->row[i], group->row[i].count, out);
 		for (unsigned k = 0; k < n; k++)
-			g->row[i + k].value[round] = out[k];
+			group->row[i + k].value[round] = out[k];
 	}
 }
 
-void group_run(struct bench *b, struct group *g, unsigned round_ms)
+void group_run(struct bench *bench, struct group *group, unsigned round_ms)
 {
-	progress(b, g, 0);
-	pair_pin(&b->pair, b->pin && g->pinned);
-	for (unsigned i = 0; i < g->nrows; i++) {
-		struct row *row = &g->row[i];
+	progress(bench, group, 0);
+	pair_pin(&bench->pair, bench->pin && group->pinned);
+	for (unsigned i = 0; i < group->nrows; i++) {
+		struct row *row = &group->row[i];
 
-		row->value = calloc(b->rounds, sizeof *row->value);
+		row->value = calloc(bench->rounds, sizeof *row->value);
 		if (!row->value)
 			die("out of memory");
-		row->skipped = why_skipped(b, row);
+		row->skipped = why_skipped(bench, row);
 		if (row->fn && !row->skipped)
-			calibrate(b, row, (uint64_t)round_ms * 1000000);
+			calibrate(bench, row, (uint64_t)round_ms * 1000000);
 		else if (!row->fn)
-			row->count = g->row[i - 1].count;
+			row->count = group->row[i - 1].count;
 	}
-	for (unsigned round = 0; round < b->rounds; round++) {
-		one_round(b, g, round);
-		progress(b, g, round + 1);
+	for (unsigned round = 0; round < bench->rounds; round++) {
+		one_round(bench, group, round);
+		progress(bench, group, round + 1);
 	}
 }
 
-void group_free(struct group *g)
+void group_free(struct group *group)
 {
-	for (unsigned i = 0; i < g->nrows; i++)
-		free(g->row[i].value);
+	for (unsigned i = 0; i < group->nrows; i++)
+		free(group->row[i].value);
 }
 
 static int ascending(const void *a, const void *b)
@@ -150,10 +150,10 @@ static double quantile(const double *sorted, unsigned n, double q)
 	return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
-bool row_summary(const struct group *g, const struct row *row, unsigned rounds, bool ratio,
-		 struct summary *s)
+bool row_summary(const struct group *group, const struct row *row, unsigned rounds, bool ratio,
+		 struct summary *summary)
 {
-	const struct row *base = ratio && row->base >= 0 ? &g->row[row->base] : NULL;
+	const struct row *base = ratio && row->base >= 0 ? &group->row[row->base] : NULL;
 	double *sorted;
 
 	if (row->skipped || (ratio && (!base || base->skipped)))
@@ -164,11 +164,11 @@ bool row_summary(const struct group *g, const struct row *row, unsigned rounds, 
 	for (unsigned i = 0; i < rounds; i++)
 		sorted[i] = row->value[i] / (base ? base->value[i] : 1);
 	qsort(sorted, rounds, sizeof *sorted, ascending);
-	s->median = quantile(sorted, rounds, 0.5);
-	s->q1 = quantile(sorted, rounds, 0.25);
-	s->q3 = quantile(sorted, rounds, 0.75);
-	s->min = sorted[0];
-	s->max = sorted[rounds - 1];
+	summary->median = quantile(sorted, rounds, 0.5);
+	summary->q1 = quantile(sorted, rounds, 0.25);
+	summary->q3 = quantile(sorted, rounds, 0.75);
+	summary->min = sorted[0];
+	summary->max = sorted[rounds - 1];
 	free(sorted);
 	return true;
 }

@@ -34,7 +34,7 @@ struct bench {
  * value of this row in out[0], and those of the rows behind it that have no function of their own
  * in out[1], ...
  */
-typedef void row_fn(struct bench *b, const struct row *row, unsigned count, double *out);
+typedef void row_fn(struct bench *bench, const struct row *row, unsigned count, double *out);
 
 enum target_kind { TARGET_NONE, TARGET_RATIO_MAX, TARGET_RATIO_MIN, TARGET_VALUE_MIN };
 
@@ -73,13 +73,13 @@ struct summary {
 };
 
 /* Runs all rounds of a group; only rank 0 has the values afterwards. */
-void group_run(struct bench *b, struct group *g, unsigned round_ms);
-void group_free(struct group *g);
+void group_run(struct bench *bench, struct group *group, unsigned round_ms);
+void group_free(struct group *group);
 
 /* Summarises the values of a row, or with `ratio` their ratios to the row it is compared with.
  * Returns false if there are none. */
-bool row_summary(const struct group *g, const struct row *row, unsigned rounds, bool ratio,
-		 struct summary *s);
+bool row_summary(const struct group *group, const struct row *row, unsigned rounds, bool ratio,
+		 struct summary *summary);
 
 /* Whether the target is met; only for a row that has one and was run. */
 bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio);

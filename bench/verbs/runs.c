@@ -13,25 +13,25 @@ static double us(uint64_t ns)
 	return (double)ns / 1e3;
 }
 
-void run_send_pingpong(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_send_pingpong(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	struct lane *l = &b->end.lane[row->kind];
+	struct lane *lane = &bench->end.lane[row->kind];
 	uint64_t start = now_ns(), end;
 
-	lane_pace(l, LANE_SQ_DEPTH, LANE_BATCH, false);
+	lane_pace(lane, LANE_SQ_DEPTH, LANE_BATCH, false);
 	for (unsigned i = 0; i < count; i++) {
-		if (b->pair.rank) {
-			lane_take(l, 1, true);
-			lane_send(l, IBV_WR_SEND, row->len, i + 1 == count);
-			lane_refill(l);
+		if (bench->pair.rank) {
+			lane_take(lane, 1, true);
+			lane_send(lane, IBV_WR_SEND, row->len, i + 1 == count);
+			lane_refill(lane);
 		} else {
-			lane_send(l, IBV_WR_SEND, row->len, i + 1 == count);
-			lane_refill(l);
-			lane_take(l, 1, true);
+			lane_send(lane, IBV_WR_SEND, row->len, i + 1 == count);
+			lane_refill(lane);
+			lane_take(lane, 1, true);
 		}
 	}
 	end = now_ns();
-	lane_flush(l);
+	lane_flush(lane);
 	out[0] = us(end - start) / count / 2;
 }
 
@@ -46,79 +46,79 @@ static void await_byte(const volatile uint8_t *at, uint8_t value)
 	atomic_thread_fence(memory_order_acquire);
 }
 
-void run_write_pingpong(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_write_pingpong(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	struct lane *l = &b->end.lane[row->kind];
-	uint8_t *sent = b->end.send_buf + row->len - 1;
-	uint8_t *arrived = b->end.recv_buf + row->len - 1;
+	struct lane *lane = &bench->end.lane[row->kind];
+	uint8_t *sent = bench->end.send_buf + row->len - 1;
+	uint8_t *arrived = bench->end.recv_buf + row->len - 1;
 	uint64_t start, end;
 
-	lane_pace(l, LANE_SQ_DEPTH, LANE_BATCH, false);
+	lane_pace(lane, LANE_SQ_DEPTH, LANE_BATCH, false);
 	*arrived = 0;
-	pair_gate(&b->pair);
+	pair_gate(&bench->pair);
 	start = now_ns();
 	for (unsigned i = 0; i < count; i++) {
 		uint8_t tag = (uint8_t)(i % 255 + 1);
 
 		/* Only now is the write before this one known to have read its last byte. */
-		if (b->pair.rank)
+		if (bench->pair.rank)
 			await_byte(arrived, tag);
 		*sent = tag;
-		lane_send(l, IBV_WR_RDMA_WRITE, row->len, i + 1 == count);
-		if (!b->pair.rank)
+		lane_send(lane, IBV_WR_RDMA_WRITE, row->len, i + 1 == count);
+		if (!bench->pair.rank)
 			await_byte(arrived, tag);
 	}
 	end = now_ns();
-	lane_flush(l);
+	lane_flush(lane);
 	out[0] = us(end - start) / count / 2;
 }
 
 /* The receiving side of all one-way sends. */
-static void receive(struct bench *b, struct lane *l, unsigned count)
+static void receive(struct bench *bench, struct lane *lane, unsigned count)
 {
 	while (count) {
-		count -= lane_take(l, count, true);
-		lane_refill(l);
+		count -= lane_take(lane, count, true);
+		lane_refill(lane);
 	}
-	b->pair.sh->end_ns = now_ns();
+	bench->pair.sh->end_ns = now_ns();
 }
 
 /*
  * Sends one way, and returns the time until they are complete at the sender and, for those that the
  * receiver takes from its CQ, until it has taken them all.
  */
-static uint64_t one_way(struct bench *b, const struct row *row, unsigned count)
+static uint64_t one_way(struct bench *bench, const struct row *row, unsigned count)
 {
-	struct lane *l = &b->end.lane[row->kind];
+	struct lane *lane = &bench->end.lane[row->kind];
 	uint64_t start = now_ns(), end;
 
-	if (!b->pair.rank) {
+	if (!bench->pair.rank) {
 		for (unsigned i = 0; i < count; i++)
-			lane_send(l, row->op, row->len, i + 1 == count);
-		lane_flush(l);
+			lane_send(lane, row->op, row->len, i + 1 == count);
+		lane_flush(lane);
 	} else if (row->op == IBV_WR_SEND) {
-		receive(b, l, count);
+		receive(bench, lane, count);
 	}
 	end = now_ns();
-	pair_barrier(&b->pair);
-	if (row->op == IBV_WR_SEND && b->pair.sh->end_ns > end)
-		end = b->pair.sh->end_ns;
+	pair_barrier(&bench->pair);
+	if (row->op == IBV_WR_SEND && bench->pair.sh->end_ns > end)
+		end = bench->pair.sh->end_ns;
 	return end - start;
 }
 
-void run_bandwidth(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_bandwidth(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
 	bool small = row->len <= 4096;
 
-	lane_pace(&b->end.lane[row->kind], small ? LANE_SQ_DEPTH : b->window,
-		  small ? LANE_BATCH : (b->window + 3) / 4, row->events);
-	out[0] = (double)row->len * count / (double)one_way(b, row, count);
+	lane_pace(&bench->end.lane[row->kind], small ? LANE_SQ_DEPTH : bench->window,
+		  small ? LANE_BATCH : (bench->window + 3) / 4, row->events);
+	out[0] = (double)row->len * count / (double)one_way(bench, row, count);
 }
 
-void run_rate(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_rate(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	lane_pace(&b->end.lane[row->kind], LANE_SQ_DEPTH, LANE_BATCH, false);
-	out[0] = count * 1e3 / (double)one_way(b, row, count);
+	lane_pace(&bench->end.lane[row->kind], LANE_SQ_DEPTH, LANE_BATCH, false);
+	out[0] = count * 1e3 / (double)one_way(bench, row, count);
 }
 
 /* Arithmetic that touches no memory and calls nothing. */
@@ -141,10 +141,10 @@ static uint64_t steps_for(uint64_t ns)
 	return trial * ns / (took ? took : 1) + 1;
 }
 
-static void send_one(struct lane *l, uint32_t len)
+static void send_one(struct lane *lane, uint32_t len)
 {
-	lane_send(l, IBV_WR_SEND, len, true);
-	lane_flush(l);
+	lane_send(lane, IBV_WR_SEND, len, true);
+	lane_flush(lane);
 }
 
 static int ascending(const void *a, const void *b)
@@ -165,40 +165,40 @@ static double median_us(uint64_t *ns, unsigned n)
  * follows work done a moment ago, so an engine that stays awake for a while is awake. Medians,
  * because a thread that loses its core once would otherwise decide the result.
  */
-void run_post(struct bench *b, const struct row *row, unsigned count, double *out)
+void run_post(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
-	struct lane *l = &b->end.lane[row->kind];
+	struct lane *lane = &bench->end.lane[row->kind];
 	uint64_t post[POST_MOST], transfer[POST_MOST], alone[POST_MOST], overlapped[POST_MOST];
 	uint64_t steps, t[5];
 
-	lane_pace(l, LANE_SQ_DEPTH, 1, false);
-	if (b->pair.rank) {
-		pair_barrier(&b->pair);
-		receive(b, l, 2 * count + 2);
+	lane_pace(lane, LANE_SQ_DEPTH, 1, false);
+	if (bench->pair.rank) {
+		pair_barrier(&bench->pair);
+		receive(bench, lane, 2 * count + 2);
 		return;
 	}
-	send_one(l, row->len);
+	send_one(lane, row->len);
 	t[0] = now_ns();
-	send_one(l, row->len);
+	send_one(lane, row->len);
 	steps = steps_for(OVERLAP_FACTOR * (now_ns() - t[0]));
 	for (unsigned i = 0; i < count; i++) {
 		t[0] = now_ns();
-		lane_send(l, IBV_WR_SEND, row->len, true);
+		lane_send(lane, IBV_WR_SEND, row->len, true);
 		t[1] = now_ns();
-		lane_flush(l);
+		lane_flush(lane);
 		t[2] = now_ns();
 		compute(steps);
 		t[3] = now_ns();
-		lane_send(l, IBV_WR_SEND, row->len, true);
+		lane_send(lane, IBV_WR_SEND, row->len, true);
 		compute(steps);
-		lane_flush(l);
+		lane_flush(lane);
 		t[4] = now_ns();
 		post[i] = t[1] - t[0];
 		transfer[i] = t[2] - t[0];
 		alone[i] = t[3] - t[2];
 		overlapped[i] = t[4] - t[3];
 	}
-	pair_barrier(&b->pair);
+	pair_barrier(&bench->pair);
 	out[0] = median_us(transfer, count);
 	out[1] = median_us(post, count);
 	out[2] = median_us(overlapped, count) - median_us(alone, count);

@@ -103,23 +103,23 @@ static struct row sweep_row[SIZES][SWEEP_ROWS];
 static struct group sweep[SIZES];
 
 /* A file that can't be written is better known before the measurement than after it. */
-static void check_output(const struct bench *b)
+static void check_output(const struct bench *bench)
 {
-	FILE *f = b->output ? fopen(b->output, "a") : NULL;
+	FILE *f = bench->output ? fopen(bench->output, "a") : NULL;
 
 	if (f)
 		fclose(f);
-	else if (b->output)
-		die("%s can't be written (%s); give --output another file", b->output,
+	else if (bench->output)
+		die("%s can't be written (%s); give --output another file", bench->output,
 		    strerror(errno));
 }
 
 /* Returns how many sizes there are. */
-static unsigned make_sweep(const struct bench *b)
+static unsigned make_sweep(const struct bench *bench)
 {
 	unsigned n;
 
-	for (n = 0; n < SIZES && 1u << n <= b->max_size; n++) {
+	for (n = 0; n < SIZES && 1u << n <= bench->max_size; n++) {
 		memcpy(sweep_row[n], sweep_rows, sizeof sweep_rows);
 		for (unsigned i = 0; i < SWEEP_ROWS; i++)
 			sweep_row[n][i].len = 1u << n;
@@ -154,9 +154,9 @@ static unsigned parse_number(const char *option, const char *text, unsigned min,
 }
 
 /* Marks the tables of a comma-separated list as wanted, and no others. */
-static void choose_tables(struct bench *b, char *list)
+static void choose_tables(struct bench *bench, char *list)
 {
-	b->sweep = false;
+	bench->sweep = false;
 	for (unsigned i = 0; i < GROUPS; i++)
 		groups[i].unwanted = true;
 	for (char *name = strtok(list, ","); name; name = strtok(NULL, ",")) {
@@ -167,13 +167,13 @@ static void choose_tables(struct bench *b, char *list)
 		if (i < GROUPS)
 			groups[i].unwanted = false;
 		else if (!strcmp(name, "size"))
-			b->sweep = true;
+			bench->sweep = true;
 		else
 			die("there is no table \"%s\" for --only; see --help", name);
 	}
 }
 
-static void parse_options(struct bench *b, int argc, char **argv)
+static void parse_options(struct bench *bench, int argc, char **argv)
 {
 	static const struct option options[] = {{"rounds", required_argument, NULL, 'r'},
 						{"round-ms", required_argument, NULL, 't'},
@@ -193,31 +193,31 @@ static void parse_options(struct bench *b, int argc, char **argv)
 
 		switch (c) {
 		case 'r':
-			b->rounds = parse_number(name, optarg, 1, 10001);
+			bench->rounds = parse_number(name, optarg, 1, 10001);
 			break;
 		case 't':
-			b->round_ms = parse_number(name, optarg, 1, 10000);
+			bench->round_ms = parse_number(name, optarg, 1, 10000);
 			break;
 		case 's':
-			b->sweep_ms = parse_number(name, optarg, 1, 10000);
+			bench->sweep_ms = parse_number(name, optarg, 1, 10000);
 			break;
 		case 'n':
-			choose_tables(b, optarg);
+			choose_tables(bench, optarg);
 			break;
 		case 'm':
-			b->max_size = parse_number(name, optarg, LARGE, MAX_LEN);
+			bench->max_size = parse_number(name, optarg, LARGE, MAX_LEN);
 			break;
 		case 'w':
-			b->window = parse_number(name, optarg, 1, 128);
+			bench->window = parse_number(name, optarg, 1, 128);
 			break;
 		case 'p':
-			b->pin = true;
+			bench->pin = true;
 			break;
 		case 'd':
-			b->device = optarg;
+			bench->device = optarg;
 			break;
 		case 'o':
-			b->output = optarg;
+			bench->output = optarg;
 			break;
 		case 'h':
 			fputs(usage, stdout);
@@ -246,16 +246,16 @@ static int xrc_file(void)
 	return fd;
 }
 
-static void try_vm_writev(struct bench *b)
+static void try_vm_writev(struct bench *bench)
 {
-	struct iovec from = {.iov_base = b->end.send_buf, .iov_len = SMALL};
-	struct iovec to = {.iov_base = (void *)(uintptr_t)b->pair.sh->info[1].recv_buf,
+	struct iovec from = {.iov_base = bench->end.send_buf, .iov_len = SMALL};
+	struct iovec to = {.iov_base = (void *)(uintptr_t)bench->pair.sh->info[1].recv_buf,
 			   .iov_len = SMALL};
 
-	if (!b->pair.rank)
-		b->pair.sh->vm_allowed =
-			process_vm_writev(b->pair.sh->info[1].pid, &from, 1, &to, 1, 0) == SMALL;
-	pair_barrier(&b->pair);
+	if (!bench->pair.rank)
+		bench->pair.sh->vm_allowed = process_vm_writev(bench->pair.sh->info[1].pid, &from,
+							       1, &to, 1, 0) == SMALL;
+	pair_barrier(&bench->pair);
 }
 
 int main(int argc, char **argv)

@@ -54,7 +54,7 @@ struct tq_param_desc {
 	enum tq_param_type type;
 	const char *value;   /* default, as a string */
 	int64_t min, max;    /* TQ_PARAM_INT and TQ_PARAM_SIZE */
-	const char *choices; /* TQ_PARAM_ENUM: names separated by '|' */
+	const char *choices; /* TQ_PARAM_ENUM: names separated by '|'; TQ_PARAM_STRING: its form */
 	int level;           /* MPI_T verbosity 1 (user, basic) to 9 (developer, all) */
 	const char *help;
 };

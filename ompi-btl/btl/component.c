@@ -116,7 +116,7 @@ void mca_btl_tupleq_take_limits(void)
 
 	if (tq_rma_atomics(mca_btl_tupleq.ep) == TQ_ATOMICS_NONE && m->btl_atomic_flags) {
 		mca_btl_tupleq_log(NULL, TQ_LOG_INFO,
-				   "the adapter has no atomic operations, so none are offered.");
+				   "The adapter has no atomic operations, so none are offered.");
 		m->btl_flags &= ~(MCA_BTL_FLAGS_ATOMIC_OPS | MCA_BTL_FLAGS_ATOMIC_FOPS);
 		m->btl_atomic_flags = 0;
 	}
@@ -143,7 +143,7 @@ static struct tq_params *make_params(void)
 	    m->btl_rndv_eager_limit > m->btl_max_send_size) {
 		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error),
 			 "btl_tupleq_max_send_size takes up to %u bytes, and no less than "
-			 "btl_tupleq_eager_limit and btl_tupleq_rndv_eager_limit",
+			 "btl_tupleq_eager_limit and btl_tupleq_rndv_eager_limit.",
 			 TUPLEQ_SEND_MAX);
 		return NULL;
 	}

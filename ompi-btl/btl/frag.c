@@ -74,26 +74,26 @@ static void lose(const struct tq_status *status)
 
 /* Delivers the message of a receive. Returns false if there will be no other, because the context
  * goes. */
-static bool take(const struct receive *r, const struct tq_status *status)
+static bool take(const struct receive *receive, const struct tq_status *status)
 {
 	if (mca_btl_tupleq.closing || status->error == -ECANCELED)
 		return false;
 	if (!status->error)
 		series_btl_deliver(&mca_btl_tupleq_module, (mca_btl_base_tag_t)status->tag, NULL,
-				   r->data, status->length);
+				   receive->data, status->length);
 	else if (status->error != -EIO) /* the sender's failure is reported elsewhere */
 		lose(status);
 	return true;
 }
 
 /* Keeps a receive for mca_btl_tupleq_frags_post(). */
-static void keep(struct receive *r)
+static void keep(struct receive *receive)
 {
 	static bool is_said;
 	bool say;
 
 	opal_mutex_lock(&unposted_lock);
-	LL_PREPEND(unposted, r);
+	LL_PREPEND(unposted, receive);
 	__atomic_store_n(&unposted_count, unposted_count + 1, __ATOMIC_RELAXED);
 	say = !is_said;
 	is_said = true;
@@ -103,24 +103,25 @@ static void keep(struct receive *r)
 				   "There is no memory for a receive, which is tried again.");
 }
 
-static void post(struct receive *r)
+static void post(struct receive *receive)
 {
-	const struct tq_buf buf = {.addr = r->data, .len = mca_btl_tupleq_module.btl_max_send_size};
+	const struct tq_buf buf = {.addr = receive->data,
+				   .len = mca_btl_tupleq_module.btl_max_send_size};
 	struct tq_status status;
 	int rc;
 
 	do
-		rc = tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &buf, r, &r->req,
-			     &status);
-	while (rc == 1 && take(r, &status));
+		rc = tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &buf, receive,
+			     &receive->req, &status);
+	while (rc == 1 && take(receive, &status));
 	/* The other error is that of an adapter that has failed. */
 	if (rc == -ENOMEM)
-		keep(r);
+		keep(receive);
 }
 
 void mca_btl_tupleq_frags_post(void)
 {
-	struct receive *list, *r, *next;
+	struct receive *list, *receive, *next;
 
 	if (OPAL_LIKELY(!__atomic_load_n(&unposted_count, __ATOMIC_RELAXED)))
 		return;
@@ -129,8 +130,8 @@ void mca_btl_tupleq_frags_post(void)
 	unposted = NULL;
 	__atomic_store_n(&unposted_count, 0, __ATOMIC_RELAXED);
 	opal_mutex_unlock(&unposted_lock);
-	LL_FOREACH_SAFE(list, r, next) {
-		post(r);
+	LL_FOREACH_SAFE(list, receive, next) {
+		post(receive);
 	}
 }
 
@@ -307,17 +308,17 @@ static void end(mca_btl_tupleq_frag_t *frag, bool call, int status)
 		frag_put(frag);
 }
 
-void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status)
+void mca_btl_tupleq_frag_complete(void *arg, const struct tq_status *status)
 {
-	struct user *u = user;
+	struct user *user = arg;
 	mca_btl_tupleq_frag_t *frag;
 
-	if (u->is_receive) {
-		if (take(user, status))
-			post(user);
+	if (user->is_receive) {
+		if (take(arg, status))
+			post(arg);
 		return;
 	}
-	frag = (mca_btl_tupleq_frag_t *)((char *)u - offsetof(mca_btl_tupleq_frag_t, user));
+	frag = (mca_btl_tupleq_frag_t *)((char *)user - offsetof(mca_btl_tupleq_frag_t, user));
 	if (status->error)
 		mca_btl_tupleq_failed(frag->endpoint);
 	end(frag, true, mca_btl_tupleq_error(status->error));

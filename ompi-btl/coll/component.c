@@ -11,10 +11,47 @@ _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
 struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/* The parameters as the user gave them. */
-static const char *priority_text = "40", *limit_text = "1024", *ring_text = "4",
-		  *queues_text = "256", *one_round_text = "65536", *memory_text = "67108864",
-		  *alltoallv_text = "1", *allgather_text = "32768";
+/* The numbers that a user can set, with the texts that the user gave. */
+static struct {
+	const char *name, *text; /* the default, until Open MPI registers the parameter */
+	int max;
+	int *value;
+	const char *help;
+} numbers[] = {
+	{"priority", "40", 100, &mca_coll_tupleq.priority,
+	 "Priority of this component (0 to 100), which needs the PML tupleq; the component tuned "
+	 "has 30"},
+	{"limit", "1024", TUPLEQ_LIMIT_MAX, &mca_coll_tupleq.limit,
+	 "Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (0 to 4096 bytes) that are done by RDMA "
+	 "write; rounded up to a multiple of 64. 0: none are"},
+	{"ring", "4", TUPLEQ_RING_MAX, &mca_coll_tupleq.ring,
+	 "How many nonblocking collectives of one communicator can be under way at once (0 to 64); "
+	 "more wait until one has ended. Each takes up to one queue for each peer. The value must "
+	 "be the same on all processes. 0: another component does all but MPI_Ibarrier"},
+	{"queues", "256", TUPLEQ_QUEUES_MAX, &mca_coll_tupleq.queues,
+	 "The most queues that these operations take at each process for a communicator, for short "
+	 "messages and for long ones each (0 to 1048576). A ring has no more entries than that "
+	 "allows. If one entry would take more queues, the messages take none. The value must be "
+	 "the same on all processes"},
+	{"one_round", "65536", TUPLEQ_ONE_ROUND_MAX, &mca_coll_tupleq.one_round,
+	 "MPI_Ibcast, MPI_Ireduce, MPI_Iallreduce, MPI_Iscan and MPI_Iexscan take one round of "
+	 "messages, which needs no processor, if no process sends more bytes for that (0 to "
+	 "1073741824), and otherwise two, which move less. The value must be the same on all "
+	 "processes"},
+	{"memory", "67108864", TUPLEQ_MEMORY_MAX, &mca_coll_tupleq.memory,
+	 "Memory of nonblocking collectives that is kept, and stays registered, for later ones (0 "
+	 "to 1073741824 bytes)"},
+	{"alltoallv", "1", 1, &mca_coll_tupleq.alltoallv,
+	 "1: MPI_Alltoallv of 4 processes or more starts all messages at once, as MPI_Ialltoallv "
+	 "does; 0: another component does all of them. The value must be the same on all "
+	 "processes"},
+	{"allgather", "32768", TUPLEQ_ALLGATHER_MAX, &mca_coll_tupleq.allgather,
+	 "Longest blocks of MPI_Allgather, and on average of MPI_Allgatherv, of 4 processes or "
+	 "more whose messages all start at once (0 to 1073741824 bytes), from 512 on. The value "
+	 "must be the same on all processes"},
+};
+#define NUMBERS (sizeof(numbers) / sizeof(numbers[0]))
+
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
@@ -55,85 +92,19 @@ static int register_pattern(const mca_base_component_t *version)
 	return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
-/* Registers a parameter whose text init_query() parses. */
-static int register_text(const mca_base_component_t *version, const char *name, const char *help,
-			 const char **text)
-{
-	return mca_base_component_var_register(version, name, help, MCA_BASE_VAR_TYPE_STRING, NULL,
-					       0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY,
-					       text);
-}
-
+/* Registers numbers as texts, which init_query() parses. */
 static int component_register(void)
 {
 	const mca_base_component_t *version = &mca_coll_tupleq_component.collm_version;
 	int rc;
 
-	rc = register_text(
-		version, "priority",
-		"Priority of this component (0 to 100), which needs the PML tupleq; the component "
-		"tuned has 30",
-		&priority_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(version, "limit",
-			   "Longest MPI_Allreduce, MPI_Bcast and MPI_Reduce (0 to 4096 bytes) that "
-			   "are done by "
-			   "RDMA write; rounded up to a multiple of 64. 0: none are",
-			   &limit_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "ring",
-		"How many nonblocking collectives of one communicator can be under way at once (0 "
-		"to "
-		"64); more wait until one has ended. Each takes up to one queue for each peer. The "
-		"value must be the same on all processes. 0: another component does all but "
-		"MPI_Ibarrier",
-		&ring_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "queues",
-		"The most queues that these operations take at each process for a communicator, "
-		"for short messages and for long ones each (0 to 1048576). A ring has no more "
-		"entries than that allows. If one entry would take more queues, the messages take "
-		"none. The value must be the same on all processes",
-		&queues_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "one_round",
-		"MPI_Ibcast, MPI_Ireduce, MPI_Iallreduce, MPI_Iscan and MPI_Iexscan take one round "
-		"of messages, which needs no processor, if no process sends more bytes for that (0 "
-		"to 1073741824), and otherwise two, which move less. The value must be the same on "
-		"all processes",
-		&one_round_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "memory",
-		"Memory of nonblocking collectives that is kept, and stays registered, for "
-		"later ones (0 to 1073741824 bytes)",
-		&memory_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "alltoallv",
-		"1: MPI_Alltoallv of 4 processes or more starts all messages at once, as "
-		"MPI_Ialltoallv does; 0: another component does all of them. The value must "
-		"be the same on all processes",
-		&alltoallv_text);
-	if (rc < 0)
-		return rc;
-	rc = register_text(
-		version, "allgather",
-		"Longest blocks of MPI_Allgather, and on average of MPI_Allgatherv, of 4 "
-		"processes or more whose messages all start at once (0 to 1073741824 bytes), "
-		"from 512 on. The value must be the same on all processes",
-		&allgather_text);
-	if (rc < 0)
-		return rc;
+	for (size_t i = 0; i < NUMBERS; i++) {
+		rc = mca_base_component_var_register(
+			version, numbers[i].name, numbers[i].help, MCA_BASE_VAR_TYPE_STRING, NULL,
+			0, 0, OPAL_INFO_LVL_3, MCA_BASE_VAR_SCOPE_READONLY, &numbers[i].text);
+		if (rc < 0)
+			return rc;
+	}
 	rc = mca_coll_tupleq_round_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
@@ -150,26 +121,17 @@ static int component_close(void)
 
 static int init_query(bool progress_threads, bool mpi_threads)
 {
+	char name[64];
+
 	(void)progress_threads;
 	(void)mpi_threads; /* any level will do */
-	/* comm_query() reports a bad value, if the program uses the PML tupleq. */
-	if (!mca_pml_tupleq_value("coll_tupleq_priority", priority_text, 100,
-				  &mca_coll_tupleq.priority, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_limit", limit_text, TUPLEQ_LIMIT_MAX,
-				  &mca_coll_tupleq.limit, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_ring", ring_text, TUPLEQ_RING_MAX,
-				  &mca_coll_tupleq.ring, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_queues", queues_text, TUPLEQ_QUEUES_MAX,
-				  &mca_coll_tupleq.queues, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_one_round", one_round_text, TUPLEQ_ONE_ROUND_MAX,
-				  &mca_coll_tupleq.one_round, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_memory", memory_text, TUPLEQ_MEMORY_MAX,
-				  &mca_coll_tupleq.memory, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_alltoallv", alltoallv_text, 1,
-				  &mca_coll_tupleq.alltoallv, bad_value, sizeof(bad_value)) ||
-	    !mca_pml_tupleq_value("coll_tupleq_allgather", allgather_text, TUPLEQ_ALLGATHER_MAX,
-				  &mca_coll_tupleq.allgather, bad_value, sizeof(bad_value)))
-		return OMPI_SUCCESS;
+	for (size_t i = 0; i < NUMBERS; i++) {
+		snprintf(name, sizeof(name), "coll_tupleq_%s", numbers[i].name);
+		/* comm_query() reports a bad value, if the program uses the PML tupleq. */
+		if (!mca_pml_tupleq_value(name, numbers[i].text, numbers[i].max, numbers[i].value,
+					  bad_value, sizeof(bad_value)))
+			return OMPI_SUCCESS;
+	}
 	/* Whole cache lines. */
 	mca_coll_tupleq.limit = (mca_coll_tupleq.limit + TUPLEQ_LINE - 1) & -TUPLEQ_LINE;
 	return OMPI_SUCCESS;
@@ -277,7 +239,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 
 	*priority = mca_coll_tupleq.priority;
 	if (bad_value[0] && tq_find(series_job_key())) {
-		opal_output(0, "coll tupleq, rank %u: %s.", series_rank(ompi_proc_local()),
+		opal_output(0, "coll tupleq, rank %u: %s", series_rank(ompi_proc_local()),
 			    bad_value);
 		series_abort();
 	}

@@ -4,6 +4,7 @@
 
 static int request_free(ompi_request_t **request)
 {
+	series_taken_over(*request);
 	OBJ_RELEASE(*request);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;

@@ -214,6 +214,7 @@ static int start_persistent(size_t count, ompi_request_t **requests)
 	for (size_t i = 0; i < count; i++) {
 		struct mca_coll_tupleq_round *round = (struct mca_coll_tupleq_round *)requests[i];
 
+		series_taken_over(requests[i]);
 		series_request_pending(&round->super.ompi);
 		round->next = round->completed = 0;
 		round->corrupt = false;

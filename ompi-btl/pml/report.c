@@ -127,7 +127,7 @@ static void print_counters(FILE *out, const uint64_t *sum, const uint64_t *high)
 /* Returns how many messages software has matched, or with the unit "_bytes" how many bytes. */
 static uint64_t by_software(const struct totals *sum, const char *unit)
 {
-	static const char *const paths[] = {"eager", "rget", "rput", "pipelined"};
+	static const char *const paths[] = {"eager", "copied", "rget", "rput", "pipelined"};
 	uint64_t n = 0;
 	char name[64];
 
@@ -188,12 +188,18 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 static void print_within_nodes(FILE *out, const struct totals *sum)
 {
 	uint64_t messages = counted(sum, "sent_ring"), missed = counted(sum, "rings_missed");
+	uint64_t copied = counted(sum, "recv_copied"), refused = counted(sum, "copies_refused");
 
 	if (messages)
 		fprintf(out,
 			"%" PRIu64 " eager and control messages (%" PRIu64
 			" bytes) went through shared memory within nodes.\n",
 			messages, counted(sum, "sent_ring_bytes"));
+	if (copied)
+		fprintf(out,
+			"%" PRIu64 " messages (%" PRIu64
+			" bytes) were copied from their senders' memory within nodes.\n",
+			copied, counted(sum, "recv_copied_bytes"));
 	if (missed)
 		fprintf(out,
 			"Within nodes %" PRIu64
@@ -201,6 +207,13 @@ static void print_within_nodes(FILE *out, const struct totals *sum)
 			"memory was asked for: they have no IPC namespace in common (containers), "
 			"or not enough rings (--mca pml_tupleq_rings).\n",
 			missed);
+	if (refused)
+		fprintf(out,
+			"Within nodes %" PRIu64 " times a process may not read the memory of "
+			"another, so that long messages "
+			"are not copied: look at kernel.yama.ptrace_scope, and at the containers' "
+			"seccomp profiles and PID namespaces.\n",
+			refused);
 }
 
 static void print(int nprocs, const struct totals *sum, const uint64_t *high, struct tuple *tuples)

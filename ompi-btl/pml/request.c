@@ -70,6 +70,7 @@ static void request_construct(mca_pml_tupleq_request_t *request)
 	ompi->req_cancel = request_cancel;
 	request->op.buf.tq.ops = NULL;
 	request->op.tq = NULL;
+	series_handed_over(request);
 }
 
 OBJ_CLASS_INSTANCE(mca_pml_tupleq_request_t, ompi_request_t, request_construct, NULL);

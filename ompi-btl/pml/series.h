@@ -369,8 +369,8 @@ static inline uint32_t series_assertions(const ompi_communicator_t *comm)
 
 /*
  * Open MPI hands requests from thread to thread by fences, which ThreadSanitizer doesn't follow.
- * The first macro precedes the completion of a request, or its return to a free list; the other one
- * follows when a thread finds it there.
+ * The first macro precedes the completion of a request, or its way to a free list; the other one
+ * follows when a thread finds the request there.
  */
 #ifdef __SANITIZE_THREAD__
 #include <sanitizer/tsan_interface.h>

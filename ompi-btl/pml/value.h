@@ -23,7 +23,7 @@ static inline bool mca_pml_tupleq_value(const char *parameter, const char *text,
 	errno = 0;
 	number = text ? strtol(text, &end, 10) : 0;
 	if (!text || end == text || *end || errno || number < 0 || number > max) {
-		snprintf(why, size, "%s = \"%s\": it takes a whole number from 0 to %d", parameter,
+		snprintf(why, size, "%s = \"%s\": it takes a whole number from 0 to %d.", parameter,
 			 text ? text : "", max);
 		return false;
 	}

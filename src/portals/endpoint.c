@@ -119,13 +119,11 @@ static bool set_params(struct tq_params *params)
 	while (ok && (word = strtok_r(rest, " ,", &rest))) {
 		char *value = strchr(word, '=');
 
+		snprintf(why, sizeof(why), "%s has no value.", word);
 		if (value)
 			*value++ = '\0';
 		if (!value || tq_param_set(params, word, value, why, sizeof(why))) {
-			p4_log(TQ_LOG_ERROR,
-			       "PORTALS_PARAMS: \"%s\" is no parameter of libtupleq with a right "
-			       "value; libtupleq(3) lists them.",
-			       word);
+			p4_log(TQ_LOG_ERROR, "PORTALS_PARAMS: %s", why);
 			ok = false;
 		}
 	}

@@ -187,7 +187,7 @@ void p4_peers_check(void)
 		if (!closed)
 			continue;
 		p4_log(TQ_LOG_WARN,
-		       "process %#x:%u has closed its interfaces before it answered all that was "
+		       "Process %#x:%u has closed its interfaces before it answered all that was "
 		       "sent to it.",
 		       peer->key.nid, peer->key.pid);
 		p4_peer_failed(peer);

@@ -269,12 +269,44 @@ static void do_append(struct input *in, unsigned how)
 
 /* ---- a run ---- */
 
+/* Does what is wanted less often than the steps with a number of their own. */
+static void rare_step(struct input *in, unsigned how)
+{
+	switch (how % 8) {
+	case 0:
+		peers_bye(in, how / 8 + (input_byte(in) & 4));
+		break;
+	case 1:
+		peers_any(in);
+		break;
+	case 2:
+		add_peer(in);
+		break;
+	case 3:
+		cancel_or_break(input_byte(in));
+		break;
+	case 4:
+	case 5:
+		peers_direct(in);
+		break;
+	case 6:
+		if (run.rings) {
+			peers_scribble(in);
+			break;
+		}
+		do_probe(in, input_byte(in) & 31);
+		break;
+	default:
+		do_probe(in, input_byte(in) & 31);
+	}
+}
+
 static void step(struct input *in)
 {
-	uint8_t b = input_byte(in);
-	unsigned how = b & 31;
+	uint8_t decision = input_byte(in);
+	unsigned how = decision & 31;
 
-	switch (b >> 5) {
+	switch (decision >> 5) {
 	case 0:
 		progress(1 + how % 8);
 		fake_clock_add(how >= 8 ? UINT64_C(1000000) << how % 12 : 0);
@@ -304,35 +336,9 @@ static void step(struct input *in)
 		complete(how);
 		break;
 	default:
-		switch (how % 8) {
-		case 0:
-			peers_bye(in, how / 8 + (input_byte(in) & 4));
-			break;
-		case 1:
-			peers_any(in);
-			break;
-		case 2:
-			add_peer(in);
-			break;
-		case 3:
-			cancel_or_break(input_byte(in));
-			break;
-		case 4:
-		case 5:
-			peers_direct(in);
-			break;
-		case 6:
-			if (run.rings) {
-				peers_scribble(in);
-				break;
-			}
-			do_probe(in, input_byte(in) & 31);
-			break;
-		default:
-			do_probe(in, input_byte(in) & 31);
-		}
+		rare_step(in, how);
 	}
-	if (b & 1)
+	if (decision & 1)
 		progress(2);
 }
 
@@ -347,31 +353,31 @@ static void open_endpoint(struct input *in)
 		.complete = completed,
 	};
 	static const struct tq_mr_cache cache = {.get = cache_get, .put = cache_put};
-	struct tq_params *p = tq_params_new();
+	struct tq_params *params = tq_params_new();
 	uint8_t b = input_byte(in);
 	size_t len;
 
-	p->service_thread = 0;
-	p->keepalive = 1;
-	p->connect_timeout = 1;
-	p->promote_after = 0;
-	p->wild_backoff = 0;
-	p->small_depth = p->large_depth = 32;
-	p->cq_depth = 512;
-	p->hold_lanes = HOLD_LANES;
-	p->credits = b & 2 ? 2 : 8;
-	p->null_mr = !(b & 4);
-	p->sink = 65536;
-	p->protocol = b / 8 % 4;
-	p->rendezvous = b / 32 % 2;
-	p->eager_limit = p->eager_max = b & 64 ? 128 : 4096;
-	p->copy_pool = 262144;
+	params->service_thread = 0;
+	params->keepalive = 1;
+	params->connect_timeout = 1;
+	params->promote_after = 0;
+	params->wild_backoff = 0;
+	params->small_depth = params->large_depth = 32;
+	params->cq_depth = 512;
+	params->hold_lanes = HOLD_LANES;
+	params->credits = b & 2 ? 2 : 8;
+	params->null_mr = !(b & 4);
+	params->sink = 65536;
+	params->protocol = b / 8 % 4;
+	params->rendezvous = b / 32 % 2;
+	params->eager_limit = params->eager_max = b & 64 ? 128 : 4096;
+	params->copy_pool = 262144;
 	run.rings = b & 128;
-	p->intranode = run.rings ? TQ_INTRANODE_SHM : TQ_INTRANODE_HCA;
-	p->rings = NAMED;
-	p->ring_size = 4096;
-	t_true(!tq_open(p, &job, &cache, &run.ep), "the endpoint can't be opened");
-	tq_params_free(p);
+	params->intranode = run.rings ? TQ_INTRANODE_SHM : TQ_INTRANODE_HCA;
+	params->rings = NAMED;
+	params->ring_size = 4096;
+	t_true(!tq_open(params, &job, &cache, &run.ep), "the endpoint can't be opened");
+	tq_params_free(params);
 	peers_start(tq_address(run.ep, &len), run.rings);
 	for (unsigned i = 0; i < NAMED; i++) {
 		struct tq_address a = peers_address(i);

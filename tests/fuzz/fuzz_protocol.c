@@ -43,12 +43,28 @@ static void choose_network(struct input *in, struct model_conf *conf)
 	};
 }
 
-static void choose_params(struct input *in, struct world *w)
+/* Chooses which endpoints are on one node: by `how`, who send through rings, who may read whose
+ * memory, and whether they always do. */
+static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *params)
+{
+	static const uint8_t some[] = {0, 0, 7, 7, 1, 6, 2, 5};
+
+	params->intranode = how & 128 ? TQ_INTRANODE_SHM : TQ_INTRANODE_AUTO;
+	params->intranode_queue = params->intranode_copy = 64;
+	for (int e = 0; e < conf->neps; e++) {
+		conf->rings[e] = some[how / 2 % 8];
+		conf->readable[e] = some[how / 16 % 8];
+	}
+	conf->no_near = how % 2 ? 64 : 0;
+}
+
+static void choose_params(struct input *in, uint8_t near, struct world *world)
 {
 	struct tq_params p;
 	struct tq_net_limits limits;
 
 	world_defaults(&p);
+	choose_near(near, &world->model.conf, &p);
 	p.protocol = (int)INPUT_ONE_OF(in, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_TUPLEQ,
 				       TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
 	p.rendezvous = (int)input_below(in, 2);
@@ -71,9 +87,9 @@ static void choose_params(struct input *in, struct world *w)
 	p.eager_max = limits.eager_max;
 	if (limits.max_inline > limits.eager_max)
 		limits.max_inline = limits.eager_max;
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		w->m.ep[e].params = p;
-		w->m.ep[e].limits = limits;
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		world->model.ep[e].params = p;
+		world->model.ep[e].limits = limits;
 	}
 }
 
@@ -87,7 +103,7 @@ static int choose_peer(struct input *in, int ep)
 	return ep == MODEL_VICTIM ? (int)INPUT_ONE_OF(in, 1, 1, 2, 2, 1, 0) : MODEL_VICTIM;
 }
 
-static void do_op(struct input *in, struct world *w, unsigned what)
+static void do_op(struct input *in, struct world *world, unsigned what)
 {
 	static const enum op_kind kinds[] = {OP_SEND, OP_RECV,  OP_SEND,   OP_RECV,
 					     OP_RECV, OP_PROBE, OP_MPROBE, OP_CANCEL};
@@ -108,25 +124,25 @@ static void do_op(struct input *in, struct world *w, unsigned what)
 		if (how / 64 % 2 && op.tag >= 0)
 			op.tag = TQ_ANY_TAG;
 	}
-	added = program_add(&w->prog, &op);
+	added = program_add(&world->prog, &op);
 	if (!added)
 		return;
 	/* The stream would not move on otherwise. */
 	if (op.kind == OP_SEND)
-		w->prog.sends[op.at].next++;
+		world->prog.sends[op.at].next++;
 	else
-		w->prog.recvs[op.at].next++;
-	users_op(w, added);
+		world->prog.recvs[op.at].next++;
+	users_op(world, added);
 }
 
 /* ---- the fuzzer's changes of the messages from 1 to 0 ---- */
 
-static struct model_item **queue(struct world *w)
+static struct model_item **queue(struct world *world)
 {
-	return &w->m.ep[MODEL_HOSTILE].control[MODEL_VICTIM];
+	return &world->model.ep[MODEL_HOSTILE].control[MODEL_VICTIM];
 }
 
-static void push(struct world *w, const void *msg, uint32_t len)
+static void push(struct world *world, const void *msg, uint32_t len)
 {
 	struct model_item *it = calloc(1, sizeof(*it));
 
@@ -135,16 +151,16 @@ static void push(struct world *w, const void *msg, uint32_t len)
 	it->len = len;
 	it->msg = malloc(len + !len);
 	memcpy(it->msg, msg, len);
-	DL_APPEND(*queue(w), it);
+	DL_APPEND(*queue(world), it);
 }
 
-static void drop_first(struct world *w)
+static void drop_first(struct world *world)
 {
-	struct model_item *it = *queue(w);
+	struct model_item *it = *queue(world);
 
-	DL_DELETE(*queue(w), it);
+	DL_DELETE(*queue(world), it);
 	if (it->eager)
-		w->m.ep[MODEL_HOSTILE].eager_out--;
+		world->model.ep[MODEL_HOSTILE].eager_out--;
 	free(it->msg);
 	free(it);
 }
@@ -172,22 +188,22 @@ static void resize(struct input *in, struct model_item *it)
 	it->len = len;
 }
 
-static void tamper(struct input *in, struct world *w, unsigned how)
+static void tamper(struct input *in, struct world *world, unsigned how)
 {
-	struct model_item *it = *queue(w);
+	struct model_item *it = *queue(world);
 
 	if (!it || !it->len)
 		return;
 	switch (how % 8) {
 	case 0:
-		drop_first(w);
+		drop_first(world);
 		break;
 	case 1:
-		push(w, it->msg, it->len);
+		push(world, it->msg, it->len);
 		break;
 	case 2:
-		DL_DELETE(*queue(w), it);
-		DL_APPEND(*queue(w), it);
+		DL_DELETE(*queue(world), it);
+		DL_APPEND(*queue(world), it);
 		break;
 	case 3:
 		resize(in, it);
@@ -201,18 +217,18 @@ static void tamper(struct input *in, struct world *w, unsigned how)
 }
 
 /* Returns a handle that is in use, or any number. */
-static tq_le32 handle(struct input *in, const struct tq_handles *h)
+static tq_le32 handle(struct input *in, const struct tq_handles *handles)
 {
 	uint32_t b = input_byte(in), i, n;
 
-	if (b >= 250 || !h->used)
+	if (b >= 250 || !handles->used)
 		return tq_put32(input_number(in));
-	n = b % h->used;
-	for (i = 0; i < h->room; i++) {
-		if (h->slots[i].what && !n--)
+	n = b % handles->used;
+	for (i = 0; i < handles->room; i++) {
+		if (handles->slots[i].what && !n--)
 			break;
 	}
-	return tq_put32(h->slots[i].gen << TQ_HANDLE_INDEX_BITS | i);
+	return tq_put32(handles->slots[i].gen << TQ_HANDLE_INDEX_BITS | i);
 }
 
 /* Chooses the place at which the hostile endpoint says that its data are. */
@@ -229,7 +245,7 @@ static void remote(struct input *in, const struct model_ep *ep, tq_le64 *addr, t
 	}
 }
 
-static struct tq_msg_env envelope(struct input *in, const struct world *w)
+static struct tq_msg_env envelope(struct input *in, const struct world *world)
 {
 	uint8_t b = input_byte(in);
 
@@ -239,7 +255,8 @@ static struct tq_msg_env envelope(struct input *in, const struct world *w)
 		.tag = tq_put32(b & 0x20 ? input_number(in) : (uint32_t)tags[b % 4]),
 		.cseq = tq_put32(input_number(in)),
 		.seq = tq_put32(input_number(in)),
-		.ask = b & 0x10 ? handle(in, &w->m.ep[MODEL_HOSTILE].core.tx_tuples) : tq_put32(0),
+		.ask = b & 0x10 ? handle(in, &world->model.ep[MODEL_HOSTILE].core.tx_tuples)
+				: tq_put32(0),
 	};
 }
 
@@ -266,16 +283,17 @@ union message {
 };
 
 /* Forges a message of 1 as the sender of a tuple. Returns its length. */
-static uint32_t forge_as_sender(struct input *in, const struct world *w, union message *m)
+static uint32_t forge_as_sender(struct input *in, const struct world *world, union message *m)
 {
-	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
+	const struct model_ep *here = &world->model.ep[MODEL_VICTIM],
+			      *there = &world->model.ep[MODEL_HOSTILE];
 
 	switch (m->hdr.type) {
 	case TQ_MSG_EAGER:
-		m->eager.env = envelope(in, w);
+		m->eager.env = envelope(in, world);
 		return (uint32_t)sizeof(m->eager) + input_below(in, DATA_MAX);
 	case TQ_MSG_RTS:
-		m->rts.env = envelope(in, w);
+		m->rts.env = envelope(in, world);
 		m->rts.length = tq_put64(input_long(in));
 		remote(in, there, &m->rts.addr, &m->rts.rkey);
 		m->rts.send_req = handle(in, &there->core.send_reqs);
@@ -321,9 +339,10 @@ static uint32_t forge_as_sender(struct input *in, const struct world *w, union m
 }
 
 /* Forges a message of 1 as the receiver of a tuple. Returns its length. */
-static uint32_t forge_as_receiver(struct input *in, const struct world *w, union message *m)
+static uint32_t forge_as_receiver(struct input *in, const struct world *world, union message *m)
 {
-	const struct model_ep *here = &w->m.ep[MODEL_VICTIM], *there = &w->m.ep[MODEL_HOSTILE];
+	const struct model_ep *here = &world->model.ep[MODEL_VICTIM],
+			      *there = &world->model.ep[MODEL_HOSTILE];
 
 	switch (m->hdr.type) {
 	case TQ_MSG_SRQN:
@@ -363,37 +382,37 @@ static uint32_t forge_as_receiver(struct input *in, const struct world *w, union
 	return 0;
 }
 
-static void forge(struct input *in, struct world *w, unsigned what)
+static void forge(struct input *in, struct world *world, unsigned what)
 {
 	union message m = {.hdr.type = (uint8_t)(1 + what % (TQ_MSG_TYPES - 1))};
 	uint32_t len;
 
 	m.hdr.flags = input_byte(in);
-	len = forge_as_sender(in, w, &m);
+	len = forge_as_sender(in, world, &m);
 	if (!len)
-		len = forge_as_receiver(in, w, &m);
+		len = forge_as_receiver(in, world, &m);
 	if (!len) { /* any bytes */
 		len = 1 + input_below(in, sizeof(m));
 		input_bytes(in, &m, len);
 	}
-	if (!w->m.down[MODEL_HOSTILE][MODEL_VICTIM])
-		push(w, &m, len);
+	if (!world->model.down[MODEL_HOSTILE][MODEL_VICTIM])
+		push(world, &m, len);
 }
 
 /* Sends a direct message to a tuple queue that was offered to 1. */
-static void stray(struct input *in, struct world *w)
+static void stray(struct input *in, struct world *world)
 {
 	unsigned n = input_byte(in);
 	uint64_t len = input_number(in) % (1 << 20);
 
-	for (uint32_t i = 0; i < w->m.nsrqs; i++) {
-		struct tq_srq *srq = w->m.srqs[(i + n) % w->m.nsrqs];
-		const struct tq_recv_req *r = srq->recvs ? srq->recvs->token : NULL;
+	for (uint32_t i = 0; i < world->model.nsrqs; i++) {
+		struct tq_srq *srq = world->model.srqs[(i + n) % world->model.nsrqs];
+		const struct tq_recv_req *recv = srq->recvs ? srq->recvs->token : NULL;
 
-		if (srq->ep == MODEL_VICTIM && srq->used && r &&
-		    r->rx_tuple->pair->rank == MODEL_HOSTILE &&
-		    len <= w->m.ep[MODEL_VICTIM].limits.max_direct) {
-			hca_stray(&w->m, MODEL_HOSTILE, srq, len);
+		if (srq->ep == MODEL_VICTIM && srq->used && recv &&
+		    recv->rx_tuple->pair->rank == MODEL_HOSTILE &&
+		    len <= world->model.ep[MODEL_VICTIM].limits.max_direct) {
+			hca_stray(&world->model, MODEL_HOSTILE, srq, len);
 			return;
 		}
 	}
@@ -401,7 +420,7 @@ static void stray(struct input *in, struct world *w)
 
 /* ---- a run ---- */
 
-static void step(struct input *in, struct world *w)
+static void step(struct input *in, struct world *world)
 {
 	uint8_t b = input_byte(in);
 	uint16_t acts[ACTS];
@@ -412,30 +431,30 @@ static void step(struct input *in, struct world *w)
 	case 1:
 	case 2:
 	case 3:
-		n = world_actions(w, acts);
+		n = world_actions(world, acts);
 		if (n)
-			world_act(w, acts[(b & 31) % n], b >> 5 == 3);
+			world_act(world, acts[(b & 31) % n], b >> 5 == 3);
 		break;
 	case 4:
-		do_op(in, w, b & 31);
+		do_op(in, world, b & 31);
 		break;
 	case 5:
-		forge(in, w, b & 31);
+		forge(in, world, b & 31);
 		break;
 	case 6:
-		tamper(in, w, b & 31);
+		tamper(in, world, b & 31);
 		break;
 	default:
 		switch (b & 7) {
 		case 0:
-			hca_break(&w->m, MODEL_VICTIM, MODEL_HOSTILE);
-			world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
+			hca_break(&world->model, MODEL_VICTIM, MODEL_HOSTILE);
+			world_broken(world, MODEL_VICTIM, MODEL_HOSTILE);
 			break;
 		case 1:
-			stray(in, w);
+			stray(in, world);
 			break;
 		default:
-			world_act(w, ACT_POLL + (b & 31) % 3, b & 8);
+			world_act(world, ACT_POLL + (b & 31) % 3, b & 8);
 		}
 	}
 }
@@ -443,18 +462,19 @@ static void step(struct input *in, struct world *w)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = {data, size};
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *world = calloc(1, sizeof(*world));
+	uint8_t seed = input_byte(&in);
 
 	sim_aborts = true;
 	sim_tracing = getenv("TRACE") != NULL;
-	sim_seed(&w->rng, input_byte(&in));
-	choose_network(&in, &w->m.conf);
-	choose_params(&in, w);
-	w->prog.nctx = 1;
-	world_start(w);
+	sim_seed(&world->rng, seed);
+	choose_network(&in, &world->model.conf);
+	choose_params(&in, seed, world);
+	world->prog.nctx = 1;
+	world_start(world);
 	while (in.left)
-		step(&in, w);
-	world_finish(w);
-	free(w);
+		step(&in, world);
+	world_finish(world);
+	free(world);
 	return 0;
 }

@@ -3,6 +3,7 @@
 #include "peers.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "net/datagram.h"
 #include "net/ring.h"
@@ -31,6 +32,10 @@ static struct {
 	uint64_t inbox; /* the name of the latter */
 } peers;
 
+/* What the endpoint may read of peer 0's memory: its nonce, and some data. */
+static const uint64_t first_nonce = NONCE;
+static uint8_t readable[128 << 10];
+
 void peers_start(const void *own, bool rings)
 {
 	void *mem[2];
@@ -45,6 +50,8 @@ void peers_start(const void *own, bool rings)
 		abort();
 	peers.rings[0] = mem[0];
 	peers.rings[1] = mem[1];
+	peers.rings[1]->pid = (uint32_t)getpid();
+	peers.rings[1]->proof = (uintptr_t)&first_nonce;
 }
 
 void peers_end(void)
@@ -79,12 +86,12 @@ static void hear_reply(int peer, const struct tq_oob_rep *rep)
 
 void peers_hear(const uint8_t *bytes, uint32_t len)
 {
-	const struct tq_oob_hdr *h = (const void *)bytes;
-	int to = index_of(h->to);
+	const struct tq_oob_hdr *hdr = (const void *)bytes;
+	int to = index_of(hdr->to);
 
-	if (h->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
+	if (hdr->type == TQ_OOB_REQ && len == sizeof(struct tq_oob_req))
 		memcpy(&peers.asked[peers.nasked++ % REQUESTS], bytes, len);
-	else if (h->type == TQ_OOB_REP && to >= 0)
+	else if (hdr->type == TQ_OOB_REP && to >= 0)
 		hear_reply(to, (const void *)bytes);
 }
 
@@ -273,6 +280,12 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 	return type < TQ_MSG_TYPES ? lengths[type] : 8;
 }
 
+/* Has an RTS name memory that may be read. */
+static void set_near(tq_le64 *addr)
+{
+	*addr = tq_put64((uintptr_t)readable + tq_get64(*addr) % sizeof(readable));
+}
+
 void peers_message(struct input *in, unsigned how)
 {
 	uint8_t peer = (uint8_t)(how % PEERS), shape = input_byte(in);
@@ -281,6 +294,8 @@ void peers_message(struct input *in, unsigned how)
 		struct tq_msg_eager eager;
 		struct tq_msg_eager_bits bits;
 		struct tq_msg_mask mask;
+		struct tq_msg_rts rts;
+		struct tq_msg_rts_bits rts_bits;
 		tq_le32 words[512];
 	} m = {0};
 	uint32_t len, i = 2;
@@ -311,6 +326,10 @@ void peers_message(struct input *in, unsigned how)
 	}
 	for (; i < len / 4 && i < 512; i++)
 		m.words[i] = word(in);
+	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+		set_near(&m.rts.addr);
+	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+		set_near(&m.rts_bits.addr);
 	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;
 	if (shape & 8)

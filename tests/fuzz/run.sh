@@ -4,6 +4,16 @@
 # from the corpus, the same each time. A failing input is kept in BUILD/found, and named.
 set -euo pipefail
 
+case ${1-} in
+-h | --help)
+	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	exit 0
+	;;
+esac
+if [ $# -lt 3 ]; then
+	echo "run.sh: BUILD, TARGET and RUNS are needed; --help explains them" >&2
+	exit 1
+fi
 folder=$(cd "$(dirname "$0")" && pwd)
 build=$1 target=$2 runs=$3
 shift 3

@@ -33,41 +33,41 @@ void t_fail_at(const char *file, int line, const char *fmt, ...)
 static void push(struct ibv_cq *ibv, const struct ibv_wc *wc)
 {
 	struct cq *cq = (struct cq *)ibv;
-	struct completion *c = malloc(sizeof(*c));
+	struct completion *completion = malloc(sizeof(*completion));
 
 	t_true(cq->n < cq->ibv.cqe, "a completion queue overruns");
-	c->wc = *wc;
-	DL_APPEND(cq->done, c);
+	completion->wc = *wc;
+	DL_APPEND(cq->done, completion);
 	cq->n++;
 }
 
 int fake_poll_cq(struct ibv_cq *ibv, int n, struct ibv_wc *wc)
 {
 	struct cq *cq = (struct cq *)ibv;
-	struct completion *c;
+	struct completion *completion;
 	int i;
 
 	if (fake.broken)
 		return -1;
-	for (i = 0; i < n && (c = cq->done); i++) {
-		wc[i] = c->wc;
-		DL_DELETE(cq->done, c);
+	for (i = 0; i < n && (completion = cq->done); i++) {
+		wc[i] = completion->wc;
+		DL_DELETE(cq->done, completion);
 		cq->n--;
-		free(c);
+		free(completion);
 	}
 	return i;
 }
 
 static void end_send(struct qp *qp, enum ibv_wc_status status)
 {
-	struct send *s = qp->sends;
-	struct ibv_wc wc = {.wr_id = s->wr_id, .status = status, .qp_num = qp->ibv.qp_num};
+	struct send *send = qp->sends;
+	struct ibv_wc wc = {.wr_id = send->wr_id, .status = status, .qp_num = qp->ibv.qp_num};
 
-	if (s->signaled || status != IBV_WC_SUCCESS)
+	if (send->signaled || status != IBV_WC_SUCCESS)
 		push(qp->ibv.send_cq, &wc);
-	DL_DELETE(qp->sends, s);
+	DL_DELETE(qp->sends, send);
 	qp->nsends--;
-	free(s);
+	free(send);
 }
 
 void fake_fail(struct qp *qp, enum ibv_wc_status status)
@@ -101,16 +101,16 @@ static void check_memory(const struct ibv_sge *sge)
 }
 
 /* Copies arriving data to a receive. The memory of a withdrawn receive may be deregistered. */
-static enum ibv_wc_status scatter(const struct recv *r, const uint8_t *from, uint32_t len)
+static enum ibv_wc_status scatter(const struct recv *recv, const uint8_t *from, uint32_t len)
 {
-	for (int i = 0; i < r->n && len; i++) {
-		uint32_t n = len < r->sge[i].length ? len : r->sge[i].length;
-		const struct mr *mr = find_mr(r->sge[i].lkey);
+	for (int i = 0; i < recv->n && len; i++) {
+		uint32_t n = len < recv->sge[i].length ? len : recv->sge[i].length;
+		const struct mr *mr = find_mr(recv->sge[i].lkey);
 
 		if (!mr)
 			return IBV_WC_LOC_PROT_ERR;
 		if (!mr->null)
-			memcpy((void *)(uintptr_t)r->sge[i].addr, from, n);
+			memcpy((void *)(uintptr_t)recv->sge[i].addr, from, n);
 		from += n;
 		len -= n;
 	}
@@ -119,16 +119,16 @@ static enum ibv_wc_status scatter(const struct recv *r, const uint8_t *from, uin
 
 static struct recv *recv_new(const struct ibv_recv_wr *wr)
 {
-	struct recv *r = calloc(1, sizeof(*r));
+	struct recv *recv = calloc(1, sizeof(*recv));
 
 	t_true(wr->num_sge <= MAX_SGE, "a receive has too many pieces");
-	r->wr_id = wr->wr_id;
-	r->n = wr->num_sge;
-	for (int i = 0; i < r->n; i++) {
-		r->sge[i] = wr->sg_list[i];
-		check_memory(&r->sge[i]);
+	recv->wr_id = wr->wr_id;
+	recv->n = wr->num_sge;
+	for (int i = 0; i < recv->n; i++) {
+		recv->sge[i] = wr->sg_list[i];
+		check_memory(&recv->sge[i]);
 	}
-	return r;
+	return recv;
 }
 
 /* ---- arriving data ---- */
@@ -136,16 +136,16 @@ static struct recv *recv_new(const struct ibv_recv_wr *wr)
 static bool arrive(struct recv **recvs, uint32_t *n, struct ibv_cq *cq, const void *bytes,
 		   uint32_t len)
 {
-	struct recv *r = *recvs;
+	struct recv *recv = *recvs;
 	struct ibv_wc wc = {.opcode = IBV_WC_RECV, .byte_len = len};
 
-	if (!r)
+	if (!recv)
 		return false;
-	wc.wr_id = r->wr_id;
-	wc.status = scatter(r, bytes, len);
-	DL_DELETE(*recvs, r);
+	wc.wr_id = recv->wr_id;
+	wc.status = scatter(recv, bytes, len);
+	DL_DELETE(*recvs, recv);
 	--*n;
-	free(r);
+	free(recv);
 	push(cq, &wc);
 	return true;
 }
@@ -261,7 +261,7 @@ int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 {
 	struct qp *qp = (struct qp *)ibv;
 	uint8_t bytes[256];
-	struct send *s;
+	struct send *send;
 
 	*bad = wr;
 	if (qp->ibv.state != IBV_QPS_RTS && qp->ibv.state != IBV_QPS_ERR)
@@ -269,10 +269,10 @@ int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 	if (qp->nsends == qp->max_sends)
 		return ENOMEM;
 	check_send(wr);
-	s = calloc(1, sizeof(*s));
-	s->wr_id = wr->wr_id;
-	s->signaled = wr->send_flags & IBV_SEND_SIGNALED;
-	DL_APPEND(qp->sends, s);
+	send = calloc(1, sizeof(*send));
+	send->wr_id = wr->wr_id;
+	send->signaled = wr->send_flags & IBV_SEND_SIGNALED;
+	DL_APPEND(qp->sends, send);
 	qp->nsends++;
 	if (qp->ibv.qp_type == IBV_QPT_UD) {
 		fake.datagram(bytes, gather(wr, bytes, sizeof(bytes)));
@@ -288,14 +288,14 @@ int fake_post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_w
 int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct qp *qp = (struct qp *)ibv;
-	struct recv *r;
+	struct recv *recv;
 
 	t_true(!wr->next, "receives of a queue pair come one by one");
 	*bad = wr;
 	if (qp->nrecvs == qp->max_recvs)
 		return ENOMEM;
-	r = recv_new(wr);
-	DL_APPEND(qp->recvs, r);
+	recv = recv_new(wr);
+	DL_APPEND(qp->recvs, recv);
 	qp->nrecvs++;
 	return 0;
 }
@@ -303,14 +303,14 @@ int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 int fake_post_srq_recv(struct ibv_srq *ibv, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct srq *srq = (struct srq *)ibv;
-	struct recv *r;
+	struct recv *recv;
 
 	for (; wr; wr = wr->next) {
 		*bad = wr;
 		if (srq->n == srq->max)
 			return ENOMEM;
-		r = recv_new(wr);
-		DL_APPEND(srq->recvs, r);
+		recv = recv_new(wr);
+		DL_APPEND(srq->recvs, recv);
 		srq->n++;
 	}
 	return 0;

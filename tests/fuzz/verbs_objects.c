@@ -29,10 +29,10 @@ static int unmake(void *object)
 
 static void drop_recvs(struct recv *recvs)
 {
-	struct recv *r, *next;
+	struct recv *recv, *next;
 
-	DL_FOREACH_SAFE(recvs, r, next)
-		free(r);
+	DL_FOREACH_SAFE(recvs, recv, next)
+		free(recv);
 }
 
 static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
@@ -99,26 +99,26 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 /* Removes the completions of a QP, as adapters' libraries do when the QP is destroyed. */
 static void clean(struct cq *cq, uint32_t qpn)
 {
-	struct completion *c, *next;
+	struct completion *completion, *next;
 
-	DL_FOREACH_SAFE(cq->done, c, next) {
-		if (c->wc.qp_num != qpn)
+	DL_FOREACH_SAFE(cq->done, completion, next) {
+		if (completion->wc.qp_num != qpn)
 			continue;
-		DL_DELETE(cq->done, c);
+		DL_DELETE(cq->done, completion);
 		cq->n--;
-		free(c);
+		free(completion);
 	}
 }
 
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = (struct qp *)ibv;
-	struct send *s, *next;
+	struct send *send, *next;
 
 	if (qp->ibv.send_cq)
 		clean((struct cq *)qp->ibv.send_cq, qp->ibv.qp_num);
-	DL_FOREACH_SAFE(qp->sends, s, next)
-		free(s);
+	DL_FOREACH_SAFE(qp->sends, send, next)
+		free(send);
 	drop_recvs(qp->recvs);
 	DL_DELETE(fake.qps, qp);
 	return unmake(qp);
@@ -173,10 +173,10 @@ int ibv_resize_cq(struct ibv_cq *ibv, int cqe)
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct cq *cq = (struct cq *)ibv;
-	struct completion *c, *next;
+	struct completion *completion, *next;
 
-	DL_FOREACH_SAFE(cq->done, c, next)
-		free(c);
+	DL_FOREACH_SAFE(cq->done, completion, next)
+		free(completion);
 	return unmake(cq);
 }
 
@@ -314,15 +314,15 @@ const char *ibv_get_device_name(struct ibv_device *dev)
 
 struct ibv_context *ibv_open_device(struct ibv_device *dev)
 {
-	struct verbs_context *v = &fake.ctx;
+	struct verbs_context *extended = &fake.ctx;
 
-	v->sz = sizeof(*v);
-	v->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
-	v->context.device = dev;
+	extended->sz = sizeof(*extended);
+	extended->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
+	extended->context.device = dev;
 	/* The library only changes its flags. */
-	v->context.async_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	extended->context.async_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	fake.nobjects++;
-	return &v->context;
+	return &extended->context;
 }
 
 int ibv_get_async_event(struct ibv_context *ctx, struct ibv_async_event *event)

@@ -7,9 +7,10 @@ needs mpi "${mpi_packages[@]}"
 
 # mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
 # With PML=ob1 or PML=ucx in the environment they name another module, for reference. (btl/tcp is for spawned processes.)
+# INTRANODE in the environment is the value of pml_tupleq_intranode, and with NODES all lines have that number of nodes.
 mpi_module() {
 	case ${PML-tupleq} in
-	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
+	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ${INTRANODE:+--mca pml_tupleq_intranode "$INTRANODE"} ;;
 	btl) echo --mca pml ob1 --mca btl tupleq,self ;;
 	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
 	ucx)
@@ -30,7 +31,7 @@ lacks() {
 # tests/mpi are built. Programs in tests/programs are scripts, with the arguments RANKS, their own, "--" and the mpirun to use.
 mpi_line() {
 	local folder=$1 prefix=$2 protocols=$3 ranks=$5 protocol label softhca options program module mpirun judge=run command reason
-	read -ra softhca <<<"$4"
+	read -ra softhca <<<"$4${NODES:+ --nodes $NODES}"
 	read -ra options <<<"$6"
 	read -ra program <<<"$7"
 	reason=$(lacks "$6")

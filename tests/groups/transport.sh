@@ -29,5 +29,6 @@ group_transport() {
 	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&
 		run mutants_net 900 env TEST_BUILD="$build" "$top/tests/transport/mutants_net.sh"
 	run_list transport "[ps]*.list" "" # not virtual.list
-	run_list transport within.list "within: " TEST_INTRANODE=shm
+	run_list transport within.list "within: " TEST_INTRANODE=auto
+	run_list transport copies.list "copies: " TEST_INTRANODE=shm
 }

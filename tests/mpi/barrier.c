@@ -69,56 +69,57 @@ static struct group group_of(MPI_Comm comm)
 	return g;
 }
 
-static void group_free(struct group *g)
+static void group_free(struct group *group)
 {
-	if (g->comm != MPI_COMM_NULL)
-		MPI_Comm_free(&g->comm);
+	if (group->comm != MPI_COMM_NULL)
+		MPI_Comm_free(&group->comm);
 }
 
-static void enter(struct group *g)
+static void enter(struct group *group)
 {
-	atomic_fetch_add(g->counter, 1);
-	g->entered++;
+	atomic_fetch_add(group->counter, 1);
+	group->entered++;
 }
 
 /* Checks, after this process has left barrier number `n`, that all others had entered it. */
-static void left(const struct group *g, uint64_t n)
+static void left(const struct group *group, uint64_t n)
 {
-	uint64_t in = atomic_load(g->counter);
+	uint64_t in = atomic_load(group->counter);
 
-	t_true(in >= n * (uint64_t)g->size, "left barrier %llu of %d ranks after %llu had entered",
-	       (unsigned long long)n, g->size, (unsigned long long)in);
+	t_true(in >= n * (uint64_t)group->size,
+	       "left barrier %llu of %d ranks after %llu had entered", (unsigned long long)n,
+	       group->size, (unsigned long long)in);
 }
 
-static void barrier(struct group *g)
+static void barrier(struct group *group)
 {
-	enter(g);
-	t_true(MPI_Barrier(g->comm) == MPI_SUCCESS, "MPI_Barrier");
-	left(g, g->entered);
+	enter(group);
+	t_true(MPI_Barrier(group->comm) == MPI_SUCCESS, "MPI_Barrier");
+	left(group, group->entered);
 }
 
-static void start(struct group *g, MPI_Request *request)
+static void start(struct group *group, MPI_Request *request)
 {
-	enter(g);
-	t_true(MPI_Ibarrier(g->comm, request) == MPI_SUCCESS, "MPI_Ibarrier");
+	enter(group);
+	t_true(MPI_Ibarrier(group->comm, request) == MPI_SUCCESS, "MPI_Ibarrier");
 }
 
-static void loop(struct group *g, int loops)
+static void loop(struct group *group, int loops)
 {
 	MPI_Request requests[3];
 
 	for (int i = 0; i < loops; i++)
-		barrier(g);
+		barrier(group);
 	for (int i = 0; i < loops; i++) {
-		start(g, &requests[0]);
+		start(group, &requests[0]);
 		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-		left(g, g->entered);
+		left(group, group->entered);
 	}
 	/* Several at a time, one of which ends while a blocking barrier waits. */
 	for (int i = 0; i < loops; i++) {
 		for (int k = 0; k < 3; k++)
-			start(g, &requests[k]);
-		barrier(g);
+			start(group, &requests[k]);
+		barrier(group);
 		MPI_Waitall(3, requests, MPI_STATUSES_IGNORE);
 	}
 }
@@ -157,29 +158,29 @@ static void reversed(int loops)
 
 /* Returns how often this process wrote into other processes' memory in 20 barriers. A barrier that
  * took long may have written more, because its ranks then ask each other what they are in. */
-static long long writes_once(struct group *g, bool nonblocking)
+static long long writes_once(struct group *group, bool nonblocking)
 {
 	long long before = t_counter("puts");
 	MPI_Request request;
 
 	for (int i = 0; i < 20; i++) {
 		if (!nonblocking) {
-			barrier(g);
+			barrier(group);
 			continue;
 		}
-		start(g, &request);
+		start(group, &request);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		left(g, g->entered);
+		left(group, group->entered);
 	}
 	return t_counter("puts") - before;
 }
 
-static long long writes(struct group *g, bool nonblocking)
+static long long writes(struct group *group, bool nonblocking)
 {
-	long long least = writes_once(g, nonblocking), n;
+	long long least = writes_once(group, nonblocking), n;
 
 	for (int i = 1; i < 5; i++) {
-		n = writes_once(g, nonblocking);
+		n = writes_once(group, nonblocking);
 		least = n < least ? n : least;
 	}
 	return least;
@@ -187,18 +188,18 @@ static long long writes(struct group *g, bool nonblocking)
 
 /* Has each rank start a barrier only after the rank before it has. This ends only if no start waits
  * for other ranks. */
-static void enter_in_turn(struct group *g)
+static void enter_in_turn(struct group *group)
 {
 	MPI_Request request;
 	int token = 0;
 
 	if (t_rank)
-		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, g->comm, MPI_STATUS_IGNORE);
-	start(g, &request);
+		MPI_Recv(&token, 1, MPI_INT, t_rank - 1, 1, group->comm, MPI_STATUS_IGNORE);
+	start(group, &request);
 	if (t_rank + 1 < t_size)
-		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, g->comm);
+		MPI_Send(&token, 1, MPI_INT, t_rank + 1, 1, group->comm);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
-	left(g, g->entered);
+	left(group, group->entered);
 }
 
 /* Tests that a nonblocking barrier that comes first doesn't wait, not even for the set-up. */
@@ -328,19 +329,19 @@ struct thread {
 
 static void *thread_main(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 	MPI_Request request;
 
-	for (long i = 0; i < t->barriers; i++) {
-		delay(&t->rng);
+	for (long i = 0; i < thread->barriers; i++) {
+		delay(&thread->rng);
 		if (i % 3) {
-			barrier(&t->g);
+			barrier(&thread->g);
 			continue;
 		}
-		start(&t->g, &request);
-		delay(&t->rng);
+		start(&thread->g, &request);
+		delay(&thread->rng);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
-		left(&t->g, t->g.entered);
+		left(&thread->g, thread->g.entered);
 	}
 	return NULL;
 }

@@ -19,8 +19,19 @@
 #include <string.h>
 
 #include <mpi.h>
+#if MPI_VERSION < 4
+#include <mpi-ext.h>
+#endif
 
 #include "../expect.h"
+
+/* The call that initializes a persistent collective. Open MPI 5.0 has MPI 4's names, although its
+ * MPI_VERSION is 3. */
+#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
+#define T_PERSISTENT(name) MPIX_##name##_init
+#else
+#define T_PERSISTENT(name) MPI_##name##_init
+#endif
 
 #define T_DEADLINE_S 50 /* TEST_DEADLINE in the environment is another number */
 #define T_ENOUGH_S   10

@@ -30,10 +30,11 @@ extern const struct coll_test
 extern const struct coll_test coll_reducing[];
 extern const struct coll_test coll_neighbours[]; /* on a periodic cartesian communicator */
 
-int coll_value(const struct coll *c, int rank, int i);
-void coll_fill(const struct coll *c, int *p, int n, int rank, int from);
+int coll_value(const struct coll *coll, int rank, int i);
+void coll_fill(const struct coll *coll, int *p, int n, int rank, int from);
 /* Checks that p[0..n) are elements from, from + 1, ... of rank's contribution. */
-void coll_expect(const struct coll *c, const int *p, int n, int rank, int from, const char *what);
+void coll_expect(const struct coll *coll, const int *p, int n, int rank, int from,
+		 const char *what);
 /* Waits for a nonblocking collective, sometimes by testing. */
 void coll_wait(MPI_Request *req);
 

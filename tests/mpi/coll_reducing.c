@@ -90,87 +90,92 @@ struct job {
 };
 
 /* Computes want: the reduction of ranks first to last. */
-static void reduce_here(const struct job *j, int n, int first, int last)
+static void reduce_here(const struct job *job, int n, int first, int last)
 {
-	void *next = t_alloc((size_t)n * (size_t)kinds[j->kind].bytes);
+	void *next = t_alloc((size_t)n * (size_t)kinds[job->kind].bytes);
 	int r;
 
 	/* MPI_Reduce_local(a, b) makes b = a op b, so start with the last rank and go down. */
-	contribution(j->kind, j->want, n, last, j->c->salt);
+	contribution(job->kind, job->want, n, last, job->c->salt);
 	for (r = last - 1; r >= first; r--) {
-		contribution(j->kind, next, n, r, j->c->salt);
-		MPI_Reduce_local(next, j->want, n, kinds[j->kind].type, j->op);
+		contribution(job->kind, next, n, r, job->c->salt);
+		MPI_Reduce_local(next, job->want, n, kinds[job->kind].type, job->op);
 	}
 	free(next);
 }
 
-static void compare(const struct job *j, int n, int from, const char *what)
+static void compare(const struct job *job, int n, int from, const char *what)
 {
-	size_t size = (size_t)kinds[j->kind].bytes;
+	size_t size = (size_t)kinds[job->kind].bytes;
 	int i;
 
 	for (i = 0; i < n; i++)
-		t_true(!memcmp(j->got + (size_t)i * size, j->want + (size_t)(from + i) * size,
+		t_true(!memcmp(job->got + (size_t)i * size, job->want + (size_t)(from + i) * size,
 			       size),
 		       "%s with %s of %d × %s, %d ranks: element %d of %d is wrong", what,
-		       j->op_name, j->c->n, kinds[j->kind].name, j->c->size, i, n);
+		       job->op_name, job->c->n, kinds[job->kind].name, job->c->size, i, n);
 }
 
-static void do_reduce(const struct job *j)
+static void do_reduce(const struct job *job)
 {
-	const struct coll *c = j->c;
-	MPI_Datatype t = kinds[j->kind].type;
-	size_t bytes = (size_t)c->n * (size_t)kinds[j->kind].bytes;
-	int root = c->salt % c->size;
+	const struct coll *coll = job->c;
+	MPI_Datatype t = kinds[job->kind].type;
+	size_t bytes = (size_t)coll->n * (size_t)kinds[job->kind].bytes;
+	int root = coll->salt % coll->size;
 
-	reduce_here(j, c->n, 0, c->size - 1);
-	COLL(c, MPI_Reduce, MPI_Ireduce, j->mine, j->got, c->n, t, j->op, root, c->comm);
-	if (c->rank == root)
-		compare(j, c->n, 0, "reduce");
-	COLL(c, MPI_Allreduce, MPI_Iallreduce, j->mine, j->got, c->n, t, j->op, c->comm);
-	compare(j, c->n, 0, "allreduce");
-	memcpy(j->got, j->mine, bytes);
-	COLL(c, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, j->got, c->n, t, j->op, c->comm);
-	compare(j, c->n, 0, "allreduce in place");
+	reduce_here(job, coll->n, 0, coll->size - 1);
+	COLL(coll, MPI_Reduce, MPI_Ireduce, job->mine, job->got, coll->n, t, job->op, root,
+	     coll->comm);
+	if (coll->rank == root)
+		compare(job, coll->n, 0, "reduce");
+	COLL(coll, MPI_Allreduce, MPI_Iallreduce, job->mine, job->got, coll->n, t, job->op,
+	     coll->comm);
+	compare(job, coll->n, 0, "allreduce");
+	memcpy(job->got, job->mine, bytes);
+	COLL(coll, MPI_Allreduce, MPI_Iallreduce, MPI_IN_PLACE, job->got, coll->n, t, job->op,
+	     coll->comm);
+	compare(job, coll->n, 0, "allreduce in place");
 }
 
-static void do_scan(const struct job *j)
+static void do_scan(const struct job *job)
 {
-	const struct coll *c = j->c;
-	MPI_Datatype t = kinds[j->kind].type;
+	const struct coll *coll = job->c;
+	MPI_Datatype t = kinds[job->kind].type;
 
-	reduce_here(j, c->n, 0, c->rank);
-	COLL(c, MPI_Scan, MPI_Iscan, j->mine, j->got, c->n, t, j->op, c->comm);
-	compare(j, c->n, 0, "scan");
-	COLL(c, MPI_Exscan, MPI_Iexscan, j->mine, j->got, c->n, t, j->op, c->comm);
-	if (c->rank > 0) {
-		reduce_here(j, c->n, 0, c->rank - 1);
-		compare(j, c->n, 0, "exscan");
+	reduce_here(job, coll->n, 0, coll->rank);
+	COLL(coll, MPI_Scan, MPI_Iscan, job->mine, job->got, coll->n, t, job->op, coll->comm);
+	compare(job, coll->n, 0, "scan");
+	COLL(coll, MPI_Exscan, MPI_Iexscan, job->mine, job->got, coll->n, t, job->op, coll->comm);
+	if (coll->rank > 0) {
+		reduce_here(job, coll->n, 0, coll->rank - 1);
+		compare(job, coll->n, 0, "exscan");
 	}
 }
 
 /* Shares out the n elements: in equal blocks, then in unequal ones. */
-static void do_reduce_scatter(const struct job *j)
+static void do_reduce_scatter(const struct job *job)
 {
-	const struct coll *c = j->c;
-	MPI_Datatype t = kinds[j->kind].type;
-	int *count = t_alloc(sizeof(*count) * (size_t)c->size), block = c->n / c->size, r, at = 0;
+	const struct coll *coll = job->c;
+	MPI_Datatype t = kinds[job->kind].type;
+	int *count = t_alloc(sizeof(*count) * (size_t)coll->size), block = coll->n / coll->size, r,
+	    at = 0;
 
-	reduce_here(j, c->n, 0, c->size - 1);
-	COLL(c, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, j->mine, j->got, block, t,
-	     j->op, c->comm);
-	compare(j, block, block * c->rank, "reduce_scatter_block");
-	for (r = 0; r < c->size; r++)
+	reduce_here(job, coll->n, 0, coll->size - 1);
+	COLL(coll, MPI_Reduce_scatter_block, MPI_Ireduce_scatter_block, job->mine, job->got, block,
+	     t, job->op, coll->comm);
+	compare(job, block, block * coll->rank, "reduce_scatter_block");
+	for (r = 0; r < coll->size; r++)
 		count[r] = r % 2 ? 0 : block;
-	count[0] += c->n - block * ((c->size + 1) / 2);
-	for (r = 0; r < c->rank; r++)
+	count[0] += coll->n - block * ((coll->size + 1) / 2);
+	for (r = 0; r < coll->rank; r++)
 		at += count[r];
-	COLL(c, MPI_Reduce_scatter, MPI_Ireduce_scatter, j->mine, j->got, count, t, j->op, c->comm);
-	compare(j, count[c->rank], at, "reduce_scatter");
+	COLL(coll, MPI_Reduce_scatter, MPI_Ireduce_scatter, job->mine, job->got, count, t, job->op,
+	     coll->comm);
+	compare(job, count[coll->rank], at, "reduce_scatter");
 	free(count);
 }
 
-static void for_ops(const struct coll *c, void (*run)(const struct job *j))
+static void for_ops(const struct coll *coll, void (*run)(const struct job *job))
 {
 	const struct {
 		MPI_Op op;
@@ -192,44 +197,44 @@ static void for_ops(const struct coll *c, void (*run)(const struct job *j))
 		{composition(), "composition", 4},
 	};
 	size_t bytes, i;
-	struct job j = {.c = c};
+	struct job job = {.c = coll};
 
-	for (j.kind = 0; j.kind < KINDS; j.kind++) {
-		bytes = (size_t)(c->n ? c->n : 1) * (size_t)kinds[j.kind].bytes;
-		j.mine = t_alloc(bytes);
-		j.got = t_alloc(bytes);
-		j.want = t_alloc(bytes);
-		contribution(j.kind, j.mine, c->n, c->rank, c->salt);
+	for (job.kind = 0; job.kind < KINDS; job.kind++) {
+		bytes = (size_t)(coll->n ? coll->n : 1) * (size_t)kinds[job.kind].bytes;
+		job.mine = t_alloc(bytes);
+		job.got = t_alloc(bytes);
+		job.want = t_alloc(bytes);
+		contribution(job.kind, job.mine, coll->n, coll->rank, coll->salt);
 		for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-			bool has[] = {kinds[j.kind].whole, kinds[j.kind].logical,
-				      kinds[j.kind].bits, kinds[j.kind].pair,
-				      kinds[j.kind].type == MPI_2INT};
+			bool has[] = {kinds[job.kind].whole, kinds[job.kind].logical,
+				      kinds[job.kind].bits, kinds[job.kind].pair,
+				      kinds[job.kind].type == MPI_2INT};
 
 			if (!has[ops[i].needs])
 				continue;
-			j.op = ops[i].op;
-			j.op_name = ops[i].name;
-			run(&j);
+			job.op = ops[i].op;
+			job.op_name = ops[i].name;
+			run(&job);
 		}
-		free(j.mine);
-		free(j.got);
-		free(j.want);
+		free(job.mine);
+		free(job.got);
+		free(job.want);
 	}
 }
 
-static void reduce(const struct coll *c)
+static void reduce(const struct coll *coll)
 {
-	for_ops(c, do_reduce);
+	for_ops(coll, do_reduce);
 }
 
-static void scan(const struct coll *c)
+static void scan(const struct coll *coll)
 {
-	for_ops(c, do_scan);
+	for_ops(coll, do_scan);
 }
 
-static void reduce_scatter(const struct coll *c)
+static void reduce_scatter(const struct coll *coll)
 {
-	for_ops(c, do_reduce_scatter);
+	for_ops(coll, do_reduce_scatter);
 }
 
 const struct coll_test coll_reducing[] = {

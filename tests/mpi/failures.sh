@@ -111,25 +111,27 @@ for operation in put fetch receive; do
 	job "" 3 --enable-recovery --mca btl_tupleq_keepalive 100 "$widow" "$operation"
 	judge "ob1 over btl/tupleq: $operation" "The communication with rank 1 on host .* has failed" ""
 done
-# Open MPI 5 has fault tolerance, with which the other ranks go on.
+# Open MPI 5 has fault tolerance, with which the other ranks go on. Its MPI_Finalize would now and then wait forever for the runtime.
+ft=(--with-ft ulfm --mca async_mpi_finalize 1)
 
-# goes_on PML PROGRAM LEFT: ranks are killed, and so many are left, which go on.
+# goes_on PML PROGRAM LEFT: ranks are killed, and so many are left, which go on and finalize MPI.
 goes_on() {
 	local why=''
 
 	job "" 4 "$build/tests/mpi/$2"
-	[ "$(grep -c '^ok rank' "$tmp/out")" -eq "$3" ] || why="not all others go on"
+	[ "$(grep -c '^ok rank . has left MPI$' "$tmp/out")" -eq "$3" ] || why="not all others end by MPI_Finalize"
+	[ "$(grep -c '^ok rank . goes on$' "$tmp/out")" -eq "$3" ] || why="not all others go on"
 	judge "fault tolerance, $1: $2" "rank [1-3] on host .* (has died|has failed)" "$why"
 }
 
 if [[ $(ompi_info --version) == *" v5."* ]]; then
-	pml=(--with-ft ulfm --mca pml ob1 --mca btl "tupleq,self")
+	pml=("${ft[@]}" --mca pml ob1 --mca btl "tupleq,self")
 	goes_on "ob1 over btl/tupleq" shrink 3
 	for protocol in tupleq tupleq-copy rput rget; do
-		pml=(--with-ft ulfm --mca pml tupleq --mca pml_tupleq_protocol "$protocol" --mca btl "tupleq,sm,self")
+		pml=("${ft[@]}" --mca pml tupleq --mca pml_tupleq_protocol "$protocol" --mca btl "tupleq,sm,self")
 		goes_on "$protocol" shrink 3
 		goes_on "$protocol" revoke 2
 	done
-	pml=(--with-ft ulfm --mca pml tupleq --mca pml_tupleq_promote_after 0 --mca btl "tupleq,sm,self")
+	pml=("${ft[@]}" --mca pml tupleq --mca pml_tupleq_promote_after 0 --mca btl "tupleq,sm,self")
 	goes_on "with queues from the first message on" revoke 2
 fi

@@ -34,27 +34,29 @@ static void flood(void)
 
 	memset(count, 0, sizeof(count));
 	for (i = 0; i < n; i++) {
-		struct sent *s = &sent[i];
+		struct sent *message = &sent[i];
 
-		s->tag = t_below(&rng, TAGS);
-		s->bytes = length();
-		s->seq = count[s->tag]++;
-		s->buf = t_alloc((size_t)s->bytes);
-		t_fill(s->buf, (size_t)s->bytes,
-		       (struct t_msg){t_rank, s->tag, (unsigned int)s->seq});
-		MPI_Isend(s->buf, s->bytes, MPI_BYTE, t_right, s->tag, MPI_COMM_WORLD, &s->req);
+		message->tag = t_below(&rng, TAGS);
+		message->bytes = length();
+		message->seq = count[message->tag]++;
+		message->buf = t_alloc((size_t)message->bytes);
+		t_fill(message->buf, (size_t)message->bytes,
+		       (struct t_msg){t_rank, message->tag, (unsigned int)message->seq});
+		MPI_Isend(message->buf, message->bytes, MPI_BYTE, t_right, message->tag,
+			  MPI_COMM_WORLD, &message->req);
 	}
 	t_doing("the barrier after the flood");
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void receive(int src, int tag, const struct sent *s)
+static void receive(int src, int tag, const struct sent *message)
 {
 	MPI_Status st;
 
 	MPI_Recv(in, BIG, MPI_BYTE, src, tag, MPI_COMM_WORLD, &st);
-	t_status(&st, t_left, s->tag, (size_t)s->bytes);
-	t_verify(in, (size_t)s->bytes, (struct t_msg){t_left, s->tag, (unsigned int)s->seq});
+	t_status(&st, t_left, message->tag, (size_t)message->bytes);
+	t_verify(in, (size_t)message->bytes,
+		 (struct t_msg){t_left, message->tag, (unsigned int)message->seq});
 }
 
 static void drained(void)

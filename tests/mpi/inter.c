@@ -65,65 +65,65 @@ static int root_for(bool root_is_even)
 	return rank == 0 ? MPI_ROOT : MPI_PROC_NULL;
 }
 
-static void rooted(const struct coll *c)
+static void rooted(const struct coll *coll)
 {
 	int turn, k;
 
 	for (turn = 0; turn < 2; turn++) {
 		int root = root_for(turn);
 
-		coll_fill(c, a, N, turn ? 0 : 100, 0);
+		coll_fill(coll, a, N, turn ? 0 : 100, 0);
 		if (root >= 0)
 			memset(a, 0, sizeof(a));
-		COLL(c, MPI_Bcast, MPI_Ibcast, a, N, MPI_INT, root, inter);
-		coll_expect(c, a, N, turn ? 0 : 100, 0, "bcast");
+		COLL(coll, MPI_Bcast, MPI_Ibcast, a, N, MPI_INT, root, inter);
+		coll_expect(coll, a, N, turn ? 0 : 100, 0, "bcast");
 
-		coll_fill(c, a, N, mine(), 0);
-		COLL(c, MPI_Gather, MPI_Igather, a, N, MPI_INT, many, N, MPI_INT, root, inter);
+		coll_fill(coll, a, N, mine(), 0);
+		COLL(coll, MPI_Gather, MPI_Igather, a, N, MPI_INT, many, N, MPI_INT, root, inter);
 		for (k = 0; k < others && root == MPI_ROOT; k++)
-			coll_expect(c, many + k * N, N, theirs(k), 0, "gather");
+			coll_expect(coll, many + k * N, N, theirs(k), 0, "gather");
 
 		for (k = 0; k < others; k++)
-			coll_fill(c, many + k * N, N, mine(), k);
-		COLL(c, MPI_Scatter, MPI_Iscatter, many, N, MPI_INT, b, N, MPI_INT, root, inter);
+			coll_fill(coll, many + k * N, N, mine(), k);
+		COLL(coll, MPI_Scatter, MPI_Iscatter, many, N, MPI_INT, b, N, MPI_INT, root, inter);
 		if (root >= 0)
-			coll_expect(c, b, N, theirs(0), rank, "scatter");
+			coll_expect(coll, b, N, theirs(0), rank, "scatter");
 
 		for (k = 0; k < N; k++)
 			a[k] = mine() + k;
-		COLL(c, MPI_Reduce, MPI_Ireduce, a, b, N, MPI_INT, MPI_MAX, root, inter);
+		COLL(coll, MPI_Reduce, MPI_Ireduce, a, b, N, MPI_INT, MPI_MAX, root, inter);
 		for (k = 0; k < N && root == MPI_ROOT; k++)
 			t_eq(b[k], theirs(others - 1) + k);
 	}
 }
 
-static void rootless(const struct coll *c)
+static void rootless(const struct coll *coll)
 {
 	int k, i, want;
 
-	coll_fill(c, a, N, mine(), 0);
-	COLL(c, MPI_Allgather, MPI_Iallgather, a, N, MPI_INT, many, N, MPI_INT, inter);
+	coll_fill(coll, a, N, mine(), 0);
+	COLL(coll, MPI_Allgather, MPI_Iallgather, a, N, MPI_INT, many, N, MPI_INT, inter);
 	for (k = 0; k < others; k++)
-		coll_expect(c, many + k * N, N, theirs(k), 0, "allgather");
+		coll_expect(coll, many + k * N, N, theirs(k), 0, "allgather");
 
 	for (i = 0; i < N; i++)
 		a[i] = mine() * i;
-	COLL(c, MPI_Allreduce, MPI_Iallreduce, a, b, N, MPI_INT, MPI_SUM, inter);
+	COLL(coll, MPI_Allreduce, MPI_Iallreduce, a, b, N, MPI_INT, MPI_SUM, inter);
 	for (want = k = 0; k < others; k++)
 		want += theirs(k);
 	for (i = 0; i < N; i++)
 		t_eq(b[i], want * i);
 }
 
-static void alltoall(const struct coll *c)
+static void alltoall(const struct coll *coll)
 {
 	int *out = t_alloc(sizeof(int) * N * (size_t)others), k;
 
 	for (k = 0; k < others; k++)
-		coll_fill(c, out + k * N, N, mine(), k);
-	COLL(c, MPI_Alltoall, MPI_Ialltoall, out, N, MPI_INT, many, N, MPI_INT, inter);
+		coll_fill(coll, out + k * N, N, mine(), k);
+	COLL(coll, MPI_Alltoall, MPI_Ialltoall, out, N, MPI_INT, many, N, MPI_INT, inter);
 	for (k = 0; k < others; k++)
-		coll_expect(c, many + k * N, N, theirs(k), rank, "alltoall");
+		coll_expect(coll, many + k * N, N, theirs(k), rank, "alltoall");
 	free(out);
 }
 

@@ -53,8 +53,8 @@ ends() {
 
 memory="can't be (made|registered)|can be registered.* ulimit -l"
 
-refused 'no RDMA device with XRC .* was found among softhca0: use ' --xrc no
-refused 'softhca0 has XRC, but not ibv_open_qp\(\) .*: use an adapter of ' --open-qp no
+refused 'No RDMA device with XRC .* was found among softhca0. Use ' --xrc no
+refused 'softhca0 has XRC, but not ibv_open_qp\(\) .*\. Use an adapter of ' --open-qp no
 refused 'offers 1 shared receive queues .* too few' --max-srq 1
 works --max-srq 2
 refused 'shared receive queues of [0-9]+ entries: too few' --max-srq-wr 1 15
@@ -83,7 +83,7 @@ warns() {
 	local times=$1 ranks=$2 option=$3 value=$4 said
 	shift 4
 	mpi_job 100 "$ranks" "$option" "$value" -- "$TEST_BUILD/tests/mpi/$1" "${@:2}"
-	said=$(grep -ac 'messages are copied in pieces, which is slow.*ulimit -l' "$log")
+	said=$(grep -ac 'Messages are copied in pieces, which is slow.*ulimit -l' "$log")
 	if ! grep -aq '^ok ' "$log" || grep -aq '^not ok' "$log"; then
 		failed "limits: $option $value, $*" "it should work"
 	elif [ "$said" -ne "$times" ]; then

@@ -2,17 +2,6 @@
 /* mixed_op.c - see mixed_op.h. */
 #include "mixed_op.h"
 
-#if MPI_VERSION < 4
-#include <mpi-ext.h>
-#endif
-
-/* Open MPI 5.0 has MPI 4's names, although its MPI_VERSION is 3. */
-#ifdef OMPI_HAVE_MPI_EXT_PCOLLREQ
-#define PERSISTENT(name) MPIX_##name##_init
-#else
-#define PERSISTENT(name) MPI_##name##_init
-#endif
-
 static const char *const names[] = {
 	"ibcast",   "ireduce",  "iallreduce",   "ireduce_scatter", "ireduce_scatter_block",
 	"iscan",    "iexscan",  "ialltoall",    "iallgatherv",     "igather",
@@ -189,8 +178,8 @@ void op_make(struct op *op, struct t_rng *common, struct t_rng *own)
 /* ---- calls ---- */
 
 /* The call that starts the operation, or that initializes it if it is persistent. */
-#define CALL(op, iname, name, ...)                                                       \
-	((op)->persistent ? PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &(op)->request) \
+#define CALL(op, iname, name, ...)                                                         \
+	((op)->persistent ? T_PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &(op)->request) \
 			  : MPI_##iname(__VA_ARGS__, &(op)->request))
 
 static int call_reduction(struct op *op)

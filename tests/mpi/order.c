@@ -57,10 +57,10 @@ static struct receive spec(int rank, int n)
 	return r;
 }
 
-static bool matches(const struct receive *r, int comm, int src, int tag)
+static bool matches(const struct receive *receive, int comm, int src, int tag)
 {
-	return r->comm == comm && (r->src == MPI_ANY_SOURCE || r->src == src) &&
-	       (r->tag == MPI_ANY_TAG || r->tag == tag);
+	return receive->comm == comm && (receive->src == MPI_ANY_SOURCE || receive->src == src) &&
+	       (receive->tag == MPI_ANY_TAG || receive->tag == tag);
 }
 
 /* Lists the messages from src to dest in their order, with their sizes. Returns how many there
@@ -82,17 +82,20 @@ static int schedule(int src, int dest, struct message **list)
 	t_shuffle(&rng, kind, n);
 	*list = t_alloc(sizeof(**list) * (size_t)n);
 	for (i = 0; i < n; i++) {
-		struct message *m = &(*list)[i];
+		struct message *message = &(*list)[i];
 		int size = t_below(&rng, 10);
 
-		*m = (struct message){kind[i] / TAGS, dest, kind[i] % TAGS, i, .taken = -1};
-		m->bytes = 4 + (size < 6 ? t_below(&rng, 200) : size < 9 ? t_below(&rng, 9000) : 0);
+		*message = (struct message){kind[i] / TAGS, dest, kind[i] % TAGS, i, .taken = -1};
+		message->bytes = 4 + (size < 6   ? t_below(&rng, 200)
+				      : size < 9 ? t_below(&rng, 9000)
+						 : 0);
 		if (size == 9)
-			m->bytes = 4 + t_below(&rng, BIG - 4);
+			message->bytes = 4 + t_below(&rng, BIG - 4);
 		do
-			m->mode = (enum mode)t_below(&rng, MODES);
-		while (mode_ready(m->mode) || m->mode == MODE_SSEND || mode_buffered(m->mode) ||
-		       (mode_blocks(m->mode) && m->bytes > SURELY_EAGER));
+			message->mode = (enum mode)t_below(&rng, MODES);
+		while (mode_ready(message->mode) || message->mode == MODE_SSEND ||
+		       mode_buffered(message->mode) ||
+		       (mode_blocks(message->mode) && message->bytes > SURELY_EAGER));
 	}
 	free(kind);
 	return n;
@@ -124,36 +127,38 @@ static void make_sends(struct t_rng *rng)
 	free(n);
 }
 
-static void send_one(struct message *m)
+static void send_one(struct message *message)
 {
-	m->buf = t_alloc((size_t)m->bytes);
-	memcpy(m->buf, &m->seq, 4);
-	t_fill(m->buf + 4, (size_t)m->bytes - 4,
-	       (struct t_msg){t_rank, m->tag, (unsigned int)m->seq});
-	m->req = mode_send(m->mode, m->buf, m->bytes, MPI_BYTE, m->dest, m->tag, comms[m->comm]);
+	message->buf = t_alloc((size_t)message->bytes);
+	memcpy(message->buf, &message->seq, 4);
+	t_fill(message->buf + 4, (size_t)message->bytes - 4,
+	       (struct t_msg){t_rank, message->tag, (unsigned int)message->seq});
+	message->req = mode_send(message->mode, message->buf, message->bytes, MPI_BYTE,
+				 message->dest, message->tag, comms[message->comm]);
 }
 
 static void post(struct receive r)
 {
-	struct receive *p = &receives[nposted++];
+	struct receive *receive = &receives[nposted++];
 	MPI_Status st;
 	int flag;
 
-	*p = r;
-	p->buf = t_alloc(BIG);
-	MPI_Irecv(p->buf, BIG, MPI_BYTE, p->src, p->tag, comms[p->comm], &p->req);
-	if (!p->cancel)
+	*receive = r;
+	receive->buf = t_alloc(BIG);
+	MPI_Irecv(receive->buf, BIG, MPI_BYTE, receive->src, receive->tag, comms[receive->comm],
+		  &receive->req);
+	if (!receive->cancel)
 		return;
 	t_doing("cancelling a receive");
-	MPI_Cancel(&p->req);
-	MPI_Wait(&p->req, &st);
+	MPI_Cancel(&receive->req);
+	MPI_Wait(&receive->req, &st);
 	MPI_Test_cancelled(&st, &flag);
-	p->cancelled = flag;
+	receive->cancelled = flag;
 	if (!flag) {
-		p->from = st.MPI_SOURCE;
-		t_true(matches(p, p->comm, st.MPI_SOURCE, st.MPI_TAG),
-		       "a receive from %d with tag %d took a message from %d with tag %d", p->src,
-		       p->tag, st.MPI_SOURCE, st.MPI_TAG);
+		receive->from = st.MPI_SOURCE;
+		t_true(matches(receive, receive->comm, st.MPI_SOURCE, st.MPI_TAG),
+		       "a receive from %d with tag %d took a message from %d with tag %d",
+		       receive->src, receive->tag, st.MPI_SOURCE, st.MPI_TAG);
 	}
 	t_doing("sending and posting");
 }
@@ -222,43 +227,46 @@ static void post_rest(struct message **from, const int *n)
 
 static void finish_receive(int i, struct message **from, const int *n)
 {
-	struct receive *r = &receives[i];
-	struct message *m;
+	struct receive *receive = &receives[i];
+	struct message *message;
 	MPI_Status st;
 
-	if (r->cancelled)
+	if (receive->cancelled)
 		return;
-	if (!r->cancel) {
-		MPI_Wait(&r->req, &st);
-		r->from = st.MPI_SOURCE;
+	if (!receive->cancel) {
+		MPI_Wait(&receive->req, &st);
+		receive->from = st.MPI_SOURCE;
 	}
-	t_true(r->from >= 0 && r->from < t_size, "a message from rank %d", r->from);
-	memcpy(&r->seq, r->buf, 4);
-	t_true(r->seq >= 0 && r->seq < n[r->from], "message %d of %d from rank %d", r->seq,
-	       n[r->from], r->from);
-	m = &from[r->from][r->seq];
-	t_true(m->taken < 0, "message %d from rank %d came twice: to receives %d and %d", r->seq,
-	       r->from, m->taken, i);
-	m->taken = i;
-	t_true(matches(r, m->comm, r->from, m->tag),
-	       "receive %d (source %d, tag %d) took message %d from %d with tag %d", i, r->src,
-	       r->tag, r->seq, r->from, m->tag);
-	if (!r->cancel)
-		t_status(&st, r->from, m->tag, (size_t)m->bytes);
-	t_verify(r->buf + 4, (size_t)m->bytes - 4,
-		 (struct t_msg){r->from, m->tag, (unsigned int)m->seq});
+	t_true(receive->from >= 0 && receive->from < t_size, "a message from rank %d",
+	       receive->from);
+	memcpy(&receive->seq, receive->buf, 4);
+	t_true(receive->seq >= 0 && receive->seq < n[receive->from],
+	       "message %d of %d from rank %d", receive->seq, n[receive->from], receive->from);
+	message = &from[receive->from][receive->seq];
+	t_true(message->taken < 0, "message %d from rank %d came twice: to receives %d and %d",
+	       receive->seq, receive->from, message->taken, i);
+	message->taken = i;
+	t_true(matches(receive, message->comm, receive->from, message->tag),
+	       "receive %d (source %d, tag %d) took message %d from %d with tag %d", i,
+	       receive->src, receive->tag, receive->seq, receive->from, message->tag);
+	if (!receive->cancel)
+		t_status(&st, receive->from, message->tag, (size_t)message->bytes);
+	t_verify(receive->buf + 4, (size_t)message->bytes - 4,
+		 (struct t_msg){receive->from, message->tag, (unsigned int)message->seq});
 }
 
 /* Fails if receive e, posted earlier than the receive that took message i of s, could have taken
  * it. */
-static void earlier_receive(int e, int s, const struct message *m)
+static void earlier_receive(int e, int s, const struct message *message)
 {
-	const struct receive *r = &receives[e];
+	const struct receive *receive = &receives[e];
 
-	if (!r->cancelled && matches(r, m->comm, s, m->tag) && r->from == s && r->seq > m->seq)
+	if (!receive->cancelled && matches(receive, message->comm, s, message->tag) &&
+	    receive->from == s && receive->seq > message->seq)
 		t_fail("message %d from rank %d with tag %d went to receive %d, and the earlier "
 		       "receive %d (source %d, tag %d) took the later message %d",
-		       m->seq, s, m->tag, m->taken, e, r->src, r->tag, r->seq);
+		       message->seq, s, message->tag, message->taken, e, receive->src, receive->tag,
+		       receive->seq);
 }
 
 static void judge(struct message **from, const int *n)
@@ -267,18 +275,19 @@ static void judge(struct message **from, const int *n)
 
 	for (s = 0; s < t_size; s++)
 		for (i = 0; i < n[s]; i++) {
-			struct message *m = &from[s][i];
-			struct receive *r = &receives[m->taken];
+			struct message *message = &from[s][i];
+			struct receive *receive = &receives[message->taken];
 
-			t_true(m->taken >= 0, "message %d from rank %d was lost", i, s);
-			for (k = 0; k < m->taken; k++)
-				earlier_receive(k, s, m);
+			t_true(message->taken >= 0, "message %d from rank %d was lost", i, s);
+			for (k = 0; k < message->taken; k++)
+				earlier_receive(k, s, message);
 			for (k = 0; k < i; k++)
-				t_true(!matches(r, from[s][k].comm, s, from[s][k].tag) ||
-					       from[s][k].taken < m->taken,
+				t_true(!matches(receive, from[s][k].comm, s, from[s][k].tag) ||
+					       from[s][k].taken < message->taken,
 				       "receive %d (source %d, tag %d) took message %d from rank "
 				       "%d before message %d with tag %d",
-				       m->taken, r->src, r->tag, i, s, k, from[s][k].tag);
+				       message->taken, receive->src, receive->tag, i, s, k,
+				       from[s][k].tag);
 		}
 }
 

@@ -11,9 +11,10 @@ export BENCH_TOP=$top BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$tmp/re
 . "$top/tests/check.sh"
 evidence=$tmp/err
 
-# figure NAME PYTHON: a figure is made, and the expression holds of `rounds`, the results of tupleq.
+# figure NAME PYTHON [OPTION...]: a figure is made, and the expression holds of `rounds`, the results of tupleq.
 figure() {
-	timeout -k 5 120 python3 "$top/bench/paper" --quick --cpu 0 --columns tupleq "$1" >"$tmp/err" 2>&1 || return 1
+	rm -rf "$BENCH_RESULTS"
+	timeout -k 5 120 python3 "$top/bench/paper" --quick --cpu 0 --columns tupleq "$1" "${@:3}" >"$tmp/err" 2>&1 || return 1
 	python3 - "$1" "$2" 2>>"$tmp/err" <<-'END'
 		import glob, json, os, sys
 		path, = glob.glob(f"{os.environ['BENCH_RESULTS']}/paper-{sys.argv[1]}-*.json")
@@ -52,13 +53,18 @@ refused() {
 
 check "paper overlap" figure overlap "{one['side'] for one in rounds} == {'send', 'recv'}"
 check "paper sp" figure sp "all(one['verified'] for one in rounds)"
+# Computing is slept, so it isn't verified, and takes the greater part of the time.
+check "paper sp --replay" figure sp "all(one['replay'] and one['verified'] is None and one['mpi_share'] < 0.5 for one in rounds)" \
+	--replay --cpu 20 --knob noise
 check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
+check "paper resources" figure resources "[(one['lanes'], one['targets'], one['srqs']) for one in rounds] == [(5, 6, 5)]"
 check "paper --timeline" timeline
 check "a timeline of a figure" refused "leave the figures out" --timeline sp
 check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
+check "a knob without --replay" refused "--knob goes with --replay" sp --knob dense
 check "a factor that is too large" refused "--cpu wants a factor" --cpu 2000
 exit $bad

@@ -28,7 +28,7 @@ counter() {
 
 # software UNIT: the messages (UNIT "") or bytes (UNIT "_bytes") that software received, by the counters.
 software() {
-	echo $(($(counter "recv_eager$1") + $(counter "recv_rget$1") + $(counter "recv_rput$1") + $(counter "recv_pipelined$1")))
+	echo $(($(counter "recv_eager$1") + $(counter "recv_copied$1") + $(counter "recv_rget$1") + $(counter "recv_rput$1") + $(counter "recv_pipelined$1")))
 }
 
 percent() { # PART REST
@@ -49,7 +49,7 @@ balanced() {
 	for path in direct direct_bytes eager eager_bytes; do
 		[ "$(counter "sent_$path")" -eq "$(counter "recv_$path")" ] || return 1
 	done
-	[ "$(counter sent_rts)" -eq $(($(counter recv_rget) + $(counter recv_rput) + $(counter recv_pipelined) + $(counter cts_direct))) ]
+	[ "$(counter sent_rts)" -eq $(($(counter recv_copied) + $(counter recv_rget) + $(counter recv_rput) + $(counter recv_pipelined) + $(counter cts_direct))) ]
 }
 
 # tuple RECEIVER SOURCE TAG: the columns "by the HCA" and "by software" of that tuple of MPI_COMM_WORLD.

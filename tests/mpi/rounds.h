@@ -63,7 +63,7 @@ struct rounds_group rounds_group(MPI_Comm comm);
 struct rounds_group rounds_grid(void);
 /* Makes a graph with edges to the next three ranks, two of them to the next one. */
 struct rounds_group rounds_graph(void);
-void rounds_free_group(struct rounds_group *g);
+void rounds_free_group(struct rounds_group *group);
 
 /* Makes a random operation. All ranks draw the same from `common`; `own` is for this rank's layout
  * and data. */

@@ -2,26 +2,26 @@
 /* rounds_group.c - see rounds.h: the communicators. */
 #include "rounds.h"
 
-static void find_graph(struct rounds_group *g)
+static void find_graph(struct rounds_group *group)
 {
 	int weighted;
 
-	MPI_Dist_graph_neighbors_count(g->comm, &g->nin, &g->nout, &weighted);
-	g->in = t_alloc(2 * (size_t)(g->nin + g->nout + 1) * sizeof(int));
-	g->out = g->in + g->nin;
-	MPI_Dist_graph_neighbors(g->comm, g->nin, g->in, g->out + g->nout, g->nout, g->out,
-				 g->out + g->nout + g->nin);
+	MPI_Dist_graph_neighbors_count(group->comm, &group->nin, &group->nout, &weighted);
+	group->in = t_alloc(2 * (size_t)(group->nin + group->nout + 1) * sizeof(int));
+	group->out = group->in + group->nin;
+	MPI_Dist_graph_neighbors(group->comm, group->nin, group->in, group->out + group->nout,
+				 group->nout, group->out, group->out + group->nout + group->nin);
 }
 
-static void find_cart(struct rounds_group *g)
+static void find_cart(struct rounds_group *group)
 {
 	int ndims;
 
-	MPI_Cartdim_get(g->comm, &ndims);
-	g->nin = g->nout = 2 * ndims;
-	g->in = g->out = t_alloc(2 * (size_t)ndims * sizeof(int));
+	MPI_Cartdim_get(group->comm, &ndims);
+	group->nin = group->nout = 2 * ndims;
+	group->in = group->out = t_alloc(2 * (size_t)ndims * sizeof(int));
 	for (int d = 0; d < ndims; d++)
-		MPI_Cart_shift(g->comm, d, 1, &g->in[2 * d], &g->in[2 * d + 1]);
+		MPI_Cart_shift(group->comm, d, 1, &group->in[2 * d], &group->in[2 * d + 1]);
 }
 
 struct rounds_group rounds_group(MPI_Comm comm)
@@ -70,8 +70,8 @@ struct rounds_group rounds_graph(void)
 	return rounds_group(comm);
 }
 
-void rounds_free_group(struct rounds_group *g)
+void rounds_free_group(struct rounds_group *group)
 {
-	MPI_Comm_free(&g->comm);
-	free(g->in);
+	MPI_Comm_free(&group->comm);
+	free(group->in);
 }

@@ -100,18 +100,18 @@ static bool takes_in_place(enum rounds_kind kind)
 
 static void set_counts(struct rounds_op *op, bool neighbors)
 {
-	const struct rounds_group *g = op->group;
+	const struct rounds_group *group = op->group;
 
 	for (int i = 0; i < op->from.n; i++) {
-		int peer = neighbors ? g->out[i] : i;
+		int peer = neighbors ? group->out[i] : i;
 
-		op->from.counts[i] = count_between(op, g->rank, peer);
+		op->from.counts[i] = count_between(op, group->rank, peer);
 	}
 	for (int i = 0; i < op->to.n; i++) {
-		int peer = neighbors ? g->in[i] : i;
+		int peer = neighbors ? group->in[i] : i;
 
 		/* The root of a scatter has its counts in `from`. */
-		op->to.counts[i] = count_between(op, peer, g->rank);
+		op->to.counts[i] = count_between(op, peer, group->rank);
 	}
 }
 
@@ -159,32 +159,33 @@ void rounds_make_op(struct rounds_op *op, const struct rounds_group *group, stru
 
 static int call_all(const struct rounds_op *op, void *output, MPI_Request *request)
 {
-	const struct rounds_side *f = &op->from, *t = &op->to;
+	const struct rounds_side *from = &op->from, *to = &op->to;
 	const void *input = op->in_place ? MPI_IN_PLACE : op->input;
 	int one = count_between(op, op->group->rank, op->group->rank);
 	MPI_Comm comm = op->group->comm;
 
 	switch (op->kind) {
 	case ALLTOALL:
-		return CALL(Alltoall, Ialltoall, input, op->uniform, f->type, output, op->uniform,
-			    t->type, comm);
+		return CALL(Alltoall, Ialltoall, input, op->uniform, from->type, output,
+			    op->uniform, to->type, comm);
 	case ALLTOALLV:
-		return CALL(Alltoallv, Ialltoallv, input, f->counts, f->displs, f->type, output,
-			    t->counts, t->displs, t->type, comm);
+		return CALL(Alltoallv, Ialltoallv, input, from->counts, from->displs, from->type,
+			    output, to->counts, to->displs, to->type, comm);
 	case ALLTOALLW:
-		return CALL(Alltoallw, Ialltoallw, input, f->counts, f->byte_displs, f->types,
-			    output, t->counts, t->byte_displs, t->types, comm);
+		return CALL(Alltoallw, Ialltoallw, input, from->counts, from->byte_displs,
+			    from->types, output, to->counts, to->byte_displs, to->types, comm);
 	case ALLGATHER:
-		return CALL(Allgather, Iallgather, input, one, f->type, output, one, t->type, comm);
+		return CALL(Allgather, Iallgather, input, one, from->type, output, one, to->type,
+			    comm);
 	default:
-		return CALL(Allgatherv, Iallgatherv, input, one, f->type, output, t->counts,
-			    t->displs, t->type, comm);
+		return CALL(Allgatherv, Iallgatherv, input, one, from->type, output, to->counts,
+			    to->displs, to->type, comm);
 	}
 }
 
 static int call_rooted(const struct rounds_op *op, void *output, MPI_Request *request)
 {
-	const struct rounds_side *f = &op->from, *t = &op->to;
+	const struct rounds_side *from = &op->from, *to = &op->to;
 	int me = op->group->rank, root = op->root;
 	bool in_place = op->in_place && me == root;
 	const void *input = in_place ? MPI_IN_PLACE : op->input;
@@ -192,44 +193,45 @@ static int call_rooted(const struct rounds_op *op, void *output, MPI_Request *re
 
 	switch (op->kind) {
 	case GATHER:
-		return CALL(Gather, Igather, input, op->uniform, f->type, output, op->uniform,
-			    t->type, root, comm);
+		return CALL(Gather, Igather, input, op->uniform, from->type, output, op->uniform,
+			    to->type, root, comm);
 	case GATHERV:
-		return CALL(Gatherv, Igatherv, input, count_between(op, me, root), f->type, output,
-			    t->counts, t->displs, t->type, root, comm);
+		return CALL(Gatherv, Igatherv, input, count_between(op, me, root), from->type,
+			    output, to->counts, to->displs, to->type, root, comm);
 	case SCATTER:
-		return CALL(Scatter, Iscatter, op->input, op->uniform, f->type,
-			    in_place ? MPI_IN_PLACE : output, op->uniform, t->type, root, comm);
+		return CALL(Scatter, Iscatter, op->input, op->uniform, from->type,
+			    in_place ? MPI_IN_PLACE : output, op->uniform, to->type, root, comm);
 	default:
-		return CALL(Scatterv, Iscatterv, op->input, f->counts, f->displs, f->type,
-			    in_place ? MPI_IN_PLACE : output, count_between(op, root, me), t->type,
+		return CALL(Scatterv, Iscatterv, op->input, from->counts, from->displs, from->type,
+			    in_place ? MPI_IN_PLACE : output, count_between(op, root, me), to->type,
 			    root, comm);
 	}
 }
 
 static int call_neighbors(const struct rounds_op *op, void *output, MPI_Request *request)
 {
-	const struct rounds_side *f = &op->from, *t = &op->to;
+	const struct rounds_side *from = &op->from, *to = &op->to;
 	int one = count_between(op, op->group->rank, op->group->rank);
 	MPI_Comm comm = op->group->comm;
 
 	switch (op->kind) {
 	case NEIGHBOR_ALLTOALL:
-		return CALL(Neighbor_alltoall, Ineighbor_alltoall, op->input, one, f->type, output,
-			    one, t->type, comm);
+		return CALL(Neighbor_alltoall, Ineighbor_alltoall, op->input, one, from->type,
+			    output, one, to->type, comm);
 	case NEIGHBOR_ALLTOALLV:
-		return CALL(Neighbor_alltoallv, Ineighbor_alltoallv, op->input, f->counts,
-			    f->displs, f->type, output, t->counts, t->displs, t->type, comm);
-	case NEIGHBOR_ALLTOALLW:
-		return CALL(Neighbor_alltoallw, Ineighbor_alltoallw, op->input, f->counts,
-			    f->aint_displs, f->types, output, t->counts, t->aint_displs, t->types,
+		return CALL(Neighbor_alltoallv, Ineighbor_alltoallv, op->input, from->counts,
+			    from->displs, from->type, output, to->counts, to->displs, to->type,
 			    comm);
+	case NEIGHBOR_ALLTOALLW:
+		return CALL(Neighbor_alltoallw, Ineighbor_alltoallw, op->input, from->counts,
+			    from->aint_displs, from->types, output, to->counts, to->aint_displs,
+			    to->types, comm);
 	case NEIGHBOR_ALLGATHER:
-		return CALL(Neighbor_allgather, Ineighbor_allgather, op->input, one, f->type,
-			    output, one, t->type, comm);
+		return CALL(Neighbor_allgather, Ineighbor_allgather, op->input, one, from->type,
+			    output, one, to->type, comm);
 	default:
-		return CALL(Neighbor_allgatherv, Ineighbor_allgatherv, op->input, one, f->type,
-			    output, t->counts, t->displs, t->type, comm);
+		return CALL(Neighbor_allgatherv, Ineighbor_allgatherv, op->input, one, from->type,
+			    output, to->counts, to->displs, to->type, comm);
 	}
 }
 

@@ -47,62 +47,62 @@ static long long sum(int size, int i, long k)
 
 /* ---- contents ---- */
 
-static void bcast(const struct group *g, int root, int n, long k)
+static void bcast(const struct group *group, int root, int n, long k)
 {
 	long long v[MAX];
 
 	for (int i = 0; i < n; i++)
-		v[i] = g->rank == root ? value(root, i, k) : -1;
-	t_true(MPI_Bcast(v, n, MPI_LONG_LONG, root, g->comm) == MPI_SUCCESS, "MPI_Bcast");
+		v[i] = group->rank == root ? value(root, i, k) : -1;
+	t_true(MPI_Bcast(v, n, MPI_LONG_LONG, root, group->comm) == MPI_SUCCESS, "MPI_Bcast");
 	for (int i = 0; i < n; i++)
 		t_true(v[i] == value(root, i, k),
 		       "bcast %ld of %d elements from %d: element %d is %lld, not %lld", k, n, root,
 		       i, v[i], value(root, i, k));
 }
 
-static void reduce(const struct group *g, int root, int n, long k)
+static void reduce(const struct group *group, int root, int n, long k)
 {
 	long long in[MAX] = {0}, out[MAX];
 	bool in_place = k % 2;
 
 	for (int i = 0; i < n; i++) {
-		in[i] = value(g->rank, i, k);
-		out[i] = g->rank == root && in_place ? in[i] : -1;
+		in[i] = value(group->rank, i, k);
+		out[i] = group->rank == root && in_place ? in[i] : -1;
 	}
-	t_true(MPI_Reduce(g->rank == root && in_place ? MPI_IN_PLACE : in,
-			  g->rank == root ? out : NULL, n, MPI_LONG_LONG, MPI_SUM, root,
-			  g->comm) == MPI_SUCCESS,
+	t_true(MPI_Reduce(group->rank == root && in_place ? MPI_IN_PLACE : in,
+			  group->rank == root ? out : NULL, n, MPI_LONG_LONG, MPI_SUM, root,
+			  group->comm) == MPI_SUCCESS,
 	       "MPI_Reduce");
-	for (int i = 0; i < n && g->rank == root; i++)
-		t_true(out[i] == sum(g->size, i, k),
+	for (int i = 0; i < n && group->rank == root; i++)
+		t_true(out[i] == sum(group->size, i, k),
 		       "reduction %ld of %d elements to %d: element %d is %lld, not %lld", k, n,
-		       root, i, out[i], sum(g->size, i, k));
+		       root, i, out[i], sum(group->size, i, k));
 }
 
-static void allreduce(const struct group *g, int n, long k)
+static void allreduce(const struct group *group, int n, long k)
 {
 	long long in[MAX] = {0}, out[MAX];
 
 	for (int i = 0; i < n; i++)
-		in[i] = value(g->rank, i, k);
-	MPI_Allreduce(in, out, n, MPI_LONG_LONG, MPI_SUM, g->comm);
+		in[i] = value(group->rank, i, k);
+	MPI_Allreduce(in, out, n, MPI_LONG_LONG, MPI_SUM, group->comm);
 	for (int i = 0; i < n; i++)
-		t_true(out[i] == sum(g->size, i, k),
+		t_true(out[i] == sum(group->size, i, k),
 		       "reduction %ld of %d elements to all: element %d is %lld, not %lld", k, n, i,
-		       out[i], sum(g->size, i, k));
+		       out[i], sum(group->size, i, k));
 }
 
 /* ---- types and operations ---- */
 
 /* Sends the same data with other gaps on each rank, some behind absolute addresses. */
-static void gaps(const struct group *g, int root)
+static void gaps(const struct group *group, int root)
 {
-	int v[60], stride = 1 + g->rank % 4;
+	int v[60], stride = 1 + group->rank % 4;
 	MPI_Datatype type, absolute;
 	MPI_Aint address;
 
 	for (int i = 0; i < 60; i++)
-		v[i] = g->rank == root && i % stride == 0 ? 1000 + i / stride : -1;
+		v[i] = group->rank == root && i % stride == 0 ? 1000 + i / stride : -1;
 	MPI_Type_vector(5, 3, 3 * stride, MPI_INT, &type);
 	if (stride > 1) {
 		MPI_Type_free(&type);
@@ -112,34 +112,34 @@ static void gaps(const struct group *g, int root)
 	MPI_Type_create_hindexed_block(1, 1, &address, type, &absolute);
 	MPI_Type_commit(&type);
 	MPI_Type_commit(&absolute);
-	if (g->rank % 2)
-		MPI_Bcast(MPI_BOTTOM, 1, absolute, root, g->comm);
+	if (group->rank % 2)
+		MPI_Bcast(MPI_BOTTOM, 1, absolute, root, group->comm);
 	else
-		MPI_Bcast(v, 1, type, root, g->comm);
+		MPI_Bcast(v, 1, type, root, group->comm);
 	for (int i = 0; i < 60; i++)
-		t_eq(v[i], i % stride == 0 && i / stride < 15   ? 1000 + i / stride
-			   : g->rank == root && i % stride == 0 ? 1000 + i / stride
-								: -1);
+		t_eq(v[i], i % stride == 0 && i / stride < 15       ? 1000 + i / stride
+			   : group->rank == root && i % stride == 0 ? 1000 + i / stride
+								    : -1);
 	MPI_Type_free(&absolute);
 	MPI_Type_free(&type);
 }
 
 /* Sends odd numbers of bytes, and checks that nothing behind them is touched. */
-static void bytes(const struct group *g, int root, int n)
+static void bytes(const struct group *group, int root, int n)
 {
 	struct t_msg m = {.src = root, .tag = 1, .seq = (unsigned)n};
 	unsigned char v[MAX + 8];
 
 	memset(v, 0x5a, sizeof(v));
-	if (g->rank == root)
+	if (group->rank == root)
 		t_fill(v, (size_t)n, m);
-	MPI_Bcast(v, n, MPI_BYTE, root, g->comm);
+	MPI_Bcast(v, n, MPI_BYTE, root, group->comm);
 	t_verify(v, (size_t)n, m);
 	t_untouched(v + n, 8, 0x5a);
 }
 
 /* Finds the maximum and its rank, by a type with gaps. */
-static void locations(const struct group *g, int root)
+static void locations(const struct group *group, int root)
 {
 	struct {
 		double value;
@@ -147,12 +147,13 @@ static void locations(const struct group *g, int root)
 	} mine[5], least[5];
 
 	for (int i = 0; i < 5; i++) {
-		mine[i].value = (g->rank + i) % g->size;
-		mine[i].rank = g->rank;
+		mine[i].value = (group->rank + i) % group->size;
+		mine[i].rank = group->rank;
 	}
-	MPI_Reduce(mine, least, 5, MPI_DOUBLE_INT, MPI_MINLOC, root, g->comm);
-	for (int i = 0; i < 5 && g->rank == root; i++)
-		t_true(least[i].value == 0 && least[i].rank == (g->size - i % g->size) % g->size,
+	MPI_Reduce(mine, least, 5, MPI_DOUBLE_INT, MPI_MINLOC, root, group->comm);
+	for (int i = 0; i < 5 && group->rank == root; i++)
+		t_true(least[i].value == 0 &&
+			       least[i].rank == (group->size - i % group->size) % group->size,
 		       "element %d: rank %d", i, least[i].rank);
 }
 
@@ -179,10 +180,10 @@ static void add_both(void *from, void *to, int *n, MPI_Datatype *type)
 		b[i] += a[i];
 }
 
-static void users(const struct group *g, int root)
+static void users(const struct group *group, int root)
 {
-	unsigned mine[2] = {(unsigned)g->rank + 2, (unsigned)g->rank + 7}, all[2];
-	unsigned size = (unsigned)g->size, wanted[2] = {size + 1, size + 6};
+	unsigned mine[2] = {(unsigned)group->rank + 2, (unsigned)group->rank + 7}, all[2];
+	unsigned size = (unsigned)group->size, wanted[2] = {size + 1, size + 6};
 	MPI_Datatype pair;
 	MPI_Op op;
 	int one = 1;
@@ -190,15 +191,16 @@ static void users(const struct group *g, int root)
 	MPI_Type_contiguous(2, MPI_UNSIGNED, &pair);
 	MPI_Type_commit(&pair);
 	MPI_Op_create(compose, 0, &op);
-	MPI_Reduce(mine, all, 1, pair, op, root, g->comm);
+	MPI_Reduce(mine, all, 1, pair, op, root, group->comm);
 	MPI_Op_free(&op);
 	for (unsigned r = size - 1; r-- > 0;)
 		compose((unsigned[]){r + 2, r + 7}, wanted, &one, &pair);
-	t_true(g->rank != root || !memcmp(all, wanted, sizeof(all)), "not in the order of ranks");
+	t_true(group->rank != root || !memcmp(all, wanted, sizeof(all)),
+	       "not in the order of ranks");
 	MPI_Op_create(add_both, 1, &op);
-	MPI_Reduce(mine, all, 1, pair, op, root, g->comm);
+	MPI_Reduce(mine, all, 1, pair, op, root, group->comm);
 	MPI_Op_free(&op);
-	if (g->rank == root) {
+	if (group->rank == root) {
 		t_eq(all[0], size * (size - 1) / 2 + 2 * size);
 		t_eq(all[1], size * (size - 1) / 2 + 7 * size);
 	}
@@ -207,26 +209,26 @@ static void users(const struct group *g, int root)
 
 /* ---- many of them ---- */
 
-static void each_root(const struct group *g, int k)
+static void each_root(const struct group *group, int k)
 {
 	static const int counts[] = {0, 1, 3, 64, 127, 128, 129, 512, MAX};
 
-	for (int root = 0; root < g->size; root++) {
+	for (int root = 0; root < group->size; root++) {
 		/* In a large group only some roots do all of it, and the others a little. */
-		if (g->size > 6 && root % 5 != g->size % 5) {
-			bcast(g, root, 3, k);
-			reduce(g, root, 3, k);
+		if (group->size > 6 && root % 5 != group->size % 5) {
+			bcast(group, root, 3, k);
+			reduce(group, root, 3, k);
 			continue;
 		}
 		for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
-			bcast(g, root, counts[i], k);
-			reduce(g, root, counts[i], k);
+			bcast(group, root, counts[i], k);
+			reduce(group, root, counts[i], k);
 		}
 		for (int n = 1; n < 10; n++)
-			bytes(g, root, n * n);
-		gaps(g, root);
-		locations(g, root);
-		users(g, root);
+			bytes(group, root, n * n);
+		gaps(group, root);
+		locations(group, root);
+		users(group, root);
 	}
 }
 
@@ -260,29 +262,29 @@ static void delay(struct t_rng *rng)
 }
 
 /* Does one operation; all ranks of the communicator draw the same. */
-static void one(struct group *g, struct t_rng *common, long k)
+static void one(struct group *group, struct t_rng *common, long k)
 {
-	int what = t_below(common, 100), root = t_below(common, g->size);
+	int what = t_below(common, 100), root = t_below(common, group->size);
 	int n = t_chance(common, 70) ? 1 + t_below(common, 8) : 1 + t_below(common, 140);
 
 	if (what < 40) {
-		bcast(g, root, n, k);
+		bcast(group, root, n, k);
 	} else if (what < 75) {
-		reduce(g, root, n, k);
+		reduce(group, root, n, k);
 	} else if (what < 85) {
-		allreduce(g, n, k);
+		allreduce(group, n, k);
 	} else if (what < 90) {
-		MPI_Barrier(g->comm);
+		MPI_Barrier(group->comm);
 	} else if (what < 92) {
-		MPI_Wait(&g->barrier, MPI_STATUS_IGNORE);
-		MPI_Ibarrier(g->comm, &g->barrier);
+		MPI_Wait(&group->barrier, MPI_STATUS_IGNORE);
+		MPI_Ibarrier(group->comm, &group->barrier);
 	} else {
 		/* As fast as possible, from and to one rank. */
 		for (int i = t_below(common, 60); i > 0; i--) {
 			if (what % 2)
-				bcast(g, root, n, k + i);
+				bcast(group, root, n, k + i);
 			else
-				reduce(g, root, n, k + i);
+				reduce(group, root, n, k + i);
 		}
 	}
 }
@@ -344,13 +346,13 @@ struct thread {
 
 static void *thread_main(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 
-	for (long k = 0; k < t->operations; k++) {
-		delay(&t->own);
-		one(&t->g, &t->common, k);
+	for (long k = 0; k < thread->operations; k++) {
+		delay(&thread->own);
+		one(&thread->g, &thread->common, k);
 	}
-	MPI_Wait(&t->g.barrier, MPI_STATUS_IGNORE);
+	MPI_Wait(&thread->g.barrier, MPI_STATUS_IGNORE);
 	return NULL;
 }
 

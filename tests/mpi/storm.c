@@ -21,16 +21,16 @@ struct sent {
 	MPI_Request req;
 };
 
-static void choose(struct sent *s)
+static void choose(struct sent *sent)
 {
 	int k = t_below(&rng, 10000);
 
-	s->bytes = 1 + (k < 9000   ? t_below(&rng, 256)
-			: k < 9990 ? t_below(&rng, 4000)
-			: k < 9998 ? t_below(&rng, 100000)
-				   : t_below(&rng, MIB));
-	s->tag = t_below(&rng, TAGS);
-	s->at = (size_t)t_below(&rng, (int)(data_len - (size_t)s->bytes));
+	sent->bytes = 1 + (k < 9000   ? t_below(&rng, 256)
+			   : k < 9990 ? t_below(&rng, 4000)
+			   : k < 9998 ? t_below(&rng, 100000)
+				      : t_below(&rng, MIB));
+	sent->tag = t_below(&rng, TAGS);
+	sent->at = (size_t)t_below(&rng, (int)(data_len - (size_t)sent->bytes));
 }
 
 /* Checks what the receiver keeps in the meantime: eager data up to the limit and what credit lets
@@ -56,19 +56,19 @@ static void receive(struct sent *all, const int *which, int count)
 	MPI_Status st;
 
 	for (int k = 0; k < count; k++) {
-		const struct sent *s = &all[which[k]];
+		const struct sent *sent = &all[which[k]];
 
-		in[k] = t_alloc((size_t)s->bytes);
-		MPI_Irecv(in[k], s->bytes, MPI_BYTE, which[k] % 1000 ? peer : MPI_ANY_SOURCE,
-			  s->tag, MPI_COMM_WORLD, &req[k]);
+		in[k] = t_alloc((size_t)sent->bytes);
+		MPI_Irecv(in[k], sent->bytes, MPI_BYTE, which[k] % 1000 ? peer : MPI_ANY_SOURCE,
+			  sent->tag, MPI_COMM_WORLD, &req[k]);
 	}
 	for (int k = 0; k < count; k++) {
-		const struct sent *s = &all[which[k]];
+		const struct sent *sent = &all[which[k]];
 
 		MPI_Wait(&req[k], &st);
-		t_status(&st, peer, s->tag, (size_t)s->bytes);
-		t_true(!memcmp(in[k], data + s->at, (size_t)s->bytes),
-		       "message %d of %d bytes is another", which[k], s->bytes);
+		t_status(&st, peer, sent->tag, (size_t)sent->bytes);
+		t_true(!memcmp(in[k], data + sent->at, (size_t)sent->bytes),
+		       "message %d of %d bytes is another", which[k], sent->bytes);
 		free(in[k]);
 	}
 }

@@ -57,28 +57,29 @@ static bool is_there(int rank)
 
 static void start(int rank, int s, int n, int round)
 {
-	struct message *m = &messages[rank][s][n];
+	struct message *message = &messages[rank][s][n];
 
-	started(MPI_Irecv(m->in, sizes[s], MPI_BYTE, rank, s, MPI_COMM_WORLD, &m->recv), rank,
-		&m->recv);
-	memset(m->out, stamp(t_rank, rank, s, n, round), (size_t)sizes[s]);
-	started(MPI_Isend(m->out, sizes[s], MPI_BYTE, rank, s, MPI_COMM_WORLD, &m->send), rank,
-		&m->send);
+	started(MPI_Irecv(message->in, sizes[s], MPI_BYTE, rank, s, MPI_COMM_WORLD, &message->recv),
+		rank, &message->recv);
+	memset(message->out, stamp(t_rank, rank, s, n, round), (size_t)sizes[s]);
+	started(MPI_Isend(message->out, sizes[s], MPI_BYTE, rank, s, MPI_COMM_WORLD,
+			  &message->send),
+		rank, &message->send);
 }
 
 static void finish(int rank, int s, int n, int round)
 {
-	struct message *m = &messages[rank][s][n];
+	struct message *message = &messages[rank][s][n];
 	unsigned char want = stamp(rank, t_rank, s, n, round);
 	MPI_Status status;
 	int got = 0, rc;
 
-	rc = MPI_Wait(&m->send, MPI_STATUS_IGNORE);
+	rc = MPI_Wait(&message->send, MPI_STATUS_IGNORE);
 	t_true(rc == MPI_SUCCESS || rank == victim, "a send to rank %d failed", rank);
 	dead |= rc != MPI_SUCCESS;
-	if (m->recv == MPI_REQUEST_NULL)
+	if (message->recv == MPI_REQUEST_NULL)
 		return;
-	rc = MPI_Wait(&m->recv, &status);
+	rc = MPI_Wait(&message->recv, &status);
 	dead |= rc != MPI_SUCCESS;
 	if (rank == victim)
 		return;
@@ -86,9 +87,9 @@ static void finish(int rank, int s, int n, int round)
 	if (rc != MPI_SUCCESS)
 		return;
 	MPI_Get_count(&status, MPI_BYTE, &got);
-	t_true(got == sizes[s] && m->in[0] == want && m->in[got - 1] == want,
+	t_true(got == sizes[s] && message->in[0] == want && message->in[got - 1] == want,
 	       "round %d, rank %d, size %d, message %d: %d bytes of %d, %d is wanted", round, rank,
-	       sizes[s], n, got, m->in[0], want);
+	       sizes[s], n, got, message->in[0], want);
 }
 
 /* Goes over the ranks by turns, so that operations with different ranks are posted in between each

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * threads.c - threads [MESSAGES]: MPI_THREAD_MULTIPLE; threads of each rank send and receive at
- * once, on tags and communicators of their own and on shared ones. Two ranks or more.
+ * once, on tags and communicators of their own and on shared ones, and have nonblocking collectives
+ * under way. Two ranks or more.
  */
 #include "check.h"
 
 enum { THREADS = 3, MANY = 4, BYTES = 20000, LONG = 150000 };
+/* Nonblocking collectives that a thread has under way, more than a ring has entries, and the
+ * elements of a block. */
+enum { BATCH = 8, BLOCK = 50 };
 
 static int messages;
 static MPI_Comm comms[MANY];
@@ -151,6 +155,120 @@ static void *both_ways(void *arg)
 	return NULL;
 }
 
+/* ---- nonblocking collectives ---- */
+
+enum kind { ALLTOALL, ALLREDUCE, BCAST, SCAN, KINDS };
+
+struct collective {
+	MPI_Comm comm;
+	int number;
+	int *in, *out; /* a block for each rank */
+	MPI_Request request;
+};
+
+/* Returns an element of the block that a rank has for another one, or for all. */
+static int element(int number, int rank, int to, int i)
+{
+	return 1000 * number + 100 * rank + 10 * to + i;
+}
+
+/* Returns the sum of element i of the ranks 0 to last. */
+static int sum(int number, int last, int i)
+{
+	int result = 0;
+
+	for (int rank = 0; rank <= last; rank++)
+		result += element(number, rank, 0, i);
+	return result;
+}
+
+static void fill_input(struct collective *op)
+{
+	for (int to = 0; to < t_size; to++)
+		for (int i = 0; i < BLOCK; i++)
+			op->in[to * BLOCK + i] = element(op->number, t_rank, to, i);
+}
+
+static void start_collective(struct collective *op)
+{
+	int root = op->number % t_size;
+
+	switch ((enum kind)(op->number % KINDS)) {
+	case ALLTOALL:
+		MPI_Ialltoall(op->in, BLOCK, MPI_INT, op->out, BLOCK, MPI_INT, op->comm,
+			      &op->request);
+		break;
+	case ALLREDUCE:
+		MPI_Iallreduce(op->in, op->out, BLOCK, MPI_INT, MPI_SUM, op->comm, &op->request);
+		break;
+	case BCAST:
+		MPI_Ibcast(t_rank == root ? op->in : op->out, BLOCK, MPI_INT, root, op->comm,
+			   &op->request);
+		break;
+	default:
+		MPI_Iscan(op->in, op->out, BLOCK, MPI_INT, MPI_SUM, op->comm, &op->request);
+	}
+}
+
+static void verify_collective(const struct collective *op)
+{
+	int number = op->number, root = number % t_size;
+
+	for (int i = 0; i < BLOCK; i++)
+		switch ((enum kind)(number % KINDS)) {
+		case ALLTOALL:
+			for (int from = 0; from < t_size; from++)
+				t_eq(op->out[from * BLOCK + i], element(number, from, t_rank, i));
+			break;
+		case ALLREDUCE:
+			t_eq(op->out[i], sum(number, t_size - 1, i));
+			break;
+		case BCAST:
+			if (t_rank != root)
+				t_eq(op->out[i], element(number, root, 0, i));
+			break;
+		default:
+			t_eq(op->out[i], sum(number, t_rank, i));
+		}
+}
+
+/* Has many collectives under way, the first of them persistent, which any thread advances. Waits in
+ * the order of the starts, or in the reverse one. */
+static void *collectives(void *arg)
+{
+	int index = ((struct worker *)arg)->index;
+	size_t bytes = (size_t)t_size * BLOCK * sizeof(int);
+	struct collective ops[BATCH];
+
+	for (int i = 0; i < BATCH; i++)
+		ops[i] = (struct collective){
+			.comm = comms[index], .in = t_alloc(bytes), .out = t_alloc(bytes)};
+	/* Operation 0 of each batch is an MPI_Alltoall. */
+	T_PERSISTENT(Alltoall)
+	(ops[0].in, BLOCK, MPI_INT, ops[0].out, BLOCK, MPI_INT, ops[0].comm, MPI_INFO_NULL,
+	 &ops[0].request);
+	for (int done = 0; done < messages; done += BATCH) {
+		for (int i = 0; i < BATCH; i++) {
+			ops[i].number = done + i;
+			fill_input(&ops[i]);
+			if (i)
+				start_collective(&ops[i]);
+			else
+				MPI_Start(&ops[i].request);
+		}
+		for (int i = 0; i < BATCH; i++)
+			MPI_Wait(&ops[index % 2 ? i : BATCH - 1 - i].request, MPI_STATUS_IGNORE);
+		for (int i = 0; i < BATCH; i++)
+			verify_collective(&ops[i]);
+	}
+	MPI_Request_free(&ops[0].request);
+	for (int i = 0; i < BATCH; i++) {
+		free(ops[i].in);
+		free(ops[i].out);
+	}
+	return NULL;
+}
+
 static void together(const char *name, void *(*run)(void *arg), int threads)
 {
 	struct worker workers[MANY];
@@ -182,6 +300,7 @@ int main(int argc, char **argv)
 	together("one tag for all", shared_tag, THREADS);
 	together("a sender, a receiver and a prober", by_role, THREADS);
 	together("a communicator each, long messages both ways", both_ways, MANY);
+	together("a communicator each, nonblocking collectives", collectives, MANY);
 
 	for (i = 0; i < MANY; i++)
 		MPI_Comm_free(&comms[i]);

@@ -25,65 +25,68 @@ struct unmap_stream unmap_all;
 
 /* ---- transfers ---- */
 
-struct t_msg unmap_next_message(struct unmap_stream *s, int src, int tag)
+struct t_msg unmap_next_message(struct unmap_stream *stream, int src, int tag)
 {
-	return (struct t_msg){src, tag, s->seq++};
+	return (struct t_msg){src, tag, stream->seq++};
 }
 
-struct t_msg unmap_exchange(struct unmap_stream *s, unsigned char *part, size_t bytes)
+struct t_msg unmap_exchange(struct unmap_stream *stream, unsigned char *part, size_t bytes)
 {
-	struct t_msg to = unmap_next_message(s, OWNER, TAG),
-		     back = unmap_next_message(s, PEER, TAG);
+	struct t_msg to = unmap_next_message(stream, OWNER, TAG),
+		     back = unmap_next_message(stream, PEER, TAG);
 
 	if (t_rank == OWNER) {
 		t_fill(part, bytes, to);
-		MPI_Send(part, (int)bytes, MPI_BYTE, PEER, TAG, s->comm);
-		MPI_Recv(part, (int)bytes, MPI_BYTE, PEER, TAG, s->comm, MPI_STATUS_IGNORE);
+		MPI_Send(part, (int)bytes, MPI_BYTE, PEER, TAG, stream->comm);
+		MPI_Recv(part, (int)bytes, MPI_BYTE, PEER, TAG, stream->comm, MPI_STATUS_IGNORE);
 		t_verify(part, bytes, back);
 	} else if (t_rank == PEER) {
-		memset(s->mirror, 0xee, bytes);
-		MPI_Recv(s->mirror, (int)bytes, MPI_BYTE, OWNER, TAG, s->comm, MPI_STATUS_IGNORE);
-		t_verify(s->mirror, bytes, to);
-		t_fill(s->mirror, bytes, back);
-		MPI_Send(s->mirror, (int)bytes, MPI_BYTE, OWNER, TAG, s->comm);
+		memset(stream->mirror, 0xee, bytes);
+		MPI_Recv(stream->mirror, (int)bytes, MPI_BYTE, OWNER, TAG, stream->comm,
+			 MPI_STATUS_IGNORE);
+		t_verify(stream->mirror, bytes, to);
+		t_fill(stream->mirror, bytes, back);
+		MPI_Send(stream->mirror, (int)bytes, MPI_BYTE, OWNER, TAG, stream->comm);
 	}
 	return back;
 }
 
-void unmap_start(struct unmap_stream *s, struct unmap_pending *p, unsigned char *buf, size_t bytes)
+void unmap_start(struct unmap_stream *stream, struct unmap_pending *pending, unsigned char *buf,
+		 size_t bytes)
 {
-	const int i = p->count++, tag = TAG_PENDING + i;
+	const int i = pending->count++, tag = TAG_PENDING + i;
 
-	p->bytes[i] = bytes;
-	p->message[i] = unmap_next_message(s, p->send ? OWNER : PEER, tag);
+	pending->bytes[i] = bytes;
+	pending->message[i] = unmap_next_message(stream, pending->send ? OWNER : PEER, tag);
 	if (t_rank != OWNER)
 		return;
-	p->buf[i] = buf;
-	if (p->send) {
-		t_fill(buf, bytes, p->message[i]);
-		MPI_Issend(buf, (int)bytes, MPI_BYTE, PEER, tag, s->comm, &p->request[i]);
+	pending->buf[i] = buf;
+	if (pending->send) {
+		t_fill(buf, bytes, pending->message[i]);
+		MPI_Issend(buf, (int)bytes, MPI_BYTE, PEER, tag, stream->comm,
+			   &pending->request[i]);
 	} else {
 		memset(buf, 0xee, bytes);
-		MPI_Irecv(buf, (int)bytes, MPI_BYTE, PEER, tag, s->comm, &p->request[i]);
+		MPI_Irecv(buf, (int)bytes, MPI_BYTE, PEER, tag, stream->comm, &pending->request[i]);
 	}
 }
 
-void unmap_finish(struct unmap_stream *s, struct unmap_pending *p)
+void unmap_finish(struct unmap_stream *stream, struct unmap_pending *pending)
 {
-	for (int i = 0; i < p->count; i++) {
-		const int tag = TAG_PENDING + i, bytes = (int)p->bytes[i];
+	for (int i = 0; i < pending->count; i++) {
+		const int tag = TAG_PENDING + i, bytes = (int)pending->bytes[i];
 
 		if (t_rank == OWNER) {
-			MPI_Wait(&p->request[i], MPI_STATUS_IGNORE);
-			t_verify(p->buf[i], p->bytes[i], p->message[i]);
-		} else if (t_rank == PEER && p->send) {
-			memset(s->mirror, 0xee, p->bytes[i]);
-			MPI_Recv(s->mirror, bytes, MPI_BYTE, OWNER, tag, s->comm,
+			MPI_Wait(&pending->request[i], MPI_STATUS_IGNORE);
+			t_verify(pending->buf[i], pending->bytes[i], pending->message[i]);
+		} else if (t_rank == PEER && pending->send) {
+			memset(stream->mirror, 0xee, pending->bytes[i]);
+			MPI_Recv(stream->mirror, bytes, MPI_BYTE, OWNER, tag, stream->comm,
 				 MPI_STATUS_IGNORE);
-			t_verify(s->mirror, p->bytes[i], p->message[i]);
+			t_verify(stream->mirror, pending->bytes[i], pending->message[i]);
 		} else if (t_rank == PEER) {
-			t_fill(s->mirror, p->bytes[i], p->message[i]);
-			MPI_Send(s->mirror, bytes, MPI_BYTE, OWNER, tag, s->comm);
+			t_fill(stream->mirror, pending->bytes[i], pending->message[i]);
+			MPI_Send(stream->mirror, bytes, MPI_BYTE, OWNER, tag, stream->comm);
 		}
 	}
 }

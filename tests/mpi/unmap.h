@@ -32,9 +32,9 @@ struct unmap_stream {
 extern struct unmap_stream unmap_all;
 
 /* Returns the next message of a stream. */
-struct t_msg unmap_next_message(struct unmap_stream *s, int src, int tag);
+struct t_msg unmap_next_message(struct unmap_stream *stream, int src, int tag);
 /* Sends part of the owner's memory to the peer, and other data back, which the part then holds. */
-struct t_msg unmap_exchange(struct unmap_stream *s, unsigned char *part, size_t bytes);
+struct t_msg unmap_exchange(struct unmap_stream *stream, unsigned char *part, size_t bytes);
 
 /* Operations of the owner that wait for the peer. */
 enum { PENDING = UNITS };
@@ -48,9 +48,10 @@ struct unmap_pending {
 };
 
 /* Starts one more operation. */
-void unmap_start(struct unmap_stream *s, struct unmap_pending *p, unsigned char *buf, size_t bytes);
+void unmap_start(struct unmap_stream *stream, struct unmap_pending *pending, unsigned char *buf,
+		 size_t bytes);
 /* Ends all pending operations; the peer does its part. */
-void unmap_finish(struct unmap_stream *s, struct unmap_pending *p);
+void unmap_finish(struct unmap_stream *stream, struct unmap_pending *pending);
 
 /* ---- registrations ---- */
 

@@ -91,12 +91,13 @@ struct thread {
 /* Exchanges pages of the upper half, in turn. */
 static void *communicate(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 
-	for (int i = 0; i < t->rounds; i++) {
-		unsigned char *at = t_rank == OWNER ? t->map + (size_t)(i % 16) * unmap_page : NULL;
+	for (int i = 0; i < thread->rounds; i++) {
+		unsigned char *at =
+			t_rank == OWNER ? thread->map + (size_t)(i % 16) * unmap_page : NULL;
 
-		unmap_exchange(&t->stream, at, i % 8 == 7 ? 2 * unmap_large : unmap_page);
+		unmap_exchange(&thread->stream, at, i % 8 == 7 ? 2 * unmap_large : unmap_page);
 	}
 	return NULL;
 }
@@ -104,18 +105,18 @@ static void *communicate(void *arg)
 /* Gives back pieces of the lower half, and transfers them in between. */
 static void *give_and_use(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 	const size_t piece = unmap_large / 4;
 	/* Ways that keep the place free of other mappings. */
 	const struct unmap_way *const kinds[] = {&unmap_ways[1], &unmap_ways[4], &unmap_ways[5]};
 
-	for (int i = 0; i < t->rounds; i++) {
-		unsigned char *at = t_rank == OWNER ? t->map + (size_t)(i % 8) * piece : NULL;
+	for (int i = 0; i < thread->rounds; i++) {
+		unsigned char *at = t_rank == OWNER ? thread->map + (size_t)(i % 8) * piece : NULL;
 
-		unmap_give(kinds[i % 3], t->map, at, piece);
+		unmap_give(kinds[i % 3], thread->map, at, piece);
 		if (t_rank == OWNER)
 			munmap(unmap_map_anonymous(piece), piece);
-		unmap_exchange(&t->stream, at, i % 2 ? piece : unmap_page);
+		unmap_exchange(&thread->stream, at, i % 2 ? piece : unmap_page);
 	}
 	return NULL;
 }

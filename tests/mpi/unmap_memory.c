@@ -97,7 +97,7 @@ const struct unmap_memory unmap_memories[] = {
 	{"System V", SHARED, 32, map_segment},
 	{"transparent huge pages", ANONYMOUS, 64, map_transparent},
 	{"huge pages", POOL, 0, map_huge},
-	{NULL},
+	{0},
 };
 
 /* ---- ways to give a part of it back ---- */
@@ -170,7 +170,7 @@ const struct unmap_way unmap_ways[] = {
 	{"SHM_REMAP", SMALL, true, give_attach},
 	{"mremap, moved", SMALL, false, give_moved},
 	{"mremap, shrunk", SMALL, false, give_shrunk},
-	{NULL},
+	{0},
 };
 
 void unmap_give(const struct unmap_way *way, unsigned char *map, unsigned char *at, size_t bytes)

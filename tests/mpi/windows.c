@@ -32,9 +32,9 @@ struct window {
 };
 
 /* Returns the displacement of a word in that rank's memory. */
-static MPI_Aint at(const struct window *w, int rank, int word)
+static MPI_Aint at(const struct window *window, int rank, int word)
 {
-	return w->unit == 1 ? w->base[rank] + (MPI_Aint)sizeof(int64_t) * word : word;
+	return window->unit == 1 ? window->base[rank] + (MPI_Aint)sizeof(int64_t) * word : word;
 }
 
 static int64_t value(int rank, int word)
@@ -42,47 +42,47 @@ static int64_t value(int rank, int word)
 	return (int64_t)rank << 32 | (int64_t)word * 3;
 }
 
-static void open_window(struct window *w)
+static void open_window(struct window *window)
 {
 	size_t size = sizeof(int64_t) * WORDS;
 	MPI_Aint mine;
 
-	w->base = t_alloc(sizeof(MPI_Aint) * (size_t)t_size);
-	memset(w->base, 0, sizeof(MPI_Aint) * (size_t)t_size);
-	w->unit = sizeof(int64_t);
-	if (!strcmp(w->flavour, "allocate")) {
-		MPI_Win_allocate((MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD, &w->mem,
-				 &w->win);
-	} else if (!strcmp(w->flavour, "shared")) {
-		MPI_Win_allocate_shared((MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
-					&w->mem, &w->win);
-	} else if (!strcmp(w->flavour, "create")) {
-		w->mem = t_alloc(size);
-		MPI_Win_create(w->mem, (MPI_Aint)size, w->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
-			       &w->win);
+	window->base = t_alloc(sizeof(MPI_Aint) * (size_t)t_size);
+	memset(window->base, 0, sizeof(MPI_Aint) * (size_t)t_size);
+	window->unit = sizeof(int64_t);
+	if (!strcmp(window->flavour, "allocate")) {
+		MPI_Win_allocate((MPI_Aint)size, window->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+				 &window->mem, &window->win);
+	} else if (!strcmp(window->flavour, "shared")) {
+		MPI_Win_allocate_shared((MPI_Aint)size, window->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
+					&window->mem, &window->win);
+	} else if (!strcmp(window->flavour, "create")) {
+		window->mem = t_alloc(size);
+		MPI_Win_create(window->mem, (MPI_Aint)size, window->unit, MPI_INFO_NULL,
+			       MPI_COMM_WORLD, &window->win);
 	} else {
-		w->unit = 1;
-		w->mem = t_alloc(size);
-		MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &w->win);
-		MPI_Win_attach(w->win, w->mem, (MPI_Aint)size);
-		MPI_Get_address(w->mem, &mine);
-		MPI_Allgather(&mine, 1, MPI_AINT, w->base, 1, MPI_AINT, MPI_COMM_WORLD);
+		window->unit = 1;
+		window->mem = t_alloc(size);
+		MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &window->win);
+		MPI_Win_attach(window->win, window->mem, (MPI_Aint)size);
+		MPI_Get_address(window->mem, &mine);
+		MPI_Allgather(&mine, 1, MPI_AINT, window->base, 1, MPI_AINT, MPI_COMM_WORLD);
 	}
-	memset(w->mem, 0, size);
+	memset(window->mem, 0, size);
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-static void close_window(struct window *w)
+static void close_window(struct window *window)
 {
-	bool is_mine = !strcmp(w->flavour, "create") || !strcmp(w->flavour, "dynamic");
+	bool is_mine = !strcmp(window->flavour, "create") || !strcmp(window->flavour, "dynamic");
 
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (!strcmp(w->flavour, "dynamic"))
-		MPI_Win_detach(w->win, w->mem);
-	MPI_Win_free(&w->win);
+	if (!strcmp(window->flavour, "dynamic"))
+		MPI_Win_detach(window->win, window->mem);
+	MPI_Win_free(&window->win);
 	if (is_mine)
-		free(w->mem);
-	free(w->base);
+		free(window->mem);
+	free(window->base);
 }
 
 static void fill(int64_t *p, int n, int rank)
@@ -98,141 +98,147 @@ static void expect(const int64_t *p, int n, int rank)
 		       (long long)value(rank, i));
 }
 
-static void by_fence(struct window *w)
+static void by_fence(struct window *window)
 {
 	int n = WORDS - DATA;
 	int64_t *data = t_alloc(sizeof(*data) * (size_t)n);
 
-	t_begin("windows: %s, fence", w->flavour);
+	t_begin("windows: %s, fence", window->flavour);
 	fill(data, n, t_rank);
-	MPI_Win_fence(0, w->win);
-	MPI_Put(data, n, MPI_INT64_T, t_right, at(w, t_right, DATA), n, MPI_INT64_T, w->win);
-	MPI_Win_fence(0, w->win);
-	expect(w->mem + DATA, n, t_left);
+	MPI_Win_fence(0, window->win);
+	MPI_Put(data, n, MPI_INT64_T, t_right, at(window, t_right, DATA), n, MPI_INT64_T,
+		window->win);
+	MPI_Win_fence(0, window->win);
+	expect(window->mem + DATA, n, t_left);
 	memset(data, 0, sizeof(*data) * (size_t)n);
-	MPI_Win_fence(0, w->win);
-	MPI_Get(data, n, MPI_INT64_T, t_left, at(w, t_left, DATA), n, MPI_INT64_T, w->win);
-	MPI_Win_fence(0, w->win);
+	MPI_Win_fence(0, window->win);
+	MPI_Get(data, n, MPI_INT64_T, t_left, at(window, t_left, DATA), n, MPI_INT64_T,
+		window->win);
+	MPI_Win_fence(0, window->win);
 	expect(data, n, (t_left + t_size - 1) % t_size);
 	t_end();
 	free(data);
 }
 
-static void by_flush(struct window *w)
+static void by_flush(struct window *window)
 {
 	int64_t data[8], back[8];
 
-	t_begin("windows: %s, flush", w->flavour);
-	MPI_Win_lock_all(0, w->win);
+	t_begin("windows: %s, flush", window->flavour);
+	MPI_Win_lock_all(0, window->win);
 	for (int i = 0; i < ROUNDS; i++) {
 		fill(data, 8, i);
-		MPI_Put(data, 8, MPI_INT64_T, t_right, at(w, t_right, DATA + 8 * i), 8, MPI_INT64_T,
-			w->win);
-		MPI_Win_flush(t_right, w->win);
-		MPI_Get(back, 8, MPI_INT64_T, t_right, at(w, t_right, DATA + 8 * i), 8, MPI_INT64_T,
-			w->win);
-		MPI_Win_flush_local(t_right, w->win);
+		MPI_Put(data, 8, MPI_INT64_T, t_right, at(window, t_right, DATA + 8 * i), 8,
+			MPI_INT64_T, window->win);
+		MPI_Win_flush(t_right, window->win);
+		MPI_Get(back, 8, MPI_INT64_T, t_right, at(window, t_right, DATA + 8 * i), 8,
+			MPI_INT64_T, window->win);
+		MPI_Win_flush_local(t_right, window->win);
 		expect(back, 8, i);
 	}
-	MPI_Win_unlock_all(w->win);
+	MPI_Win_unlock_all(window->win);
 	t_end();
 }
 
-static void atomics(struct window *w)
+static void atomics(struct window *window)
 {
 	int64_t one = 1, old, last = -1, zero = 0, mine = t_rank + 1, n;
 
-	t_begin("windows: %s, accumulate, fetch and compare", w->flavour);
-	MPI_Win_lock_all(0, w->win);
+	t_begin("windows: %s, accumulate, fetch and compare", window->flavour);
+	MPI_Win_lock_all(0, window->win);
 	for (int i = 0; i < ROUNDS; i++) {
-		MPI_Accumulate(&mine, 1, MPI_INT64_T, 0, at(w, 0, SUM), 1, MPI_INT64_T, MPI_SUM,
-			       w->win);
-		MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, at(w, 0, TICKET), MPI_SUM, w->win);
-		MPI_Win_flush(0, w->win);
+		MPI_Accumulate(&mine, 1, MPI_INT64_T, 0, at(window, 0, SUM), 1, MPI_INT64_T,
+			       MPI_SUM, window->win);
+		MPI_Fetch_and_op(&one, &old, MPI_INT64_T, 0, at(window, 0, TICKET), MPI_SUM,
+				 window->win);
+		MPI_Win_flush(0, window->win);
 		t_true(old > last, "ticket %lld after %lld", (long long)old, (long long)last);
 		last = old;
 		/* Take a lock by compare-and-swap, around reading and writing back. */
 		do {
-			MPI_Compare_and_swap(&mine, &zero, &old, MPI_INT64_T, 0, at(w, 0, LOCK),
-					     w->win);
-			MPI_Win_flush(0, w->win);
+			MPI_Compare_and_swap(&mine, &zero, &old, MPI_INT64_T, 0,
+					     at(window, 0, LOCK), window->win);
+			MPI_Win_flush(0, window->win);
 		} while (old);
-		MPI_Get(&n, 1, MPI_INT64_T, 0, at(w, 0, GUARDED), 1, MPI_INT64_T, w->win);
-		MPI_Win_flush(0, w->win);
+		MPI_Get(&n, 1, MPI_INT64_T, 0, at(window, 0, GUARDED), 1, MPI_INT64_T, window->win);
+		MPI_Win_flush(0, window->win);
 		n++;
-		MPI_Put(&n, 1, MPI_INT64_T, 0, at(w, 0, GUARDED), 1, MPI_INT64_T, w->win);
-		MPI_Win_flush(0, w->win);
-		MPI_Compare_and_swap(&zero, &mine, &old, MPI_INT64_T, 0, at(w, 0, LOCK), w->win);
-		MPI_Win_flush(0, w->win);
+		MPI_Put(&n, 1, MPI_INT64_T, 0, at(window, 0, GUARDED), 1, MPI_INT64_T, window->win);
+		MPI_Win_flush(0, window->win);
+		MPI_Compare_and_swap(&zero, &mine, &old, MPI_INT64_T, 0, at(window, 0, LOCK),
+				     window->win);
+		MPI_Win_flush(0, window->win);
 		t_eq(old, mine);
 	}
-	MPI_Win_unlock_all(w->win);
+	MPI_Win_unlock_all(window->win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (t_rank == 0) {
-		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
-		t_eq(w->mem[SUM], ROUNDS * t_size * (t_size + 1) / 2);
-		t_eq(w->mem[TICKET], ROUNDS * t_size);
-		t_eq(w->mem[GUARDED], ROUNDS * t_size);
-		MPI_Win_unlock(0, w->win);
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window->win);
+		t_eq(window->mem[SUM], ROUNDS * t_size * (t_size + 1) / 2);
+		t_eq(window->mem[TICKET], ROUNDS * t_size);
+		t_eq(window->mem[GUARDED], ROUNDS * t_size);
+		MPI_Win_unlock(0, window->win);
 	}
 	t_end();
 }
 
 /* Operations and types that no adapter has, of all ranks on the memory of rank 0. */
-static void operations(struct window *w)
+static void operations(struct window *window)
 {
 	int64_t mine = t_rank + 1, bit = (int64_t)1 << (t_rank % 60), old;
 	int32_t half = t_rank + 1, old_half;
 	double real = 0.5;
 
-	t_begin("windows: %s, operations that are not the adapter's", w->flavour);
-	MPI_Win_lock_all(0, w->win);
+	t_begin("windows: %s, operations that are not the adapter's", window->flavour);
+	MPI_Win_lock_all(0, window->win);
 	for (int i = 0; i < ROUNDS; i++) {
-		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(w, 0, MAXIMUM), MPI_MAX, w->win);
-		MPI_Accumulate(&bit, 1, MPI_INT64_T, 0, at(w, 0, BITS), 1, MPI_INT64_T, MPI_BOR,
-			       w->win);
-		MPI_Accumulate(&real, 1, MPI_DOUBLE, 0, at(w, 0, REAL), 1, MPI_DOUBLE, MPI_SUM,
-			       w->win);
-		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(w, 0, LAST), MPI_REPLACE, w->win);
-		MPI_Fetch_and_op(&half, &old_half, MPI_INT32_T, 0, at(w, 0, HALVES), MPI_SUM,
-				 w->win);
-		MPI_Win_flush(0, w->win);
+		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(window, 0, MAXIMUM), MPI_MAX,
+				 window->win);
+		MPI_Accumulate(&bit, 1, MPI_INT64_T, 0, at(window, 0, BITS), 1, MPI_INT64_T,
+			       MPI_BOR, window->win);
+		MPI_Accumulate(&real, 1, MPI_DOUBLE, 0, at(window, 0, REAL), 1, MPI_DOUBLE, MPI_SUM,
+			       window->win);
+		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, at(window, 0, LAST), MPI_REPLACE,
+				 window->win);
+		MPI_Fetch_and_op(&half, &old_half, MPI_INT32_T, 0, at(window, 0, HALVES), MPI_SUM,
+				 window->win);
+		MPI_Win_flush(0, window->win);
 		t_true(old >= 0 && old <= t_size, "a rank left %lld", (long long)old);
 	}
-	MPI_Win_unlock_all(w->win);
+	MPI_Win_unlock_all(window->win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (t_rank == 0) {
-		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
-		t_eq(w->mem[MAXIMUM], t_size);
-		t_eq(w->mem[BITS], ((int64_t)1 << t_size) - 1);
-		t_true(w->mem[LAST] > 0 && w->mem[LAST] <= t_size, "the last one left %lld",
-		       (long long)w->mem[LAST]);
-		memcpy(&real, &w->mem[REAL], sizeof(real));
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window->win);
+		t_eq(window->mem[MAXIMUM], t_size);
+		t_eq(window->mem[BITS], ((int64_t)1 << t_size) - 1);
+		t_true(window->mem[LAST] > 0 && window->mem[LAST] <= t_size,
+		       "the last one left %lld", (long long)window->mem[LAST]);
+		memcpy(&real, &window->mem[REAL], sizeof(real));
 		t_true(real == 0.5 * ROUNDS * t_size, "the sum is %f", real);
-		t_eq(((int32_t *)w->mem)[2 * HALVES], ROUNDS * t_size * (t_size + 1) / 2);
-		MPI_Win_unlock(0, w->win);
+		t_eq(((int32_t *)window->mem)[2 * HALVES], ROUNDS * t_size * (t_size + 1) / 2);
+		MPI_Win_unlock(0, window->win);
 	}
 	t_end();
 }
 
-static void exclusive(struct window *w)
+static void exclusive(struct window *window)
 {
 	int64_t n;
 
-	t_begin("windows: %s, exclusive lock", w->flavour);
+	t_begin("windows: %s, exclusive lock", window->flavour);
 	for (int i = 0; i < ROUNDS; i++) {
-		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, w->win);
-		MPI_Get(&n, 1, MPI_INT64_T, 0, at(w, 0, DATA), 1, MPI_INT64_T, w->win);
-		MPI_Win_flush(0, w->win);
+		MPI_Win_lock(MPI_LOCK_EXCLUSIVE, 0, 0, window->win);
+		MPI_Get(&n, 1, MPI_INT64_T, 0, at(window, 0, DATA), 1, MPI_INT64_T, window->win);
+		MPI_Win_flush(0, window->win);
 		n++;
-		MPI_Put(&n, 1, MPI_INT64_T, 0, at(w, 0, DATA), 1, MPI_INT64_T, w->win);
-		MPI_Win_unlock(0, w->win);
+		MPI_Put(&n, 1, MPI_INT64_T, 0, at(window, 0, DATA), 1, MPI_INT64_T, window->win);
+		MPI_Win_unlock(0, window->win);
 	}
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (t_rank == 0) {
-		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, w->win);
-		t_eq(w->mem[DATA], ROUNDS * t_size);
-		MPI_Win_unlock(0, w->win);
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window->win);
+		t_eq(window->mem[DATA], ROUNDS * t_size);
+		MPI_Win_unlock(0, window->win);
 	}
 	t_end();
 }

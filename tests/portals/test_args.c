@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The return codes of wrong arguments, in a process that is alone.
+ * The return codes of wrong arguments, in a process that is alone: interfaces, portal table
+ * entries, and limits.
  *
  * test_args, under "softhca run"
  */
@@ -76,18 +77,10 @@ static void uninitialised(void **state)
 
 /* ---- interfaces ---- */
 
-static void interfaces_child(unsigned me, void *arg)
+static void expect_refused(void)
 {
-	ptl_handle_ni_t ni, again, other;
-	ptl_ni_limits_t wish = {0}, got;
-	ptl_sr_value_t value;
-	ptl_process_t id, map[2];
-	ptl_size_t size;
-	ptl_uid_t uid;
+	ptl_handle_ni_t ni;
 
-	(void)arg;
-	(void)me;
-	p_ok(PtlInit());
 	p_rc(PtlNIInit(PTL_IFACE_DEFAULT, 0, PTL_PID_ANY, NULL, NULL, &ni), INVALID);
 	p_rc(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING, PTL_PID_ANY, NULL, NULL, &ni), INVALID);
 	p_rc(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &ni), INVALID);
@@ -100,6 +93,13 @@ static void interfaces_child(unsigned me, void *arg)
 	p_rc(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING | 1u << 20, PTL_PID_ANY, NULL, NULL, &ni),
 	     INVALID);
 	p_rc(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, NULL, NULL, NULL), INVALID);
+}
+
+/* Opens the interface that the others are compared with. */
+static ptl_handle_ni_t open_physical(void)
+{
+	ptl_handle_ni_t ni, again;
+	ptl_ni_limits_t wish = {0}, got;
 
 	/* Limits become what there is, and never less than nothing. */
 	wish.max_pt_index = INT32_MAX;
@@ -113,14 +113,19 @@ static void interfaces_child(unsigned me, void *arg)
 	p_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, NULL, NULL, &again));
 	t_holds(PtlHandleIsEqual(ni, again));
 	p_ok(PtlNIFini(again));
+	return ni;
+}
 
-	p_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_LOGICAL, PTL_PID_ANY, NULL, NULL, &other));
-	t_holds(!PtlHandleIsEqual(ni, other));
+static void expect_names(ptl_handle_ni_t ni, ptl_handle_ni_t other)
+{
+	ptl_process_t id, of_other;
+	ptl_sr_value_t value;
+	ptl_uid_t uid;
+
 	p_ok(PtlGetPhysId(ni, &id));
-	p_ok(PtlGetPhysId(other, &map[1]));
-	t_eq(id.phys.nid, map[1].phys.nid);
-	t_eq(id.phys.pid, map[1].phys.pid);
-
+	p_ok(PtlGetPhysId(other, &of_other));
+	t_eq(id.phys.nid, of_other.phys.nid);
+	t_eq(id.phys.pid, of_other.phys.pid);
 	p_rc(PtlGetPhysId(PTL_INVALID_HANDLE, &id), INVALID);
 	p_rc(PtlGetPhysId(ni, NULL), INVALID);
 	p_rc(PtlGetId(PTL_INVALID_HANDLE, &id), INVALID);
@@ -135,32 +140,54 @@ static void interfaces_child(unsigned me, void *arg)
 	p_rc(PtlNIStatus(ni, (ptl_sr_index_t)PTL_SR_LAST, &value), INVALID);
 	p_rc(PtlNIStatus(ni, PTL_SR_DROP_COUNT, NULL), INVALID);
 	p_rc(PtlNIStatus(PTL_INVALID_HANDLE, PTL_SR_DROP_COUNT, &value), INVALID);
+}
 
-	/* Maps belong to logical interfaces, and are set once. */
+/* Checks that maps belong to logical interfaces, and are set once. */
+static void expect_maps(ptl_handle_ni_t ni, ptl_handle_ni_t logical)
+{
+	ptl_process_t id, map[2];
+	ptl_size_t size;
+
+	p_ok(PtlGetPhysId(ni, &id));
 	map[0] = id;
 	p_rc(PtlSetMap(ni, 1, map), INVALID);
-	p_rc(PtlSetMap(other, 0, map), INVALID);
-	p_rc(PtlSetMap(other, 1, NULL), INVALID);
+	p_rc(PtlSetMap(logical, 0, map), INVALID);
+	p_rc(PtlSetMap(logical, 1, NULL), INVALID);
 	p_rc(PtlSetMap(PTL_INVALID_HANDLE, 1, map), INVALID);
-	p_ok(PtlSetMap(other, 1, map));
-	p_rc(PtlSetMap(other, 1, map), PTL_IGNORED);
-	p_ok(PtlGetId(other, &id));
+	p_ok(PtlSetMap(logical, 1, map));
+	p_rc(PtlSetMap(logical, 1, map), PTL_IGNORED);
+	p_ok(PtlGetId(logical, &id));
 	t_eq(id.rank, 0);
 	memset(map, 0, sizeof(map));
-	p_ok(PtlGetMap(other, 2, map, &size));
+	p_ok(PtlGetMap(logical, 2, map, &size));
 	t_eq(size, 1);
 	p_ok(PtlGetPhysId(ni, &id));
 	t_eq(map[0].phys.pid, id.phys.pid);
 	p_rc(PtlGetMap(ni, 2, map, &size), INVALID);
 	p_rc(PtlGetMap(PTL_INVALID_HANDLE, 2, map, &size), INVALID);
+}
+
+static void interfaces_child(unsigned me, void *arg)
+{
+	ptl_handle_ni_t ni, logical;
+
+	(void)arg;
+	(void)me;
+	p_ok(PtlInit());
+	expect_refused();
+	ni = open_physical();
+	p_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_LOGICAL, PTL_PID_ANY, NULL, NULL, &logical));
+	t_holds(!PtlHandleIsEqual(ni, logical));
+	expect_names(ni, logical);
+	expect_maps(ni, logical);
 
 	p_rc(PtlStartBundle(PTL_INVALID_HANDLE), INVALID);
 	p_rc(PtlEndBundle(PTL_INVALID_HANDLE), INVALID);
 	p_ok(PtlStartBundle(ni));
 	p_ok(PtlEndBundle(ni));
 
-	p_ok(PtlNIFini(other));
-	p_rc(PtlNIFini(other), INVALID);
+	p_ok(PtlNIFini(logical));
+	p_rc(PtlNIFini(logical), INVALID);
 	p_ok(PtlNIFini(ni));
 	p_rc(PtlNIFini(ni), INVALID);
 	p_rc(PtlNIFini(PTL_INVALID_HANDLE), INVALID);
@@ -227,239 +254,7 @@ static void table(void **state)
 	alone(table_child);
 }
 
-/* ---- event queues and counting events ---- */
-
-static void events_child(unsigned me, void *arg)
-{
-	struct side side;
-	ptl_handle_eq_t eq, queues[2];
-	ptl_handle_ct_t ct;
-	ptl_handle_ni_t ni;
-	ptl_event_t event;
-	ptl_ct_event_t count;
-	const ptl_ct_event_t three = {.success = 3}, failed = {.failure = 2};
-	const ptl_size_t five = 5, two = 2;
-	unsigned which;
-
-	(void)arg;
-	side_open(&side, me, 1, SIDE_MATCHING);
-	p_rc(PtlEQAlloc(PTL_INVALID_HANDLE, 4, &eq), INVALID);
-	p_rc(PtlEQAlloc(side.ni, 4, NULL), INVALID);
-	p_ok(PtlEQAlloc(side.ni, 4, &eq));
-	p_ok(PtlNIHandle(eq, &ni));
-	t_holds(PtlHandleIsEqual(ni, side.ni));
-	p_rc(PtlNIHandle(PTL_INVALID_HANDLE, &ni), INVALID);
-	p_rc(PtlNIHandle(PTL_EQ_NONE, &ni), INVALID);
-	p_rc(PtlNIHandle(eq, NULL), INVALID);
-
-	p_rc(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
-	p_rc(PtlEQGet(eq, NULL), INVALID);
-	p_rc(PtlEQGet(PTL_EQ_NONE, &event), INVALID);
-	p_rc(PtlEQGet(side.ni, &event), INVALID);
-	p_rc(PtlEQWait(PTL_INVALID_HANDLE, &event), INVALID);
-	queues[0] = side.eq;
-	queues[1] = eq;
-	p_rc(PtlEQPoll(queues, 2, 1, &event, &which), PTL_EQ_EMPTY);
-	p_rc(PtlEQPoll(queues, 2, 0, &event, &which), PTL_EQ_EMPTY);
-	p_rc(PtlEQPoll(queues, 0, 1, &event, &which), INVALID);
-	p_rc(PtlEQPoll(NULL, 2, 1, &event, &which), INVALID);
-	p_rc(PtlEQPoll(queues, 2, 1, NULL, &which), INVALID);
-	p_rc(PtlEQPoll(queues, 2, 1, &event, NULL), INVALID);
-	queues[1] = PTL_INVALID_HANDLE;
-	p_rc(PtlEQPoll(queues, 2, 1, &event, &which), INVALID);
-	p_ok(PtlEQFree(eq));
-	p_rc(PtlEQFree(eq), INVALID);
-	p_rc(PtlEQGet(eq, &event), INVALID);
-
-	p_rc(PtlCTAlloc(PTL_INVALID_HANDLE, &ct), INVALID);
-	p_rc(PtlCTAlloc(side.ni, NULL), INVALID);
-	p_ok(PtlCTAlloc(side.ni, &ct));
-	p_ok(PtlCTGet(ct, &count));
-	t_eq(count.success, 0);
-	t_eq(count.failure, 0);
-	p_ok(PtlCTInc(ct, three));
-	p_ok(PtlCTWait(ct, 3, &count));
-	t_eq(count.success, 3);
-	p_ok(PtlCTPoll(&ct, &two, 1, 0, &count, &which));
-	t_eq(count.success, 3);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, &count, &which), PTL_CT_NONE_REACHED);
-	p_rc(PtlCTPoll(&ct, &five, 0, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(NULL, &five, 1, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, NULL, 1, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, NULL, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, &count, NULL), INVALID);
-	/* A failure ends each wait. */
-	p_ok(PtlCTInc(ct, failed));
-	p_ok(PtlCTWait(ct, 100, &count));
-	t_eq(count.success, 3);
-	t_eq(count.failure, 2);
-	p_ok(PtlCTSet(ct, three));
-	p_ok(PtlCTGet(ct, &count));
-	t_eq(count.success, 3);
-	t_eq(count.failure, 0);
-	p_rc(PtlCTGet(ct, NULL), INVALID);
-	p_rc(PtlCTGet(PTL_CT_NONE, &count), INVALID);
-	p_rc(PtlCTSet(side.eq, three), INVALID);
-	p_rc(PtlCTInc(PTL_INVALID_HANDLE, three), INVALID);
-	p_rc(PtlCTWait(PTL_CT_NONE, 1, &count), INVALID);
-	p_rc(PtlCTCancelTriggered(PTL_CT_NONE), INVALID);
-	p_ok(PtlCTCancelTriggered(ct));
-	p_ok(PtlCTFree(ct));
-	p_rc(PtlCTFree(ct), INVALID);
-	p_rc(PtlCTGet(ct, &count), INVALID);
-	side_close(&side);
-}
-
-static void events(void **state)
-{
-	(void)state;
-	alone(events_child);
-}
-
-/* ---- memory descriptors and entries ---- */
-
-static void memory_child(unsigned me, void *arg)
-{
-	struct side side;
-	ptl_md_t md = {memory, sizeof(memory), 0, PTL_EQ_NONE, PTL_CT_NONE};
-	ptl_handle_any_t handle;
-	ptl_me_t entry;
-	ptl_le_t le = {memory, 10, PTL_CT_NONE, PTL_UID_ANY, PTL_LE_OP_PUT};
-
-	(void)arg;
-	side_open(&side, me, 1, SIDE_MATCHING);
-	side_table(&side, 0);
-	p_rc(PtlMDBind(PTL_INVALID_HANDLE, &md, &handle), INVALID);
-	p_rc(PtlMDBind(side.ni, NULL, &handle), INVALID);
-	p_rc(PtlMDBind(side.ni, &md, NULL), INVALID);
-	md.options = 1u << 30;
-	p_rc(PtlMDBind(side.ni, &md, &handle), INVALID);
-	md.options = 0;
-	md.eq_handle = side.ni;
-	p_rc(PtlMDBind(side.ni, &md, &handle), INVALID);
-	md.eq_handle = PTL_EQ_NONE;
-	md.ct_handle = PTL_INVALID_HANDLE;
-	p_rc(PtlMDBind(side.ni, &md, &handle), INVALID);
-	md.ct_handle = PTL_CT_NONE;
-	p_ok(PtlMDBind(side.ni, &md, &handle));
-	p_rc(PtlMDRelease(side.ni), INVALID);
-	p_ok(PtlMDRelease(handle));
-	p_rc(PtlMDRelease(handle), INVALID);
-
-	entry = side_me(&side, memory, 10, 0, PTL_ME_OP_PUT);
-	p_rc(PtlMEAppend(PTL_INVALID_HANDLE, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle),
-	     INVALID);
-	p_rc(PtlMEAppend(side.ni, SIDE_PT + 1, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, NULL, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, &entry, 7, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, NULL), INVALID);
-	entry.ct_handle = side.eq;
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	entry.ct_handle = PTL_CT_NONE;
-	entry.options |= 1u << 30;
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	entry.options = PTL_ME_OP_PUT;
-	p_rc(PtlLEAppend(side.ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlLESearch(side.ni, SIDE_PT, &le, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_rc(PtlMESearch(side.ni, SIDE_PT, &entry, 7, NULL), INVALID);
-	p_rc(PtlMESearch(side.ni, SIDE_PT, NULL, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_rc(PtlMESearch(side.ni, SIDE_PT + 1, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
-	handle = side_append(&side, &entry, PTL_PRIORITY_LIST, &entry);
-	p_ok(PtlMEUnlink(handle));
-	p_rc(PtlMEUnlink(handle), INVALID);
-	p_rc(PtlMEUnlink(side.eq), INVALID);
-	side_no_event(side.eq);
-	side_close(&side);
-
-	side_open(&side, me, 1, SIDE_LISTS);
-	side_table(&side, 0);
-	p_rc(PtlMEAppend(side.ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMESearch(side.ni, SIDE_PT, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_ok(PtlLEAppend(side.ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
-	side_event(side.eq, PTL_EVENT_LINK);
-	p_ok(PtlLEUnlink(handle));
-	p_rc(PtlLEUnlink(handle), INVALID);
-	side_close(&side);
-}
-
-static void memories(void **state)
-{
-	(void)state;
-	alone(memory_child);
-}
-
-/* ---- operations ---- */
-
-static void operations_child(unsigned me, void *arg)
-{
-	const ptl_process_t stranger = {.rank = 1};
-	struct side side;
-	ptl_process_t self;
-	ptl_handle_md_t md;
-	ptl_handle_ct_t ct;
-	uint64_t operand = 0;
-
-	(void)arg;
-	side_open(&side, me, 1, SIDE_LOGICAL);
-	side_table(&side, 0);
-	self = side_id(&side, 0);
-	md = side_md(&side, memory, 64, 0, side.eq, PTL_CT_NONE);
-	ct = side_ct(&side);
-
-#define PUT(md, offset, length, ack, target, pt) \
-	PtlPut(md, offset, length, ack, target, pt, 0, 0, NULL, 0)
-	p_rc(PUT(side.eq, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 60, 5, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, PTL_SIZE_MAX, 2, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, 9, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, PTL_NO_ACK_REQ, stranger, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, PTL_NO_ACK_REQ, self, (ptl_pt_index_t)side.limits.max_pt_index + 1),
-	     INVALID);
-#define GET(md, offset, length, target, pt) PtlGet(md, offset, length, target, pt, 0, 0, NULL)
-	p_rc(GET(side.eq, 0, 8, self, SIDE_PT), INVALID);
-	p_rc(GET(md, 57, 8, self, SIDE_PT), INVALID);
-	p_rc(GET(md, 0, 8, stranger, SIDE_PT), INVALID);
-	p_rc(GET(md, 0, 8, self, (ptl_pt_index_t)side.limits.max_pt_index + 1), INVALID);
-#define ATOMIC(length, op, type) \
-	PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, op, type)
-	p_rc(ATOMIC(8, PTL_SWAP, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(8, PTL_OP_LAST, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(8, PTL_SUM, PTL_DATATYPE_LAST), INVALID);
-	p_rc(ATOMIC(8, PTL_BOR, PTL_DOUBLE), INVALID);
-	p_rc(ATOMIC(8, PTL_MIN, PTL_FLOAT_COMPLEX), INVALID);
-	p_rc(ATOMIC(12, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(72, PTL_SUM, PTL_INT64_T), INVALID);
-#define FETCH(length, op, type) \
-	PtlFetchAtomic(md, 0, md, 32, length, self, SIDE_PT, 0, 0, NULL, 0, op, type)
-	p_rc(FETCH(8, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(FETCH(40, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(FETCH(8, PTL_LOR, PTL_FLOAT), INVALID);
-#define SWAP(length, operand, op, type) \
-	PtlSwap(md, 0, md, 32, length, self, SIDE_PT, 0, 0, NULL, 0, operand, op, type)
-	p_rc(SWAP(8, NULL, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(SWAP(8, NULL, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(SWAP(16, &operand, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(SWAP(8, &operand, PTL_MSWAP, PTL_DOUBLE), INVALID);
-	p_rc(SWAP(8, &operand, PTL_CSWAP_GE, PTL_FLOAT_COMPLEX), INVALID);
-
-	p_rc(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, side.eq, 1),
-	     INVALID);
-	p_rc(PtlTriggeredPut(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, ct, 1),
-	     INVALID);
-	p_rc(PtlTriggeredGet(md, 0, 65, self, SIDE_PT, 0, 0, NULL, ct, 1), INVALID);
-	p_rc(PtlTriggeredCTInc(PTL_CT_NONE, (ptl_ct_event_t){1, 0}, ct, 1), INVALID);
-	p_rc(PtlTriggeredCTSet(ct, (ptl_ct_event_t){1, 0}, PTL_CT_NONE, 1), INVALID);
-	side_no_event(side.eq);
-	p_ok(PtlMDRelease(md));
-	side_close(&side);
-}
-
-static void operations(void **state)
-{
-	(void)state;
-	alone(operations_child);
-}
+/* ---- limits ---- */
 
 /* Each limit is kept, and what was freed can be had again. */
 static void limits_child(unsigned me, void *arg)
@@ -511,9 +306,9 @@ static void limits(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(uninitialised), cmocka_unit_test(interfaces),
-		cmocka_unit_test(table),         cmocka_unit_test(events),
-		cmocka_unit_test(memories),      cmocka_unit_test(operations),
+		cmocka_unit_test(uninitialised),
+		cmocka_unit_test(interfaces),
+		cmocka_unit_test(table),
 		cmocka_unit_test(limits),
 	};
 

@@ -116,6 +116,35 @@ static void test_sums(void **state)
 
 /* ---- each process fetches other numbers, and a lock of compare-and-swap ---- */
 
+/* Under the lock in `word`, lets a number grow that nothing else protects. `got` and `give` are the
+ * two numbers. */
+static void grow_under_lock(struct side *side, ptl_handle_eq_t eq, ptl_handle_md_t got,
+			    ptl_handle_md_t give, int64_t numbers[2])
+{
+	const ptl_process_t to = side_id(side, 0);
+
+	for (int i = 0; i < TIMES / 10; i++) {
+		int64_t free = 0;
+
+		do {
+			numbers[1] = (int64_t)side->me + 1;
+			p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0,
+				     &free, PTL_CSWAP, PTL_INT64_T));
+			side_event(eq, PTL_EVENT_REPLY);
+		} while (numbers[0] != 0);
+		p_ok(PtlGet(got, 0, 8, to, SIDE_PT, 0, OFFSET(bytes), NULL));
+		side_event(eq, PTL_EVENT_REPLY);
+		numbers[1] = numbers[0] + 1;
+		p_ok(PtlPut(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, OFFSET(bytes), NULL, 0));
+		side_event(eq, PTL_EVENT_ACK);
+		numbers[1] = 0;
+		p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0, NULL,
+			     PTL_SWAP, PTL_INT64_T));
+		side_event(eq, PTL_EVENT_REPLY);
+		t_eq(numbers[0], side->me + 1);
+	}
+}
+
 static void fetches(struct side *side)
 {
 	const ptl_process_t to = side_id(side, 0);
@@ -145,27 +174,7 @@ static void fetches(struct side *side)
 		       (long long)last);
 		last = numbers[0];
 	}
-	/* Under the lock in `word`, a number grows that nothing else protects. */
-	for (int i = 0; i < TIMES / 10; i++) {
-		int64_t free = 0;
-
-		do {
-			numbers[1] = (int64_t)side->me + 1;
-			p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0,
-				     &free, PTL_CSWAP, PTL_INT64_T));
-			side_event(eq, PTL_EVENT_REPLY);
-		} while (numbers[0] != 0);
-		p_ok(PtlGet(got, 0, 8, to, SIDE_PT, 0, OFFSET(bytes), NULL));
-		side_event(eq, PTL_EVENT_REPLY);
-		numbers[1] = numbers[0] + 1;
-		p_ok(PtlPut(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, OFFSET(bytes), NULL, 0));
-		side_event(eq, PTL_EVENT_ACK);
-		numbers[1] = 0;
-		p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0, NULL,
-			     PTL_SWAP, PTL_INT64_T));
-		side_event(eq, PTL_EVENT_REPLY);
-		t_eq(numbers[0], side->me + 1);
-	}
+	grow_under_lock(side, eq, got, give, numbers);
 	procs_barrier();
 	if (side->me == 0) {
 		t_eq(memory.sum, TIMES * NPROCS);

@@ -10,25 +10,25 @@
 
 struct t_dev *t_open_at(int index)
 {
-	struct t_dev *d = calloc(1, sizeof(*d));
+	struct t_dev *dev = calloc(1, sizeof(*dev));
 	struct ibv_device **list;
 	int n = 0;
 
-	t_true(d, "out of memory");
+	t_true(dev, "out of memory");
 	list = ibv_get_device_list(&n);
 	t_true(list && n > index, "no device %d: run this under softhca run", index);
-	d->ctx = ibv_open_device(list[index]);
-	t_true(d->ctx, "ibv_open_device: %s", strerror(errno));
+	dev->ctx = ibv_open_device(list[index]);
+	t_true(dev->ctx, "ibv_open_device: %s", strerror(errno));
 	ibv_free_device_list(list);
-	d->port_num = 1;
-	t_ok(ibv_query_device_ex(d->ctx, NULL, &d->attr));
-	t_ok(ibv_query_port(d->ctx, d->port_num, &d->port));
-	d->roce = d->port.link_layer == IBV_LINK_LAYER_ETHERNET;
-	d->gid_index = d->roce ? 1 : 0;
-	t_ok(ibv_query_gid(d->ctx, d->port_num, d->gid_index, &d->gid));
-	d->pd = ibv_alloc_pd(d->ctx);
-	t_true(d->pd, "ibv_alloc_pd: %s", strerror(errno));
-	return d;
+	dev->port_num = 1;
+	t_ok(ibv_query_device_ex(dev->ctx, NULL, &dev->attr));
+	t_ok(ibv_query_port(dev->ctx, dev->port_num, &dev->port));
+	dev->roce = dev->port.link_layer == IBV_LINK_LAYER_ETHERNET;
+	dev->gid_index = dev->roce ? 1 : 0;
+	t_ok(ibv_query_gid(dev->ctx, dev->port_num, dev->gid_index, &dev->gid));
+	dev->pd = ibv_alloc_pd(dev->ctx);
+	t_true(dev->pd, "ibv_alloc_pd: %s", strerror(errno));
+	return dev;
 }
 
 struct t_dev *t_open(void)
@@ -36,11 +36,11 @@ struct t_dev *t_open(void)
 	return t_open_at(0);
 }
 
-void t_close(struct t_dev *d)
+void t_close(struct t_dev *dev)
 {
-	t_ok(ibv_dealloc_pd(d->pd));
-	t_ok(ibv_close_device(d->ctx));
-	free(d);
+	t_ok(ibv_dealloc_pd(dev->pd));
+	t_ok(ibv_close_device(dev->ctx));
+	free(dev);
 }
 
 int t_setup(void **state)
@@ -86,22 +86,22 @@ struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access)
 	return b;
 }
 
-struct t_buf t_buf(struct t_dev *d, size_t len)
+struct t_buf t_buf(struct t_dev *dev, size_t len)
 {
-	return t_buf_in(d->pd, len, T_FULL_ACCESS);
+	return t_buf_in(dev->pd, len, T_FULL_ACCESS);
 }
 
-void t_buf_free(struct t_buf *b)
+void t_buf_free(struct t_buf *buf)
 {
-	t_ok(ibv_dereg_mr(b->mr));
-	munmap(b->addr, b->len);
-	b->addr = NULL;
+	t_ok(ibv_dereg_mr(buf->mr));
+	munmap(buf->addr, buf->len);
+	buf->addr = NULL;
 }
 
-struct ibv_sge t_sge(const struct t_buf *b, size_t off, size_t len)
+struct ibv_sge t_sge(const struct t_buf *buf, size_t off, size_t len)
 {
 	return (struct ibv_sge){
-		.addr = (uintptr_t)b->addr + off, .length = (uint32_t)len, .lkey = b->mr->lkey};
+		.addr = (uintptr_t)buf->addr + off, .length = (uint32_t)len, .lkey = buf->mr->lkey};
 }
 
 static unsigned char pattern(size_t i, unsigned seed)

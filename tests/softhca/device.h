@@ -31,7 +31,7 @@ struct t_dev *t_open(void);
 /* Opens the device with that index. */
 struct t_dev *t_open_at(int index);
 /* Deallocates the PD and closes the device; fails if an object was left. */
-void t_close(struct t_dev *d);
+void t_close(struct t_dev *dev);
 /* Fixtures of a cmocka group or test: *state is a struct t_dev. */
 int t_setup(void **state);
 int t_teardown(void **state);
@@ -51,10 +51,10 @@ struct t_buf {
 /* Maps len zeroed bytes (page-aligned) and registers them in pd with the given access. */
 struct t_buf t_buf_in(struct ibv_pd *pd, size_t len, int access);
 /* Maps and registers memory in the device's PD, with full access. */
-struct t_buf t_buf(struct t_dev *d, size_t len);
-void t_buf_free(struct t_buf *b);
+struct t_buf t_buf(struct t_dev *dev, size_t len);
+void t_buf_free(struct t_buf *buf);
 /* Returns the SGE of len bytes at off of the buffer. */
-struct ibv_sge t_sge(const struct t_buf *b, size_t off, size_t len);
+struct ibv_sge t_sge(const struct t_buf *buf, size_t off, size_t len);
 /* Fills memory with a pattern that depends on seed and position. t_check() checks it, naming the
  * first byte that differs. */
 void t_fill(void *p, size_t len, unsigned seed);

@@ -94,20 +94,20 @@ void u_kill(struct u_child c)
 	t_eq(waitpid(c.pid, NULL, 0), c.pid);
 }
 
-void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx)
+void *u_make(struct shca_hca *hca, enum shca_kind kind, unsigned slot, uint32_t *idx)
 {
-	int64_t i = shca_table_alloc(&u_fab, h, kind, slot);
+	int64_t i = shca_table_alloc(&u_fab, hca, kind, slot);
 
 	if (i < 0)
 		return NULL;
 	if (idx)
 		*idx = (uint32_t)i;
-	return shca_table_entry(&u_fab, &h->tables[kind], (uint32_t)i);
+	return shca_table_entry(&u_fab, &hca->tables[kind], (uint32_t)i);
 }
 
-bool u_findable(struct shca_hca *h, enum shca_kind kind, uint32_t number)
+bool u_findable(struct shca_hca *hca, enum shca_kind kind, uint32_t number)
 {
 	uint32_t idx;
 
-	return shca_table_find(&u_fab, h, kind, number, &idx);
+	return shca_table_find(&u_fab, hca, kind, number, &idx);
 }

@@ -39,7 +39,7 @@ struct u_child u_fork(void (*fn)(unsigned slot, void *arg), void *arg);
 void u_kill(struct u_child c);
 
 /* Returns a new, unpublished entry of that kind, or NULL if there is none left. */
-void *u_make(struct shca_hca *h, enum shca_kind kind, unsigned slot, uint32_t *idx);
-bool u_findable(struct shca_hca *h, enum shca_kind kind, uint32_t number);
+void *u_make(struct shca_hca *hca, enum shca_kind kind, unsigned slot, uint32_t *idx);
+bool u_findable(struct shca_hca *hca, enum shca_kind kind, uint32_t number);
 
 #endif

@@ -108,10 +108,10 @@ static void wait_change(uint32_t seen)
 
 void procs_put(unsigned key, uint64_t value)
 {
-	struct box *b = &procs.sh->box[procs.me];
+	struct box *box = &procs.sh->box[procs.me];
 
-	atomic_store(&b->value[key], value);
-	atomic_store(&b->has[key], 1);
+	atomic_store(&box->value[key], value);
+	atomic_store(&box->has[key], 1);
 	announce();
 }
 
@@ -165,9 +165,9 @@ void procs_barrier(void)
 	}
 }
 
-void procs_put_addr(unsigned key, const struct t_qp *q)
+void procs_put_addr(unsigned key, const struct t_qp *qp)
 {
-	struct t_addr a = t_addr(q);
+	struct t_addr a = t_addr(qp);
 	uint64_t half[2];
 
 	memcpy(half, &a.gid, sizeof(half));
@@ -190,10 +190,10 @@ struct t_addr procs_get_addr(unsigned who, unsigned key)
 	return a;
 }
 
-void procs_put_buf(unsigned key, const struct t_buf *b)
+void procs_put_buf(unsigned key, const struct t_buf *buf)
 {
-	procs_put(key, (uintptr_t)b->addr);
-	procs_put(key + 1, b->mr->rkey);
+	procs_put(key, (uintptr_t)buf->addr);
+	procs_put(key + 1, buf->mr->rkey);
 }
 
 struct procs_buf procs_get_buf(unsigned who, unsigned key)
@@ -201,13 +201,13 @@ struct procs_buf procs_get_buf(unsigned who, unsigned key)
 	return (struct procs_buf){procs_get(who, key), (uint32_t)procs_get(who, key + 1)};
 }
 
-void procs_connect(struct t_qp *q, unsigned who, unsigned key, const struct t_params *p)
+void procs_connect(struct t_qp *qp, unsigned who, unsigned key, const struct t_params *params)
 {
 	struct t_addr peer;
 
-	procs_put_addr(key, q);
+	procs_put_addr(key, qp);
 	peer = procs_get_addr(who, key);
-	t_up(q, p, &peer);
+	t_up(qp, params, &peer);
 }
 
 static void child_overdue(int sig)

@@ -44,17 +44,17 @@ void procs_barrier(void);
 
 /* Exchange data between children: an address takes the keys key to key + 2, a buffer key and key +
  * 1. */
-void procs_put_addr(unsigned key, const struct t_qp *q);
+void procs_put_addr(unsigned key, const struct t_qp *qp);
 struct t_addr procs_get_addr(unsigned who, unsigned key);
 struct procs_buf {
 	uint64_t addr;
 	uint32_t rkey;
 };
-void procs_put_buf(unsigned key, const struct t_buf *b);
+void procs_put_buf(unsigned key, const struct t_buf *buf);
 struct procs_buf procs_get_buf(unsigned who, unsigned key);
 /* Connects q with the QP that child `who` connects under the same key; p may be NULL. The
  * connection is then up on this side only: meet at a barrier before sending. */
-void procs_connect(struct t_qp *q, unsigned who, unsigned key, const struct t_params *p);
+void procs_connect(struct t_qp *qp, unsigned who, unsigned key, const struct t_params *params);
 
 /* The parent acts on a child and waits until the kernel has done so. A killed child stays a zombie
  * until procs_reap() or procs_finish(). */

@@ -9,13 +9,13 @@
 #include "check.h"
 #include "work.h"
 
-struct t_params t_params(const struct t_dev *d)
+struct t_params t_params(const struct t_dev *dev)
 {
-	return (struct t_params){.port_num = d->port_num,
+	return (struct t_params){.port_num = dev->port_num,
 				 .access = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 					   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 				 .qkey = T_QKEY,
-				 .mtu = d->port.active_mtu,
+				 .mtu = dev->port.active_mtu,
 				 .max_rd_atomic = 16,
 				 .max_dest_rd_atomic = 16,
 				 .min_rnr_timer = 12,
@@ -24,130 +24,132 @@ struct t_params t_params(const struct t_dev *d)
 				 .rnr_retry = 7,
 				 .sq_psn = 0x123456,
 				 .rq_psn = 0x123456,
-				 .grh = d->roce,
-				 .sgid_index = d->gid_index};
+				 .grh = dev->roce,
+				 .sgid_index = dev->gid_index};
 }
 
-static struct ibv_cq *make_cq(struct t_dev *d, int depth)
+static struct ibv_cq *make_cq(struct t_dev *dev, int depth)
 {
-	struct ibv_cq *cq = ibv_create_cq(d->ctx, depth, NULL, NULL, 0);
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, depth, NULL, NULL, 0);
 
 	t_true(cq, "ibv_create_cq of %d: %s", depth, strerror(errno));
 	return cq;
 }
 
-static void drop_cqs(struct t_qp *q)
+static void drop_cqs(struct t_qp *qp)
 {
-	if (q->own_scq)
-		t_ok(ibv_destroy_cq(q->scq));
-	if (q->own_rcq)
-		t_ok(ibv_destroy_cq(q->rcq));
+	if (qp->own_scq)
+		t_ok(ibv_destroy_cq(qp->scq));
+	if (qp->own_rcq)
+		t_ok(ibv_destroy_cq(qp->rcq));
 }
 
-struct t_qp *t_qp_try(struct t_dev *d, const struct t_spec *spec)
+struct t_qp *t_qp_try(struct t_dev *dev, const struct t_spec *spec)
 {
 	static const struct ibv_qp_cap cap = {16, 16, 4, 4, 0};
 	static const struct t_spec none;
-	const struct t_spec *s = spec ? spec : &none;
-	struct t_qp *q = calloc(1, sizeof(*q));
-	struct ibv_qp_init_attr_ex a = {.cap = s->cap, .sq_sig_all = s->sq_sig_all};
-	int depth = s->cq_depth ? s->cq_depth : 64;
+	const struct t_spec *want = spec ? spec : &none;
+	struct t_qp *qp = calloc(1, sizeof(*qp));
+	struct ibv_qp_init_attr_ex attr = {.cap = want->cap, .sq_sig_all = want->sq_sig_all};
+	int depth = want->cq_depth ? want->cq_depth : 64;
 
-	t_true(q, "out of memory");
-	q->dev = d;
-	q->type = s->type ? s->type : IBV_QPT_RC;
-	if (!memcmp(&a.cap, &none.cap, sizeof(a.cap)))
-		a.cap = cap;
-	a.qp_type = q->type;
-	if (q->type == IBV_QPT_XRC_RECV) {
-		a.cap = none.cap;
-		a.comp_mask = IBV_QP_INIT_ATTR_XRCD;
-		a.xrcd = s->xrcd;
+	t_true(qp, "out of memory");
+	qp->dev = dev;
+	qp->type = want->type ? want->type : IBV_QPT_RC;
+	if (!memcmp(&attr.cap, &none.cap, sizeof(attr.cap)))
+		attr.cap = cap;
+	attr.qp_type = qp->type;
+	if (qp->type == IBV_QPT_XRC_RECV) {
+		attr.cap = none.cap;
+		attr.comp_mask = IBV_QP_INIT_ATTR_XRCD;
+		attr.xrcd = want->xrcd;
 	} else {
-		q->own_scq = !s->scq;
-		q->own_rcq = !s->rcq;
-		q->scq = s->scq ? s->scq : make_cq(d, depth);
-		q->rcq = s->rcq ? s->rcq : make_cq(d, depth);
-		a.comp_mask = IBV_QP_INIT_ATTR_PD;
-		a.pd = s->pd ? s->pd : d->pd;
-		a.send_cq = q->scq;
-		a.recv_cq = q->rcq;
-		a.srq = s->srq;
+		qp->own_scq = !want->scq;
+		qp->own_rcq = !want->rcq;
+		qp->scq = want->scq ? want->scq : make_cq(dev, depth);
+		qp->rcq = want->rcq ? want->rcq : make_cq(dev, depth);
+		attr.comp_mask = IBV_QP_INIT_ATTR_PD;
+		attr.pd = want->pd ? want->pd : dev->pd;
+		attr.send_cq = qp->scq;
+		attr.recv_cq = qp->rcq;
+		attr.srq = want->srq;
 	}
-	if (q->type == IBV_QPT_XRC_SEND) {
-		a.recv_cq = NULL;
-		a.cap.max_recv_wr = a.cap.max_recv_sge = 0;
+	if (qp->type == IBV_QPT_XRC_SEND) {
+		attr.recv_cq = NULL;
+		attr.cap.max_recv_wr = attr.cap.max_recv_sge = 0;
 	}
-	if (s->send_ops) {
-		a.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
-		a.send_ops_flags = s->send_ops;
+	if (want->send_ops) {
+		attr.comp_mask |= IBV_QP_INIT_ATTR_SEND_OPS_FLAGS;
+		attr.send_ops_flags = want->send_ops;
 	}
-	q->qp = ibv_create_qp_ex(d->ctx, &a);
-	if (!q->qp) {
+	qp->qp = ibv_create_qp_ex(dev->ctx, &attr);
+	if (!qp->qp) {
 		int err = errno;
 
-		drop_cqs(q);
-		free(q);
+		drop_cqs(qp);
+		free(qp);
 		errno = err;
 		return NULL;
 	}
-	q->cap = a.cap;
-	if (s->send_ops)
-		q->qpx = ibv_qp_to_qp_ex(q->qp);
-	return q;
+	qp->cap = attr.cap;
+	if (want->send_ops)
+		qp->qpx = ibv_qp_to_qp_ex(qp->qp);
+	return qp;
 }
 
-struct t_qp *t_qp(struct t_dev *d, const struct t_spec *spec)
+struct t_qp *t_qp(struct t_dev *dev, const struct t_spec *spec)
 {
-	struct t_qp *q = t_qp_try(d, spec);
+	struct t_qp *qp = t_qp_try(dev, spec);
 
-	t_true(q, "creating a QP: %s", strerror(errno));
-	return q;
+	t_true(qp, "creating a QP: %s", strerror(errno));
+	return qp;
 }
 
-void t_qp_free(struct t_qp *q)
+void t_qp_free(struct t_qp *qp)
 {
-	t_ok(ibv_destroy_qp(q->qp));
-	drop_cqs(q);
-	free(q);
+	t_ok(ibv_destroy_qp(qp->qp));
+	drop_cqs(qp);
+	free(qp);
 }
 
-struct t_addr t_addr(const struct t_qp *q)
+struct t_addr t_addr(const struct t_qp *qp)
 {
-	return (struct t_addr){.lid = q->dev->port.lid, .qpn = q->qp->qp_num, .gid = q->dev->gid};
+	return (struct t_addr){
+		.lid = qp->dev->port.lid, .qpn = qp->qp->qp_num, .gid = qp->dev->gid};
 }
 
-int t_attr_init(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr)
+int t_attr_init(enum ibv_qp_type type, const struct t_params *params, struct ibv_qp_attr *attr)
 {
 	int mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = IBV_QPS_INIT;
-	attr->pkey_index = p->pkey_index;
-	attr->port_num = p->port_num;
+	attr->pkey_index = params->pkey_index;
+	attr->port_num = params->port_num;
 	if (type == IBV_QPT_UD) {
-		attr->qkey = p->qkey;
+		attr->qkey = params->qkey;
 		return mask | IBV_QP_QKEY;
 	}
-	attr->qp_access_flags = p->access;
+	attr->qp_access_flags = params->access;
 	if (type == IBV_QPT_UC)
 		attr->qp_access_flags &= IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_LOCAL_WRITE;
 	return mask | IBV_QP_ACCESS_FLAGS;
 }
 
-static struct ibv_ah_attr path(const struct t_params *p, const struct t_addr *peer)
+static struct ibv_ah_attr path(const struct t_params *params, const struct t_addr *peer)
 {
-	struct ibv_ah_attr ah = {.dlid = peer->lid, .port_num = p->port_num, .is_global = p->grh};
+	struct ibv_ah_attr ah = {
+		.dlid = peer->lid, .port_num = params->port_num, .is_global = params->grh};
 
-	if (p->grh) {
+	if (params->grh) {
 		ah.grh.dgid = peer->gid;
 		ah.grh.hop_limit = 1;
-		ah.grh.sgid_index = p->sgid_index;
+		ah.grh.sgid_index = params->sgid_index;
 	}
 	return ah;
 }
 
-int t_attr_rtr(enum ibv_qp_type type, const struct t_params *p, const struct t_addr *peer,
+int t_attr_rtr(enum ibv_qp_type type, const struct t_params *params, const struct t_addr *peer,
 	       struct ibv_qp_attr *attr)
 {
 	int mask = IBV_QP_STATE;
@@ -156,138 +158,138 @@ int t_attr_rtr(enum ibv_qp_type type, const struct t_params *p, const struct t_a
 	attr->qp_state = IBV_QPS_RTR;
 	if (type == IBV_QPT_UD)
 		return mask;
-	attr->ah_attr = path(p, peer);
-	attr->path_mtu = p->mtu;
+	attr->ah_attr = path(params, peer);
+	attr->path_mtu = params->mtu;
 	attr->dest_qp_num = peer->qpn;
-	attr->rq_psn = p->rq_psn;
+	attr->rq_psn = params->rq_psn;
 	mask |= IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_RECV) {
-		attr->max_dest_rd_atomic = p->max_dest_rd_atomic;
-		attr->min_rnr_timer = p->min_rnr_timer;
+		attr->max_dest_rd_atomic = params->max_dest_rd_atomic;
+		attr->min_rnr_timer = params->min_rnr_timer;
 		mask |= IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER;
 	}
 	return mask;
 }
 
-int t_attr_rts(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr)
+int t_attr_rts(enum ibv_qp_type type, const struct t_params *params, struct ibv_qp_attr *attr)
 {
 	int mask = IBV_QP_STATE | IBV_QP_SQ_PSN;
 
 	memset(attr, 0, sizeof(*attr));
 	attr->qp_state = IBV_QPS_RTS;
-	attr->sq_psn = p->sq_psn;
+	attr->sq_psn = params->sq_psn;
 	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND) {
-		attr->retry_cnt = p->retry_cnt;
-		attr->rnr_retry = p->rnr_retry;
-		attr->max_rd_atomic = p->max_rd_atomic;
+		attr->retry_cnt = params->retry_cnt;
+		attr->rnr_retry = params->rnr_retry;
+		attr->max_rd_atomic = params->max_rd_atomic;
 		mask |= IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC;
 	}
 	if (type == IBV_QPT_RC || type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV) {
-		attr->timeout = p->timeout;
+		attr->timeout = params->timeout;
 		mask |= IBV_QP_TIMEOUT;
 	}
 	return mask;
 }
 
-void t_to_init(struct t_qp *q, const struct t_params *p)
+void t_to_init(struct t_qp *qp, const struct t_params *params)
 {
-	struct t_params d = t_params(q->dev);
+	struct t_params d = t_params(qp->dev);
 	struct ibv_qp_attr attr;
-	int mask = t_attr_init(q->type, p ? p : &d, &attr);
+	int mask = t_attr_init(qp->type, params ? params : &d, &attr);
 
-	t_ok(ibv_modify_qp(q->qp, &attr, mask));
+	t_ok(ibv_modify_qp(qp->qp, &attr, mask));
 }
 
-void t_to_rtr(struct t_qp *q, const struct t_params *p, const struct t_addr *peer)
+void t_to_rtr(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer)
 {
-	struct t_params d = t_params(q->dev);
+	struct t_params d = t_params(qp->dev);
 	struct ibv_qp_attr attr;
-	int mask = t_attr_rtr(q->type, p ? p : &d, peer, &attr);
+	int mask = t_attr_rtr(qp->type, params ? params : &d, peer, &attr);
 
-	t_ok(ibv_modify_qp(q->qp, &attr, mask));
+	t_ok(ibv_modify_qp(qp->qp, &attr, mask));
 }
 
-void t_to_rts(struct t_qp *q, const struct t_params *p)
+void t_to_rts(struct t_qp *qp, const struct t_params *params)
 {
-	struct t_params d = t_params(q->dev);
+	struct t_params d = t_params(qp->dev);
 	struct ibv_qp_attr attr;
-	int mask = t_attr_rts(q->type, p ? p : &d, &attr);
+	int mask = t_attr_rts(qp->type, params ? params : &d, &attr);
 
-	t_ok(ibv_modify_qp(q->qp, &attr, mask));
+	t_ok(ibv_modify_qp(qp->qp, &attr, mask));
 }
 
-int t_to_state(struct t_qp *q, enum ibv_qp_state state)
+int t_to_state(struct t_qp *qp, enum ibv_qp_state state)
 {
 	struct ibv_qp_attr attr = {.qp_state = state};
 
-	return ibv_modify_qp(q->qp, &attr, IBV_QP_STATE);
+	return ibv_modify_qp(qp->qp, &attr, IBV_QP_STATE);
 }
 
-void t_up(struct t_qp *q, const struct t_params *p, const struct t_addr *peer)
+void t_up(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer)
 {
-	t_to_init(q, p);
-	t_to_rtr(q, p, peer);
-	t_to_rts(q, p);
+	t_to_init(qp, params);
+	t_to_rtr(qp, params, peer);
+	t_to_rts(qp, params);
 }
 
-void t_connect(struct t_qp *a, struct t_qp *b, const struct t_params *p)
+void t_connect(struct t_qp *a, struct t_qp *b, const struct t_params *params)
 {
 	struct t_addr aa = t_addr(a), ab = t_addr(b);
 
-	t_up(a, p, &ab);
+	t_up(a, params, &ab);
 	if (a != b)
-		t_up(b, p, &aa);
+		t_up(b, params, &aa);
 }
 
-enum ibv_qp_state t_state(struct t_qp *q)
+enum ibv_qp_state t_state(struct t_qp *qp)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr;
 
-	t_ok(ibv_query_qp(q->qp, &attr, IBV_QP_STATE, &init));
+	t_ok(ibv_query_qp(qp->qp, &attr, IBV_QP_STATE, &init));
 	return attr.qp_state;
 }
 
-void t_await_state(struct t_qp *q, enum ibv_qp_state state)
+void t_await_state(struct t_qp *qp, enum ibv_qp_state state)
 {
 	uint64_t t0 = t_now();
 
-	while (t_state(q) != state) {
+	while (t_state(qp) != state) {
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "QP 0x%x is in state %d, not %d",
-		       q->qp->qp_num, t_state(q), state);
+		       qp->qp->qp_num, t_state(qp), state);
 		sched_yield();
 	}
 }
 
-struct t_pair t_pair(struct t_dev *d, const struct t_spec *spec, const struct t_params *p,
+struct t_pair t_pair(struct t_dev *dev, const struct t_spec *spec, const struct t_params *params,
 		     size_t size)
 {
-	struct t_pair r = {.dev = d, .a = t_qp(d, spec), .b = t_qp(d, spec)};
+	struct t_pair r = {.dev = dev, .a = t_qp(dev, spec), .b = t_qp(dev, spec)};
 
-	t_connect(r.a, r.b, p);
-	r.ba = t_buf(d, size);
-	r.bb = t_buf(d, size);
+	t_connect(r.a, r.b, params);
+	r.ba = t_buf(dev, size);
+	r.bb = t_buf(dev, size);
 	return r;
 }
 
-void t_pair_free(struct t_pair *p)
+void t_pair_free(struct t_pair *pair)
 {
-	t_qp_free(p->a);
-	t_qp_free(p->b);
-	t_buf_free(&p->ba);
-	t_buf_free(&p->bb);
-	t_drain_events(p->dev->ctx);
+	t_qp_free(pair->a);
+	t_qp_free(pair->b);
+	t_buf_free(&pair->ba);
+	t_buf_free(&pair->bb);
+	t_drain_events(pair->dev->ctx);
 }
 
-struct ibv_ah *t_ah(struct t_dev *d, const struct t_addr *peer, bool grh)
+struct ibv_ah *t_ah(struct t_dev *dev, const struct t_addr *peer, bool grh)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 	struct ibv_ah_attr attr;
 	struct ibv_ah *ah;
 
 	p.grh |= grh;
 	attr = path(&p, peer);
-	ah = ibv_create_ah(d->pd, &attr);
+	ah = ibv_create_ah(dev->pd, &attr);
 	t_true(ah, "ibv_create_ah: %s", strerror(errno));
 	return ah;
 }

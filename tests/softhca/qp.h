@@ -61,35 +61,35 @@ struct t_addr {
 
 /* Returns the defaults: a GRH on Ethernet, all access, the port's MTU, 16 reads, RNR timer 12 (0.64
  * ms), timeout 14, retries 7 and 7. */
-struct t_params t_params(const struct t_dev *d);
+struct t_params t_params(const struct t_dev *dev);
 
 /* Creates a QP, or returns NULL with errno: for tests of refusals. */
-struct t_qp *t_qp_try(struct t_dev *d, const struct t_spec *spec);
+struct t_qp *t_qp_try(struct t_dev *dev, const struct t_spec *spec);
 /* Creates a QP; spec may be NULL. */
-struct t_qp *t_qp(struct t_dev *d, const struct t_spec *spec);
+struct t_qp *t_qp(struct t_dev *dev, const struct t_spec *spec);
 /* Destroys the QP, then the CQs that were created for it. */
-void t_qp_free(struct t_qp *q);
-struct t_addr t_addr(const struct t_qp *q);
+void t_qp_free(struct t_qp *qp);
+struct t_addr t_addr(const struct t_qp *qp);
 
 /* Fill attr for the transition of a QP of that type, and return the mask. Only RC, UC and XRC use
  * peer. */
-int t_attr_init(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr);
-int t_attr_rtr(enum ibv_qp_type type, const struct t_params *p, const struct t_addr *peer,
+int t_attr_init(enum ibv_qp_type type, const struct t_params *params, struct ibv_qp_attr *attr);
+int t_attr_rtr(enum ibv_qp_type type, const struct t_params *params, const struct t_addr *peer,
 	       struct ibv_qp_attr *attr);
-int t_attr_rts(enum ibv_qp_type type, const struct t_params *p, struct ibv_qp_attr *attr);
+int t_attr_rts(enum ibv_qp_type type, const struct t_params *params, struct ibv_qp_attr *attr);
 /* Do one transition each; p may be NULL. */
-void t_to_init(struct t_qp *q, const struct t_params *p);
-void t_to_rtr(struct t_qp *q, const struct t_params *p, const struct t_addr *peer);
-void t_to_rts(struct t_qp *q, const struct t_params *p);
+void t_to_init(struct t_qp *qp, const struct t_params *params);
+void t_to_rtr(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer);
+void t_to_rts(struct t_qp *qp, const struct t_params *params);
 /* Modifies only the state. Returns the value of ibv_modify_qp(). */
-int t_to_state(struct t_qp *q, enum ibv_qp_state state);
+int t_to_state(struct t_qp *qp, enum ibv_qp_state state);
 /* Takes the QP from RESET to RTS. */
-void t_up(struct t_qp *q, const struct t_params *p, const struct t_addr *peer);
+void t_up(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer);
 /* Brings two QPs (or one with itself) to RTS, each as the other's peer. */
-void t_connect(struct t_qp *a, struct t_qp *b, const struct t_params *p);
-enum ibv_qp_state t_state(struct t_qp *q);
+void t_connect(struct t_qp *qp, struct t_qp *b, const struct t_params *params);
+enum ibv_qp_state t_state(struct t_qp *qp);
 /* Waits until the QP is in that state. */
-void t_await_state(struct t_qp *q, enum ibv_qp_state state);
+void t_await_state(struct t_qp *qp, enum ibv_qp_state state);
 
 /* Two connected QPs with buffers for any use by the test. */
 struct t_pair {
@@ -98,11 +98,11 @@ struct t_pair {
 	struct t_buf ba, bb;
 };
 /* Creates a pair; spec and p may be NULL; each buffer has size bytes. */
-struct t_pair t_pair(struct t_dev *d, const struct t_spec *spec, const struct t_params *p,
+struct t_pair t_pair(struct t_dev *dev, const struct t_spec *spec, const struct t_params *params,
 		     size_t size);
-void t_pair_free(struct t_pair *p);
+void t_pair_free(struct t_pair *pair);
 
 /* Creates an address handle for that peer. */
-struct ibv_ah *t_ah(struct t_dev *d, const struct t_addr *peer, bool grh);
+struct ibv_ah *t_ah(struct t_dev *dev, const struct t_addr *peer, bool grh);
 
 #endif

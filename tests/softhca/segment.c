@@ -45,20 +45,20 @@ void seg_await_attached(int id, unsigned n)
 
 /* ---- the two sides ---- */
 
-static struct t_params quick(const struct t_dev *d)
+static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 
 	p.timeout = 8; /* 1 ms */
 	p.retry_cnt = 3;
 	return p;
 }
 
-static void connect_side(struct seg_side *s, unsigned me)
+static void connect_side(struct seg_side *side, unsigned me)
 {
-	struct t_params p = quick(s->d);
+	struct t_params p = quick(side->d);
 
-	procs_connect(s->q, !me, SEG_K_QP, &p);
+	procs_connect(side->q, !me, SEG_K_QP, &p);
 	procs_barrier();
 }
 
@@ -97,40 +97,40 @@ struct seg_side seg_requester(void)
 	return s;
 }
 
-void seg_requester_close(struct seg_side *s)
+void seg_requester_close(struct seg_side *side)
 {
-	t_qp_free(s->q);
-	t_buf_free(&s->own);
-	t_close(s->d);
+	t_qp_free(side->q);
+	t_buf_free(&side->own);
+	t_close(side->d);
 }
 
-void seg_owner_close(struct seg_side *s)
+void seg_owner_close(struct seg_side *side)
 {
-	t_qp_free(s->q);
-	if (s->own.mr)
-		t_ok(ibv_dereg_mr(s->own.mr));
-	t_close(s->d);
+	t_qp_free(side->q);
+	if (side->own.mr)
+		t_ok(ibv_dereg_mr(side->own.mr));
+	t_close(side->d);
 }
 
-enum ibv_wc_status seg_request(struct seg_side *s, enum ibv_wr_opcode op, size_t off, size_t len)
+enum ibv_wc_status seg_request(struct seg_side *side, enum ibv_wr_opcode op, size_t off, size_t len)
 {
-	struct ibv_sge sge = t_sge(&s->own, 0, len);
-	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, s->there.addr + off, s->there.rkey);
+	struct ibv_sge sge = t_sge(&side->own, 0, len);
+	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, side->there.addr + off, side->there.rkey);
 	struct ibv_wc wc;
 
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD || op == IBV_WR_ATOMIC_CMP_AND_SWP) {
 		wr.wr.atomic.compare_add = 1;
 		wr.wr.atomic.swap = 77;
 	}
-	t_post(s->q, &wr);
-	t_poll(s->q->scq, &wc, 1);
+	t_post(side->q, &wr);
+	t_poll(side->q->scq, &wc, 1);
 	return wc.status;
 }
 
-enum ibv_wc_status seg_write_word(struct seg_side *s, size_t off, uint64_t value)
+enum ibv_wc_status seg_write_word(struct seg_side *side, size_t off, uint64_t value)
 {
-	memcpy(s->own.addr, &value, sizeof(value));
-	return seg_request(s, IBV_WR_RDMA_WRITE, off, sizeof(value));
+	memcpy(side->own.addr, &value, sizeof(value));
+	return seg_request(side, IBV_WR_RDMA_WRITE, off, sizeof(value));
 }
 
 uint64_t seg_word_at(const char *p)

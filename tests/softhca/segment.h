@@ -36,12 +36,13 @@ struct seg_side {
 struct seg_side seg_owner(void);
 struct seg_side seg_owner_with(int id, char *addr, int access);
 struct seg_side seg_requester(void);
-void seg_owner_close(struct seg_side *s);
-void seg_requester_close(struct seg_side *s);
+void seg_owner_close(struct seg_side *side);
+void seg_requester_close(struct seg_side *side);
 /* Sends a request to that place of the region. The data come from the start of the requester's
  * memory, or go there. */
-enum ibv_wc_status seg_request(struct seg_side *s, enum ibv_wr_opcode op, size_t off, size_t len);
-enum ibv_wc_status seg_write_word(struct seg_side *s, size_t off, uint64_t value);
+enum ibv_wc_status seg_request(struct seg_side *side, enum ibv_wr_opcode op, size_t off,
+			       size_t len);
+enum ibv_wc_status seg_write_word(struct seg_side *side, size_t off, uint64_t value);
 uint64_t seg_word_at(const char *p);
 
 /* Runs fn in the owner and the requester, on two nodes. */

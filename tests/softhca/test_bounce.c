@@ -17,45 +17,45 @@ struct side {
 	struct t_pair p;
 };
 
-static struct side open_side(struct t_dev *d, int cq_depth)
+static struct side open_side(struct t_dev *dev, int cq_depth)
 {
 	struct t_spec s = {.cap = {MANY, MANY, 1, 1, 0}, .cq_depth = MANY};
-	struct side side = {.cq = ibv_create_cq(d->ctx, cq_depth, NULL, NULL, 0)};
+	struct side side = {.cq = ibv_create_cq(dev->ctx, cq_depth, NULL, NULL, 0)};
 
 	t_true(side.cq, "ibv_create_cq: %s", strerror(errno));
 	s.rcq = side.cq;
-	side.p = t_pair(d, &s, NULL, MANY * LEN);
+	side.p = t_pair(dev, &s, NULL, MANY * LEN);
 	return side;
 }
 
-static void close_side(struct side *s)
+static void close_side(struct side *side)
 {
-	t_pair_free(&s->p);
-	t_ok(ibv_destroy_cq(s->cq));
+	t_pair_free(&side->p);
+	t_ok(ibv_destroy_cq(side->cq));
 }
 
 /* Checks that message i of a is in b's queue. */
-static void message(struct side *s, unsigned i)
+static void message(struct side *side, unsigned i)
 {
-	struct ibv_sge in = t_sge(&s->p.bb, i * LEN, LEN);
+	struct ibv_sge in = t_sge(&side->p.bb, i * LEN, LEN);
 
-	t_fill(s->p.ba.addr, LEN, i);
-	memset(s->p.bb.addr + i * LEN, 0, LEN);
-	t_recv(s->p.b, i, &in, 1);
-	t_send(s->p.a, i, t_sge(&s->p.ba, 0, LEN));
-	t_next(s->p.a->scq, i, IBV_WC_SUCCESS);
+	t_fill(side->p.ba.addr, LEN, i);
+	memset(side->p.bb.addr + i * LEN, 0, LEN);
+	t_recv(side->p.b, i, &in, 1);
+	t_send(side->p.a, i, t_sge(&side->p.ba, 0, LEN));
+	t_next(side->p.a->scq, i, IBV_WC_SUCCESS);
 }
 
-static void poll_them(struct side *s, unsigned from, unsigned to)
+static void poll_them(struct side *side, unsigned from, unsigned to)
 {
 	for (unsigned i = from; i < to; i++) {
-		t_eq(t_next(s->cq, i, IBV_WC_SUCCESS).byte_len, LEN);
-		t_check(s->p.bb.addr + i * LEN, LEN, i);
+		t_eq(t_next(side->cq, i, IBV_WC_SUCCESS).byte_len, LEN);
+		t_check(side->p.bb.addr + i * LEN, LEN, i);
 	}
 }
 
 /* Returns how many of the first n messages wait in their completions. */
-static unsigned waiting(const struct side *s, unsigned n)
+static unsigned waiting(const struct side *side, unsigned n)
 {
 	unsigned w = 0;
 
@@ -63,18 +63,18 @@ static unsigned waiting(const struct side *s, unsigned n)
 		char last[LEN];
 
 		t_fill(last, LEN, i);
-		w += memcmp(s->p.bb.addr + i * LEN, last, LEN) != 0;
+		w += memcmp(side->p.bb.addr + i * LEN, last, LEN) != 0;
 	}
 	return w;
 }
 
 /* Fills all buffers of the CQ with n messages, which proves that all were free. */
-static void all_free(struct side *s, unsigned n)
+static void all_free(struct side *side, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		message(s, i);
-	t_eq(waiting(s, n), n);
-	poll_them(s, 0, n);
+		message(side, i);
+	t_eq(waiting(side, n), n);
+	poll_them(side, 0, n);
 }
 
 /* Checks that messages without a buffer go to their receives at once. */
@@ -95,15 +95,15 @@ static void test_full(void **state)
 /* Checks that buffers of completions are freed with their QP. */
 static void test_purged(void **state)
 {
-	struct t_dev *d = *state;
-	struct side s = open_side(d, MANY);
+	struct t_dev *dev = *state;
+	struct side s = open_side(dev, MANY);
 	struct t_spec other = {.cap = {MANY, MANY, 1, 1, 0}, .cq_depth = MANY, .rcq = s.cq};
 
 	for (unsigned i = 0; i < POCKETS; i++)
 		message(&s, i);
 	t_pair_free(&s.p);
 	t_none(s.cq, 1);
-	s.p = t_pair(d, &other, NULL, MANY * LEN);
+	s.p = t_pair(dev, &other, NULL, MANY * LEN);
 	all_free(&s, POCKETS);
 	close_side(&s);
 }
@@ -126,13 +126,13 @@ static void test_resized(void **state)
 /* Checks that messages are in place after their memory was deregistered. */
 static void test_deregistered(void **state)
 {
-	struct t_dev *d = *state;
-	struct side s = open_side(d, MANY);
+	struct t_dev *dev = *state;
+	struct side s = open_side(dev, MANY);
 	struct ibv_mr *mr;
 
 	for (unsigned i = 0; i < POCKETS; i++)
 		message(&s, i);
-	mr = ibv_reg_mr(d->pd, s.p.ba.addr, LEN, 0);
+	mr = ibv_reg_mr(dev->pd, s.p.ba.addr, LEN, 0);
 	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
 	t_ok(ibv_dereg_mr(mr));
 	t_eq(waiting(&s, POCKETS), 0);

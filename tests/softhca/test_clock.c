@@ -9,7 +9,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
-#include <sys/syscall.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -42,9 +42,9 @@ static void passed(uint64_t since, uint64_t ns)
 
 static void join_clock(void)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 
-	t_qp_free(q);
+	t_qp_free(qp);
 }
 
 static void test_sleep(void **state)
@@ -121,6 +121,33 @@ static void test_latency(void **state)
 		t_done(p.a->scq, 2, IBV_WC_SEND);
 	}
 	t_pair_free(&p);
+}
+
+/* Returns the time that a registration takes. */
+static uint64_t registration(char *at, size_t length)
+{
+	uint64_t since = t_now();
+	struct ibv_mr *mr = ibv_reg_mr(dev->pd, at, length, IBV_ACCESS_LOCAL_WRITE);
+
+	t_true(mr, "ibv_reg_mr");
+	since = t_now() - since;
+	t_ok(ibv_dereg_mr(mr));
+	return since;
+}
+
+/* Checks that pages cost time, but not the one more that a short buffer may touch. */
+static void test_registration(void **state)
+{
+	const size_t page = 4096, pages = 64;
+	char *memory = mmap(NULL, pages * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			    -1, 0);
+
+	(void)state;
+	join_clock();
+	t_true(memory != MAP_FAILED, "mmap");
+	t_eq(registration(memory, page), registration(memory + page / 2, page));
+	t_eq(registration(memory, pages * page) - registration(memory, page), pages * 100);
+	t_ok(munmap(memory, pages * page));
 }
 
 /* ---- threads that look at memory ---- */
@@ -393,124 +420,13 @@ static void test_lock_of_poller(void **state)
 		t_qp_free(spin.qp[i]);
 }
 
-/* ---- processes ---- */
-
-enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
-
-/* Computes for ever without a call. This must keep neither the turn nor the time. */
-static void hog(void)
-{
-	for (volatile unsigned i = 0;; i++)
-		;
-}
-
-static void go_on(unsigned me, void *arg)
-{
-	void (*trouble)(void) = *(void (**)(void))arg;
-	struct t_dev *d = t_open();
-	uint64_t since;
-
-	t_qp_free(t_qp(d, NULL));
-	procs_put(KEY_READY, 1);
-	procs_get(!me, KEY_READY);
-	if (me == 1)
-		trouble();
-	since = t_now();
-	for (uint64_t i = 1; i <= 20; i++) {
-		usleep(1000);
-		procs_put(KEY_ROUNDS, i);
-	}
-	t_true(t_now() - since >= 20000000, "time stood still");
-	t_close(d);
-}
-
-static void stop(void)
-{
-	raise(SIGSTOP);
-}
-
-static void die(void)
-{
-	raise(SIGKILL);
-}
-
-/* Ends without closing anything. */
-static void leave(void)
-{
-	_exit(0);
-}
-
-static void wait_for_nothing(void)
-{
-	syscall(SYS_pause);
-}
-
-/* Checks that a process goes on while another one is in trouble during its turn. */
-static void trouble(void (*fn)(void))
-{
-	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
-	procs_may_die(1);
-	procs_wait_for(0, KEY_ROUNDS, 20);
-	procs_kill(1);
-	procs_finish();
-}
-
-static void test_stopped(void **state)
-{
-	(void)state;
-	trouble(stop);
-}
-
-static void test_killed(void **state)
-{
-	(void)state;
-	trouble(die);
-}
-
-static void test_left(void **state)
-{
-	(void)state;
-	trouble(leave);
-}
-
-/* A process that was stopped with the turn goes on at the time that it is then. */
-static void test_continued(void **state)
-{
-	void (*fn)(void) = stop;
-
-	(void)state;
-	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
-	procs_wait_for(0, KEY_ROUNDS, 20);
-	t_true(!procs_has(1, KEY_ROUNDS), "it wasn't stopped");
-	procs_cont(1);
-	procs_wait_for(1, KEY_ROUNDS, 20);
-	procs_finish();
-}
-
-static void test_hog(void **state)
-{
-	(void)state;
-	trouble(hog);
-}
-
-static void test_waiting(void **state)
-{
-	(void)state;
-	trouble(wait_for_nothing);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_stopped),
-		cmocka_unit_test(test_continued),
-		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_left),
-		cmocka_unit_test(test_hog),
-		cmocka_unit_test(test_waiting),
 		cmocka_unit_test_setup_teardown(test_sleep, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timeouts, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_latency, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_registration, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_memory, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_order, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),

@@ -84,25 +84,25 @@ static void test_cpu_time(void **state)
 /* The clock counts the price of each call, and nothing else. */
 static void test_prices(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_buf b = t_buf(dev, 64);
 	struct ibv_sge sge = t_sge(&b, 0, 64);
 	struct ibv_wc wc;
 	uint64_t since;
 
 	(void)state;
-	t_to_init(q, NULL);
+	t_to_init(qp, NULL);
 	since = t_now();
 	for (int i = 0; i < 10; i++)
-		t_recv(q, 1, &sge, 1);
+		t_recv(qp, 1, &sge, 1);
 	t_eq(t_now() - since, 10 * RECV_NS + TIME_NS);
 	compute(3000000);
 	since = t_now();
 	/* One more in a row, and the thread would seem to spin. */
 	for (int i = 0; i < 3; i++)
-		t_eq(ibv_poll_cq(q->rcq, 1, &wc), 0);
+		t_eq(ibv_poll_cq(qp->rcq, 1, &wc), 0);
 	t_eq(t_now() - since, 3 * POLL_NS + TIME_NS);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
 }
 
@@ -419,7 +419,7 @@ static void *compute_long(void *arg)
  * another thread computes, which may set that flag, time passes no faster than in reality. */
 static void test_paced(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	uint64_t real, since, took;
 	struct ibv_wc wc;
 	pthread_t th;
@@ -430,14 +430,14 @@ static void test_paced(void **state)
 	real = real_now();
 	since = t_now();
 	while (!atomic_load(&computed))
-		t_eq(ibv_poll_cq(q->rcq, 1, &wc), 0);
+		t_eq(ibv_poll_cq(qp->rcq, 1, &wc), 0);
 	took = t_now() - since;
 	real = real_now() - real;
 	t_true(took < real + 20000000, "%llu ns passed in %llu ns of real time",
 	       (unsigned long long)took, (unsigned long long)real);
 	t_true(took > 1000000, "no time passed");
 	t_ok(pthread_join(th, NULL));
-	t_qp_free(q);
+	t_qp_free(qp);
 }
 
 int main(int argc, char **argv)

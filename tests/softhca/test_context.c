@@ -18,25 +18,25 @@
 
 enum key { K_ADDR = 0, K_READY = 8 };
 
-static struct t_params quick(const struct t_dev *d)
+static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 
 	p.timeout = 8; /* 1 ms */
 	p.retry_cnt = 2;
 	return p;
 }
 
-static void ping(struct t_pair *p, uint64_t id)
+static void ping(struct t_pair *pair, uint64_t id)
 {
-	struct ibv_sge in = t_sge(&p->bb, 0, 100);
+	struct ibv_sge in = t_sge(&pair->bb, 0, 100);
 
-	t_fill(p->ba.addr, 100, (unsigned)id);
-	t_recv(p->b, id, &in, 1);
-	t_send(p->a, id, t_sge(&p->ba, 0, 100));
-	t_done(p->a->scq, id, IBV_WC_SEND);
-	t_next(p->b->rcq, id, IBV_WC_SUCCESS);
-	t_check(p->bb.addr, 100, (unsigned)id);
+	t_fill(pair->ba.addr, 100, (unsigned)id);
+	t_recv(pair->b, id, &in, 1);
+	t_send(pair->a, id, t_sge(&pair->ba, 0, 100));
+	t_done(pair->a->scq, id, IBV_WC_SEND);
+	t_next(pair->b->rcq, id, IBV_WC_SUCCESS);
+	t_check(pair->bb.addr, 100, (unsigned)id);
 }
 
 /* One object of each kind, in a context of its own. */
@@ -80,9 +80,9 @@ static struct set make_set(void)
 
 /* Checks that nothing works and nothing crashes with objects that are gone or that belong to
  * another process. */
-static void all_refused(struct set *s)
+static void all_refused(struct set *set)
 {
-	struct ibv_sge sge = t_sge(&s->b, 0, 8);
+	struct ibv_sge sge = t_sge(&set->b, 0, 8);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &sge, 1), *bad_wr = NULL;
 	struct ibv_recv_wr rr = {.sg_list = &sge, .num_sge = 1}, *bad_rr = NULL;
 	struct ibv_qp_attr attr = {.qp_state = IBV_QPS_ERR};
@@ -91,38 +91,38 @@ static void all_refused(struct set *s)
 	struct ibv_poll_cq_attr poll_attr = {0};
 	struct ibv_wc wc;
 
-	t_true(ibv_poll_cq(s->cq, 1, &wc) < 0, "a poll succeeds");
-	t_rc(ibv_req_notify_cq(s->cq, 0), EIO);
-	t_rc(ibv_start_poll(s->cqx, &poll_attr), EIO);
-	t_rc(ibv_post_send(s->q->qp, &wr, &bad_wr), EIO);
+	t_true(ibv_poll_cq(set->cq, 1, &wc) < 0, "a poll succeeds");
+	t_rc(ibv_req_notify_cq(set->cq, 0), EIO);
+	t_rc(ibv_start_poll(set->cqx, &poll_attr), EIO);
+	t_rc(ibv_post_send(set->q->qp, &wr, &bad_wr), EIO);
 	t_true(bad_wr == &wr, "bad_wr is not set");
-	t_rc(ibv_post_recv(s->q->qp, &rr, &bad_rr), EIO);
+	t_rc(ibv_post_recv(set->q->qp, &rr, &bad_rr), EIO);
 	t_true(bad_rr == &rr, "bad_wr is not set");
-	t_rc(ibv_post_srq_recv(s->x.srq, &rr, &bad_rr), EIO);
-	ibv_wr_start(s->q->qpx);
-	ibv_wr_send(s->q->qpx);
-	ibv_wr_set_sge(s->q->qpx, sge.lkey, sge.addr, 8);
-	t_rc(ibv_wr_complete(s->q->qpx), EIO);
-	ibv_wr_start(s->q->qpx);
-	ibv_wr_abort(s->q->qpx);
-	t_rc(ibv_modify_qp(s->q->qp, &attr, IBV_QP_STATE), EIO);
-	t_rc(ibv_query_qp(s->q->qp, &attr, IBV_QP_STATE, &init), EIO);
-	t_rc(ibv_query_srq(s->x.srq, &srq_attr), EIO);
-	t_rc(ibv_resize_cq(s->cq, 32), EIO);
-	t_null(ibv_alloc_pd(s->d->ctx), EIO);
-	t_null(ibv_create_cq(s->d->ctx, 4, NULL, NULL, 0), EIO);
-	t_null(ibv_create_comp_channel(s->d->ctx), EIO);
-	t_null(ibv_reg_mr(s->d->pd, s->b.addr, 8, 0), EIO);
-	t_rc(ibv_attach_mcast(s->ud->qp, &s->group, 0xc001), EIO);
-	t_rc(ibv_detach_mcast(s->ud->qp, &s->group, 0xc001), EIO);
-	t_rc(ibv_destroy_qp(s->q->qp), EIO);
-	t_rc(ibv_destroy_qp(s->x.tgt->qp), EIO);
-	t_rc(ibv_destroy_srq(s->x.srq), EIO);
-	t_rc(ibv_dereg_mr(s->b.mr), EIO);
-	t_rc(ibv_destroy_cq(s->cq), EIO);
-	t_rc(ibv_close_xrcd(s->x.xrcd), EIO);
-	t_rc(ibv_dealloc_pd(s->d->pd), EIO);
-	t_rc(ibv_destroy_comp_channel(s->ch), EIO);
+	t_rc(ibv_post_srq_recv(set->x.srq, &rr, &bad_rr), EIO);
+	ibv_wr_start(set->q->qpx);
+	ibv_wr_send(set->q->qpx);
+	ibv_wr_set_sge(set->q->qpx, sge.lkey, sge.addr, 8);
+	t_rc(ibv_wr_complete(set->q->qpx), EIO);
+	ibv_wr_start(set->q->qpx);
+	ibv_wr_abort(set->q->qpx);
+	t_rc(ibv_modify_qp(set->q->qp, &attr, IBV_QP_STATE), EIO);
+	t_rc(ibv_query_qp(set->q->qp, &attr, IBV_QP_STATE, &init), EIO);
+	t_rc(ibv_query_srq(set->x.srq, &srq_attr), EIO);
+	t_rc(ibv_resize_cq(set->cq, 32), EIO);
+	t_null(ibv_alloc_pd(set->d->ctx), EIO);
+	t_null(ibv_create_cq(set->d->ctx, 4, NULL, NULL, 0), EIO);
+	t_null(ibv_create_comp_channel(set->d->ctx), EIO);
+	t_null(ibv_reg_mr(set->d->pd, set->b.addr, 8, 0), EIO);
+	t_rc(ibv_attach_mcast(set->ud->qp, &set->group, 0xc001), EIO);
+	t_rc(ibv_detach_mcast(set->ud->qp, &set->group, 0xc001), EIO);
+	t_rc(ibv_destroy_qp(set->q->qp), EIO);
+	t_rc(ibv_destroy_qp(set->x.tgt->qp), EIO);
+	t_rc(ibv_destroy_srq(set->x.srq), EIO);
+	t_rc(ibv_dereg_mr(set->b.mr), EIO);
+	t_rc(ibv_destroy_cq(set->cq), EIO);
+	t_rc(ibv_close_xrcd(set->x.xrcd), EIO);
+	t_rc(ibv_dealloc_pd(set->d->pd), EIO);
+	t_rc(ibv_destroy_comp_channel(set->ch), EIO);
 }
 
 /*
@@ -131,10 +131,10 @@ static void all_refused(struct set *s)
  */
 static void test_close_ends_objects(void **state)
 {
-	struct t_dev *d = *state;
-	struct t_pair p = t_pair(d, NULL, NULL, SIZE);
-	struct t_params fast = quick(d);
-	struct t_qp *q = t_qp(d, NULL);
+	struct t_dev *dev = *state;
+	struct t_pair p = t_pair(dev, NULL, NULL, SIZE);
+	struct t_params fast = quick(dev);
+	struct t_qp *qp = t_qp(dev, NULL);
 	unsigned before = stat_objects_of(getpid());
 	struct set s = make_set();
 	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
@@ -142,20 +142,20 @@ static void test_close_ends_objects(void **state)
 		t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, (uintptr_t)s.b.addr, s.b.mr->rkey);
 
 	t_untidy();
-	t_connect(q, s.q, &fast);
-	t_post(q, &wr);
-	t_done(q->scq, 1, IBV_WC_RDMA_WRITE);
+	t_connect(qp, s.q, &fast);
+	t_post(qp, &wr);
+	t_done(qp->scq, 1, IBV_WC_RDMA_WRITE);
 	ping(&p, 1);
 	t_ok(ibv_close_device(s.d->ctx));
 	t_eq(stat_objects_of(getpid()), before);
-	t_post(q, &wr);
-	t_next(q->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	t_post(qp, &wr);
+	t_next(qp->scq, 1, IBV_WC_RETRY_EXC_ERR);
 	ping(&p, 2);
 	t_post(p.a, &wr); /* the memory is out of reach, also for a QP that works */
 	t_next(p.a->scq, 1, IBV_WC_REM_ACCESS_ERR);
 	all_refused(&s);
 	close(s.ch->fd);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_pair_free(&p);
 }
 
@@ -204,9 +204,9 @@ static void expect_exit(pid_t pid)
 }
 
 /* Uses the inherited objects in a child, before or after it opened a device of its own. */
-static void misuse(struct set *s, bool own)
+static void misuse(struct set *set, bool own)
 {
-	struct t_dev *d = NULL;
+	struct t_dev *dev = NULL;
 	struct t_pair p;
 	struct ibv_async_event event;
 	struct ibv_cq *which;
@@ -216,18 +216,18 @@ static void misuse(struct set *s, bool own)
 	t_untidy();
 	procs_default_signals();
 	if (own) {
-		d = t_open();
-		p = t_pair(d, NULL, NULL, SIZE);
+		dev = t_open();
+		p = t_pair(dev, NULL, NULL, SIZE);
 		ping(&p, 1);
 	}
-	all_refused(s);
-	t_eq(ibv_get_async_event(s->d->ctx, &event), -1);
-	t_eq(ibv_get_cq_event(s->ch, &which, &context), -1);
-	t_ok(ibv_close_device(s->d->ctx));
+	all_refused(set);
+	t_eq(ibv_get_async_event(set->d->ctx, &event), -1);
+	t_eq(ibv_get_cq_event(set->ch, &which, &context), -1);
+	t_ok(ibv_close_device(set->d->ctx));
 	if (own) {
 		ping(&p, 2);
 		t_pair_free(&p);
-		t_close(d);
+		t_close(dev);
 	}
 	exit(0);
 }
@@ -235,16 +235,16 @@ static void misuse(struct set *s, bool own)
 static void test_inherited(void **state)
 {
 	struct ibv_sge in;
-	struct t_qp *q;
+	struct t_qp *qp;
 	struct set s;
 	unsigned rows;
 
 	procs_fork_with_threads();
 	s = make_set();
-	q = t_qp(*state, NULL);
+	qp = t_qp(*state, NULL);
 	in = t_sge(&s.b, 0, 100);
 	t_untidy();
-	t_connect(q, s.q, NULL);
+	t_connect(qp, s.q, NULL);
 	rows = stat_objects_of(getpid());
 	for (unsigned i = 0; i < 2; i++) {
 		struct ibv_sge out;
@@ -265,14 +265,14 @@ static void test_inherited(void **state)
 		out = t_sge(&b, 0, 100);
 		t_ok(ibv_req_notify_cq(s.cq, 0));
 		t_recv(s.q, i, &in, 1);
-		t_send(q, i, out);
-		t_done(q->scq, i, IBV_WC_SEND);
+		t_send(qp, i, out);
+		t_done(qp->scq, i, IBV_WC_SEND);
 		t_ok(ibv_get_cq_event(s.ch, &which, &context));
 		ibv_ack_cq_events(s.cq, 1);
 		t_next(s.cq, i, IBV_WC_SUCCESS);
 		t_buf_free(&b);
 	}
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_ok(ibv_close_device(s.d->ctx));
 	close(s.ch->fd);
 }
@@ -280,18 +280,18 @@ static void test_inherited(void **state)
 /* Replaces the program of a process without closing anything: its peers see that it died. */
 static void replaced(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct t_params p = quick(d);
-	struct t_qp *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, SIZE);
+	struct t_dev *dev = t_open();
+	struct t_params p = quick(dev);
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, SIZE);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 	uint64_t t0 = t_now();
 	struct ibv_wc wc;
 
 	(void)arg;
-	procs_connect(q, !me, K_ADDR, &p);
+	procs_connect(qp, !me, K_ADDR, &p);
 	for (unsigned i = 0; me && i < 16; i++)
-		t_recv(q, i, &sge, 1);
+		t_recv(qp, i, &sge, 1);
 	procs_barrier();
 	if (me) {
 		execlp("sleep", "sleep", "1000", (char *)NULL);
@@ -299,15 +299,15 @@ static void replaced(unsigned me, void *arg)
 	}
 	do { /* a message sent before the end is noticed may still find a receive */
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a send to a replaced program succeeds");
-		t_send(q, 1, sge);
-		t_poll(q->scq, &wc, 1);
+		t_send(qp, 1, sge);
+		t_poll(qp->scq, &wc, 1);
 		poll(NULL, 0, 5);
 	} while (wc.status == IBV_WC_SUCCESS);
 	t_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
 	procs_put(K_READY, 1);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_exec(void **state)
@@ -325,8 +325,8 @@ static void test_exec(void **state)
 /* Sends to itself with an event for each message, until the thread is cancelled. */
 static void *busy(void *arg)
 {
-	struct t_pair *p = arg;
-	struct ibv_sge in = t_sge(&p->bb, 0, 100), out = t_sge(&p->ba, 0, 100);
+	struct t_pair *pair = arg;
+	struct ibv_sge in = t_sge(&pair->bb, 0, 100), out = t_sge(&pair->ba, 0, 100);
 	struct ibv_recv_wr rr = {.sg_list = &in, .num_sge = 1}, *bad_rr;
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1), *bad_wr;
 	struct ibv_wc wc;
@@ -334,12 +334,13 @@ static void *busy(void *arg)
 	for (;;) {
 		struct ibv_mr *mr;
 
-		ibv_req_notify_cq(p->b->rcq, 0);
-		if (ibv_post_recv(p->b->qp, &rr, &bad_rr) == 0)
-			ibv_post_send(p->a->qp, &wr, &bad_wr);
-		while (ibv_poll_cq(p->a->scq, 1, &wc) == 1 || ibv_poll_cq(p->b->rcq, 1, &wc) == 1)
+		ibv_req_notify_cq(pair->b->rcq, 0);
+		if (ibv_post_recv(pair->b->qp, &rr, &bad_rr) == 0)
+			ibv_post_send(pair->a->qp, &wr, &bad_wr);
+		while (ibv_poll_cq(pair->a->scq, 1, &wc) == 1 ||
+		       ibv_poll_cq(pair->b->rcq, 1, &wc) == 1)
 			;
-		mr = ibv_reg_mr(p->dev->pd, p->ba.addr, SIZE, 0);
+		mr = ibv_reg_mr(pair->dev->pd, pair->ba.addr, SIZE, 0);
 		if (mr)
 			ibv_dereg_mr(mr);
 		/* The thread may end here; the verbs themselves are no cancellation points. */
@@ -351,11 +352,11 @@ static void *busy(void *arg)
 static void test_cancel(void **state)
 {
 	for (unsigned i = 0; i < 100; i++) {
-		struct t_dev *d = *state;
-		struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
-		struct ibv_cq *cq = ibv_create_cq(d->ctx, 128, NULL, ch, 0);
+		struct t_dev *dev = *state;
+		struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
+		struct ibv_cq *cq = ibv_create_cq(dev->ctx, 128, NULL, ch, 0);
 		struct t_spec spec = {.rcq = cq};
-		struct t_pair p = t_pair(d, &spec, NULL, SIZE), after;
+		struct t_pair p = t_pair(dev, &spec, NULL, SIZE), after;
 		pthread_t t;
 		void *end;
 
@@ -367,7 +368,7 @@ static void test_cancel(void **state)
 		t_pair_free(&p);
 		t_ok(ibv_destroy_cq(cq));
 		t_ok(ibv_destroy_comp_channel(ch));
-		after = t_pair(d, NULL, NULL, SIZE);
+		after = t_pair(dev, NULL, NULL, SIZE);
 		ping(&after, i);
 		t_pair_free(&after);
 	}

@@ -27,53 +27,54 @@ struct chan {
 	struct ibv_sge from, to;
 };
 
-static void open_chan(struct chan *c)
+static void open_chan(struct chan *chan)
 {
 	struct t_spec s = {.cap = {32, 32, 1, 1, 0}};
 
-	c->ch = ibv_create_comp_channel(dev->ctx);
-	t_true(c->ch, "ibv_create_comp_channel: %s", strerror(errno));
-	c->cq = ibv_create_cq(dev->ctx, 100, c, c->ch, 0);
-	t_true(c->cq, "ibv_create_cq: %s", strerror(errno));
-	s.rcq = c->cq;
-	c->p = t_pair(dev, &s, NULL, 4096);
-	c->from = t_sge(&c->p.ba, 0, 8);
-	c->to = t_sge(&c->p.bb, 0, 8);
+	chan->ch = ibv_create_comp_channel(dev->ctx);
+	t_true(chan->ch, "ibv_create_comp_channel: %s", strerror(errno));
+	chan->cq = ibv_create_cq(dev->ctx, 100, chan, chan->ch, 0);
+	t_true(chan->cq, "ibv_create_cq: %s", strerror(errno));
+	s.rcq = chan->cq;
+	chan->p = t_pair(dev, &s, NULL, 4096);
+	chan->from = t_sge(&chan->p.ba, 0, 8);
+	chan->to = t_sge(&chan->p.bb, 0, 8);
 }
 
-static void close_chan(struct chan *c)
+static void close_chan(struct chan *chan)
 {
-	t_pair_free(&c->p);
-	t_ok(ibv_destroy_cq(c->cq));
-	t_ok(ibv_destroy_comp_channel(c->ch));
+	t_pair_free(&chan->p);
+	t_ok(ibv_destroy_cq(chan->cq));
+	t_ok(ibv_destroy_comp_channel(chan->ch));
 }
 
 /* Sends one message from a to b; its receive completes with wr_id id. */
-static void message(struct chan *c, uint64_t id, unsigned flags)
+static void message(struct chan *chan, uint64_t id, unsigned flags)
 {
-	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, &c->from, 1);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, &chan->from, 1);
 
 	wr.send_flags |= flags;
-	t_recv(c->p.b, id, &c->to, 1);
-	t_post(c->p.a, &wr);
-	t_next(c->p.a->scq, id, IBV_WC_SUCCESS);
+	t_recv(chan->p.b, id, &chan->to, 1);
+	t_post(chan->p.a, &wr);
+	t_next(chan->p.a->scq, id, IBV_WC_SUCCESS);
 }
 
 /* Takes and acknowledges an event of this CQ from the channel. */
-static void expect_event(struct chan *c)
+static void expect_event(struct chan *chan)
 {
 	struct ibv_cq *cq = NULL;
 	void *context = NULL;
 
-	t_true(t_readable(c->ch->fd, T_DEADLINE_MS), "no completion event came");
-	t_ok(ibv_get_cq_event(c->ch, &cq, &context));
-	t_true(cq == c->cq && context == c, "an event of another CQ, or with another context");
+	t_true(t_readable(chan->ch->fd, T_DEADLINE_MS), "no completion event came");
+	t_ok(ibv_get_cq_event(chan->ch, &cq, &context));
+	t_true(cq == chan->cq && context == chan,
+	       "an event of another CQ, or with another context");
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void expect_no_event(struct chan *c, int ms)
+static void expect_no_event(struct chan *chan, int ms)
 {
-	t_true(!t_readable(c->ch->fd, ms), "an unexpected completion event");
+	t_true(!t_readable(chan->ch->fd, ms), "an unexpected completion event");
 }
 
 /* Checks that each arming gives one event, and that there is none without. */
@@ -185,7 +186,7 @@ static void test_shared_channel(void **state)
 {
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
 	struct ibv_cq *cq[3], *got;
-	struct t_qp *q[3];
+	struct t_qp *qp[3];
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 	unsigned seen = 0;
@@ -198,11 +199,11 @@ static void test_shared_channel(void **state)
 		cq[i] = ibv_create_cq(dev->ctx, 8, (void *)i, ch, 0);
 		t_true(cq[i], "ibv_create_cq: %s", strerror(errno));
 		s.rcq = cq[i];
-		q[i] = t_qp(dev, &s);
-		t_connect(q[i], q[i], NULL);
+		qp[i] = t_qp(dev, &s);
+		t_connect(qp[i], qp[i], NULL);
 		t_ok(ibv_req_notify_cq(cq[i], 0));
-		t_recv(q[i], i, &sge, 1);
-		t_send(q[i], i, sge);
+		t_recv(qp[i], i, &sge, 1);
+		t_send(qp[i], i, sge);
 	}
 	t_rc(ibv_destroy_comp_channel(ch), EBUSY);
 	for (int i = 0; i < 3; i++) {
@@ -215,7 +216,7 @@ static void test_shared_channel(void **state)
 	t_eq(seen, 7);
 	for (int i = 0; i < 3; i++) {
 		t_rc(ibv_destroy_cq(cq[i]), EBUSY);
-		t_qp_free(q[i]);
+		t_qp_free(qp[i]);
 		t_ok(ibv_destroy_cq(cq[i]));
 	}
 	t_ok(ibv_destroy_comp_channel(ch));
@@ -264,11 +265,11 @@ static void test_ack(void **state)
 
 static void *waiter(void *arg)
 {
-	struct chan *c = arg;
+	struct chan *chan = arg;
 	struct ibv_cq *cq;
 	void *context;
 
-	if (ibv_get_cq_event(c->ch, &cq, &context))
+	if (ibv_get_cq_event(chan->ch, &cq, &context))
 		return NULL;
 	ibv_ack_cq_events(cq, 1);
 	return cq;
@@ -298,7 +299,7 @@ static void test_many_qps(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 400, NULL, NULL, 0);
 	struct t_spec s = {.cap = {32, 32, 1, 1, 0}, .scq = cq, .rcq = cq};
-	struct t_qp *q[6];
+	struct t_qp *qp[6];
 	uint64_t next[6][2] = {0};
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge out = t_sge(&b, 0, 8), in = t_sge(&b, 64, 8);
@@ -307,15 +308,15 @@ static void test_many_qps(void **state)
 
 	(void)state;
 	for (int i = 0; i < 6; i++)
-		q[i] = t_qp(dev, &s);
+		qp[i] = t_qp(dev, &s);
 	for (int i = 0; i < 6; i += 2)
-		t_connect(q[i], q[i + 1], NULL);
+		t_connect(qp[i], qp[i + 1], NULL);
 	for (uint64_t i = 0; i < 30; i++)
 		for (int k = 0; k < 6; k++)
-			t_recv(q[k], i, &in, 1);
+			t_recv(qp[k], i, &in, 1);
 	for (uint64_t i = 0; i < 30; i++)
 		for (int k = 0; k < 6; k++)
-			t_send(q[k], i, out);
+			t_send(qp[k], i, out);
 	for (t0 = t_now(); got < 360;) {
 		struct ibv_wc wc[16];
 		int n = ibv_poll_cq(cq, batch, wc);
@@ -328,7 +329,7 @@ static void test_many_qps(void **state)
 			int k = 0, recv = !!(wc[i].opcode & IBV_WC_RECV);
 
 			t_eq(wc[i].status, IBV_WC_SUCCESS);
-			while (k < 6 && q[k]->qp->qp_num != wc[i].qp_num)
+			while (k < 6 && qp[k]->qp->qp_num != wc[i].qp_num)
 				k++;
 			t_true(k < 6, "completion of QP 0x%x", wc[i].qp_num);
 			t_eq(wc[i].wr_id, next[k][recv]);
@@ -337,7 +338,7 @@ static void test_many_qps(void **state)
 	}
 	t_none(cq, 1);
 	for (int i = 0; i < 6; i++)
-		t_qp_free(q[i]);
+		t_qp_free(qp[i]);
 	t_ok(ibv_destroy_cq(cq));
 	t_buf_free(&b);
 }
@@ -348,21 +349,21 @@ static void test_destroy_qp(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 100, NULL, NULL, 0);
 	struct t_spec s = {.rcq = cq};
-	struct t_qp *q[3];
+	struct t_qp *qp[3];
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 
 	(void)state;
 	for (int k = 0; k < 3; k++) {
-		q[k] = t_qp(dev, &s);
-		t_connect(q[k], q[k], NULL);
+		qp[k] = t_qp(dev, &s);
+		t_connect(qp[k], qp[k], NULL);
 	}
 	for (uint64_t i = 0; i < 9; i++) {
-		t_recv(q[i % 3], i, &sge, 1);
-		t_send(q[i % 3], i, sge);
-		t_next(q[i % 3]->scq, i, IBV_WC_SUCCESS);
+		t_recv(qp[i % 3], i, &sge, 1);
+		t_send(qp[i % 3], i, sge);
+		t_next(qp[i % 3]->scq, i, IBV_WC_SUCCESS);
 	}
-	t_qp_free(q[1]);
+	t_qp_free(qp[1]);
 	for (int i = 0; i < 6; i++) {
 		struct ibv_wc wc;
 
@@ -370,8 +371,8 @@ static void test_destroy_qp(void **state)
 		t_true(wc.wr_id % 3 != 1, "completion %d of a destroyed QP", (int)wc.wr_id);
 	}
 	t_none(cq, 2);
-	t_qp_free(q[0]);
-	t_qp_free(q[2]);
+	t_qp_free(qp[0]);
+	t_qp_free(qp[2]);
 	t_ok(ibv_destroy_cq(cq));
 	t_buf_free(&b);
 }
@@ -381,17 +382,17 @@ static void test_resize(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 40, NULL, NULL, 0);
 	struct t_spec s = {.cap = {128, 128, 1, 1, 0}, .scq = cq};
-	struct t_qp *q = t_qp(dev, &s);
+	struct t_qp *qp = t_qp(dev, &s);
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 	uint64_t next = 0;
 
 	(void)state;
-	t_connect(q, q, NULL);
+	t_connect(qp, qp, NULL);
 	for (uint64_t i = 0; i < 30; i++) {
-		t_recv(q, i, &sge, 1);
-		t_send(q, i, sge);
-		t_next(q->rcq, i, IBV_WC_SUCCESS);
+		t_recv(qp, i, &sge, 1);
+		t_send(qp, i, sge);
+		t_next(qp->rcq, i, IBV_WC_SUCCESS);
 	}
 	for (; next < 5; next++)
 		t_next(cq, next, IBV_WC_SUCCESS);
@@ -400,9 +401,9 @@ static void test_resize(void **state)
 	for (; next < 10; next++)
 		t_next(cq, next, IBV_WC_SUCCESS);
 	for (uint64_t i = 30; i < 90; i++) {
-		t_recv(q, i, &sge, 1);
-		t_send(q, i, sge);
-		t_next(q->rcq, i, IBV_WC_SUCCESS);
+		t_recv(qp, i, &sge, 1);
+		t_send(qp, i, sge);
+		t_next(qp->rcq, i, IBV_WC_SUCCESS);
 	}
 	/* 80 completions wait: a CQ of 10 can't hold them. */
 	t_rc(ibv_resize_cq(cq, 10), EINVAL);
@@ -415,7 +416,7 @@ static void test_resize(void **state)
 	t_none(cq, 1);
 	t_rc(ibv_resize_cq(cq, 0), EINVAL);
 	t_rc(ibv_resize_cq(cq, dev->attr.orig_attr.max_cqe + 1), EINVAL);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_ok(ibv_destroy_cq(cq));
 	t_buf_free(&b);
 }

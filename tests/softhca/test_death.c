@@ -47,9 +47,9 @@ enum state {
 	CREATING,
 };
 
-static struct t_params quick(const struct t_dev *d)
+static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 
 	p.timeout = 8; /* 1 ms */
 	p.retry_cnt = 3;
@@ -59,10 +59,10 @@ static struct t_params quick(const struct t_dev *d)
 
 /* ---- the victim ---- */
 
-static void requests_for_ever(struct t_qp *q, enum ibv_wr_opcode op, struct t_buf *b, size_t len)
+static void requests_for_ever(struct t_qp *qp, enum ibv_wr_opcode op, struct t_buf *buf, size_t len)
 {
 	struct procs_buf peer = procs_get_buf(0, K_BUF);
-	struct ibv_sge sge = t_sge(b, 0, len);
+	struct ibv_sge sge = t_sge(buf, 0, len);
 	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, peer.addr, peer.rkey);
 
 	if (op == IBV_WR_ATOMIC_FETCH_AND_ADD)
@@ -71,30 +71,30 @@ static void requests_for_ever(struct t_qp *q, enum ibv_wr_opcode op, struct t_bu
 		struct ibv_wc wc;
 
 		for (; posted < 4; posted++)
-			t_post(q, &wr);
-		t_poll(q->scq, &wc, 1);
+			t_post(qp, &wr);
+		t_poll(qp->scq, &wc, 1);
 		t_eq(wc.status, IBV_WC_SUCCESS);
 		posted--;
 	}
 }
 
-static void sends_for_ever(struct t_qp *q, struct t_buf *b)
+static void sends_for_ever(struct t_qp *qp, struct t_buf *buf)
 {
 	for (uint32_t seq = 0;; seq++) {
 		size_t len = 4 + seq * 131 % (SLOT - 4);
 
-		t_fill(b->addr, len, seq);
-		memcpy(b->addr, &seq, 4);
-		t_send(q, seq, t_sge(b, 0, len));
-		t_done(q->scq, seq, IBV_WC_SEND);
+		t_fill(buf->addr, len, seq);
+		memcpy(buf->addr, &seq, 4);
+		t_send(qp, seq, t_sge(buf, 0, len));
+		t_done(qp->scq, seq, IBV_WC_SEND);
 	}
 }
 
-static void create_for_ever(struct t_dev *d)
+static void create_for_ever(struct t_dev *dev)
 {
 	for (;;) {
-		struct x_set x = x_set(d, NULL);
-		struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+		struct x_set x = x_set(dev, NULL);
+		struct t_pair p = t_pair(dev, NULL, NULL, SLOT);
 
 		t_pair_free(&p);
 		x_set_free(&x);
@@ -103,41 +103,41 @@ static void create_for_ever(struct t_dev *d)
 
 static void victim(enum state st)
 {
-	struct t_dev *d = t_open();
-	struct t_params p = quick(d);
-	struct t_qp *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, BIG);
+	struct t_dev *dev = t_open();
+	struct t_params p = quick(dev);
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, BIG);
 	struct ibv_sge sge = t_sge(&b, 0, SLOT);
 	struct ibv_wc wc;
 
 	procs_put_buf(K_BUF, &b);
-	procs_connect(q, 0, K_VICTIM, &p);
+	procs_connect(qp, 0, K_VICTIM, &p);
 	for (unsigned i = 0; st == RECEIVES_POSTED && i < 8; i++)
-		t_recv(q, i, &sge, 1);
+		t_recv(qp, i, &sge, 1);
 	procs_barrier();
 	if (st == VICTIM_IN_RNR)
-		t_send(q, 1, sge);
+		t_send(qp, 1, sge);
 	if (st == HOLDING_XRC)
-		x_set(d, NULL);
+		x_set(dev, NULL);
 	procs_put(K_READY, 1);
 	switch (st) {
 	case WRITES_BY_VICTIM:
-		requests_for_ever(q, IBV_WR_RDMA_WRITE, &b, BIG);
+		requests_for_ever(qp, IBV_WR_RDMA_WRITE, &b, BIG);
 		break;
 	case READS_BY_VICTIM:
-		requests_for_ever(q, IBV_WR_RDMA_READ, &b, BIG);
+		requests_for_ever(qp, IBV_WR_RDMA_READ, &b, BIG);
 		break;
 	case ATOMICS_BY_VICTIM:
-		requests_for_ever(q, IBV_WR_ATOMIC_FETCH_AND_ADD, &b, 8);
+		requests_for_ever(qp, IBV_WR_ATOMIC_FETCH_AND_ADD, &b, 8);
 		break;
 	case SENDS_BY_VICTIM:
-		sends_for_ever(q, &b);
+		sends_for_ever(qp, &b);
 		break;
 	case CREATING:
-		create_for_ever(d);
+		create_for_ever(dev);
 		break;
 	case POLLING:
-		while (ibv_poll_cq(q->rcq, 1, &wc) == 0)
+		while (ibv_poll_cq(qp->rcq, 1, &wc) == 0)
 			;
 		break;
 	default:
@@ -150,28 +150,28 @@ static void victim(enum state st)
 
 static void bystander(void)
 {
-	struct t_dev *d = t_open();
-	struct t_qp *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, SLOT);
+	struct t_dev *dev = t_open();
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, SLOT);
 	struct procs_buf peer = procs_get_buf(0, K_BUF);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 	struct ibv_send_wr wr =
 		t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, &sge, 1, peer.addr + BIG, peer.rkey);
 
-	procs_connect(q, 0, K_BYSTANDER, NULL);
+	procs_connect(qp, 0, K_BYSTANDER, NULL);
 	procs_barrier();
 	for (uint64_t n = 0; !procs_has(PROCS_PARENT, K_STOP); n++) {
-		t_send(q, n, t_sge(&b, 0, 1 + n % SLOT));
-		t_done(q->scq, n, IBV_WC_SEND);
-		t_post(q, &wr);
-		t_done(q->scq, 1, IBV_WC_FETCH_ADD);
+		t_send(qp, n, t_sge(&b, 0, 1 + n % SLOT));
+		t_done(qp->scq, n, IBV_WC_SEND);
+		t_post(qp, &wr);
+		t_done(qp->scq, 1, IBV_WC_FETCH_ADD);
 		procs_put(K_PINGS, n);
 	}
 	procs_put(K_STOP, 1);
 	procs_barrier();
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 /* ---- the survivor ---- */
@@ -188,77 +188,79 @@ struct survivor {
 	bool broken;
 };
 
-static void post_slot(struct survivor *s, struct t_qp *q, unsigned slot)
+static void post_slot(struct survivor *survivor, struct t_qp *qp, unsigned slot)
 {
-	struct ibv_sge sge = t_sge(&s->in, slot * SLOT, SLOT);
+	struct ibv_sge sge = t_sge(&survivor->in, slot * SLOT, SLOT);
 
-	t_recv(q, slot, &sge, 1);
+	t_recv(qp, slot, &sge, 1);
 }
 
-static void take_receive(struct survivor *s)
+static void take_receive(struct survivor *survivor)
 {
 	struct ibv_wc wc;
 
-	if (ibv_poll_cq(s->cq, 1, &wc) == 0)
+	if (ibv_poll_cq(survivor->cq, 1, &wc) == 0)
 		return;
-	if (wc.qp_num == s->by->qp->qp_num) {
+	if (wc.qp_num == survivor->by->qp->qp_num) {
 		t_eq(wc.status, IBV_WC_SUCCESS);
-		post_slot(s, s->by, (unsigned)wc.wr_id);
+		post_slot(survivor, survivor->by, (unsigned)wc.wr_id);
 		return;
 	}
-	t_eq(wc.qp_num, s->v->qp->qp_num);
+	t_eq(wc.qp_num, survivor->v->qp->qp_num);
 	if (wc.status == IBV_WC_SUCCESS) { /* complete, and in order */
-		char *at = s->in.addr + wc.wr_id * SLOT;
+		char *at = survivor->in.addr + wc.wr_id * SLOT;
 		unsigned char first[4];
 		uint32_t seq;
 
 		memcpy(&seq, at, 4);
-		t_eq(seq, s->seq++);
+		t_eq(seq, survivor->seq++);
 		t_eq(wc.byte_len, 4 + seq * 131 % (SLOT - 4));
 		t_fill(first, 4, seq);
 		memcpy(at, first, 4);
 		t_check(at, wc.byte_len, seq);
-		if (!s->broken)
-			post_slot(s, s->v, (unsigned)wc.wr_id);
+		if (!survivor->broken)
+			post_slot(survivor, survivor->v, (unsigned)wc.wr_id);
 	} else {
 		t_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
-		t_true(s->broken || t_state(s->v) == IBV_QPS_ERR, "a flush on a QP that is well");
+		t_true(survivor->broken || t_state(survivor->v) == IBV_QPS_ERR,
+		       "a flush on a QP that is well");
 	}
 }
 
-static void take_send(struct survivor *s)
+static void take_send(struct survivor *survivor)
 {
 	struct ibv_wc wc;
 
-	if (ibv_poll_cq(s->v->scq, 1, &wc) == 0)
+	if (ibv_poll_cq(survivor->v->scq, 1, &wc) == 0)
 		return;
-	s->posted--;
-	if (s->broken) {
+	survivor->posted--;
+	if (survivor->broken) {
 		t_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
 	} else if (wc.status != IBV_WC_SUCCESS) {
 		t_eq(wc.status, IBV_WC_RETRY_EXC_ERR);
-		s->broken = true;
+		survivor->broken = true;
 	}
 }
 
-static void post_more(struct survivor *s)
+static void post_more(struct survivor *survivor)
 {
-	struct ibv_sge all = t_sge(&s->big, 0, BIG);
+	struct ibv_sge all = t_sge(&survivor->big, 0, BIG);
 	struct ibv_send_wr wr =
-		t_rdma(s->st == READS_FROM_VICTIM ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1, &all,
-		       1, s->peer.addr, s->peer.rkey);
+		t_rdma(survivor->st == READS_FROM_VICTIM ? IBV_WR_RDMA_READ : IBV_WR_RDMA_WRITE, 1,
+		       &all, 1, survivor->peer.addr, survivor->peer.rkey);
 
-	if (s->broken)
+	if (survivor->broken)
 		return;
-	if (s->st == WRITES_TO_VICTIM || s->st == READS_FROM_VICTIM) {
-		for (; s->posted < 4; s->posted++)
-			t_post(s->v, &wr);
-	} else if (s->posted == 0 && (s->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
+	if (survivor->st == WRITES_TO_VICTIM || survivor->st == READS_FROM_VICTIM) {
+		for (; survivor->posted < 4; survivor->posted++)
+			t_post(survivor->v, &wr);
+	} else if (survivor->posted == 0 &&
+		   (survivor->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
 		/* Sends more than once: a message that is sent before the death is noticed may
 		 * still find a receive. */
-		t_send(s->v, 1, t_sge(&s->big, 0, 100));
-		t_send(s->v, 2, t_sge(&s->big, 0, 100));
-		s->posted += 2;
+		t_send(survivor->v, 1, t_sge(&survivor->big, 0, 100));
+		t_send(survivor->v, 2, t_sge(&survivor->big, 0, 100));
+		survivor->posted += 2;
 	}
 }
 
@@ -355,33 +357,33 @@ DEATH(creating, CREATING, 12)
 /* Checks that an error wakes a thread that sleeps in ibv_get_cq_event() for its send. */
 static void sleeper(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct t_params p = quick(d);
-	struct ibv_comp_channel *ch = ibv_create_comp_channel(d->ctx);
-	struct ibv_cq *cq = ibv_create_cq(d->ctx, 16, NULL, ch, 0);
+	struct t_dev *dev = t_open();
+	struct t_params p = quick(dev);
+	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 16, NULL, ch, 0);
 	struct t_spec spec = {.scq = cq};
-	struct t_qp *q = t_qp(d, &spec);
-	struct t_buf b = t_buf(d, SLOT);
+	struct t_qp *qp = t_qp(dev, &spec);
+	struct t_buf b = t_buf(dev, SLOT);
 	struct ibv_cq *which;
 	void *context;
 
 	(void)arg;
-	procs_connect(q, !me, K_VICTIM, &p);
+	procs_connect(qp, !me, K_VICTIM, &p);
 	procs_barrier();
 	if (me)
 		pause();
 	t_ok(ibv_req_notify_cq(cq, 0));
-	t_send(q, 1, t_sge(&b, 0, 8)); /* no receive is posted, so the message waits in RNR */
+	t_send(qp, 1, t_sge(&b, 0, 8)); /* no receive is posted, so the message waits in RNR */
 	procs_put(K_READY, 1);
 	t_ok(ibv_get_cq_event(ch, &which, &context));
 	t_true(which == cq, "the event is about another CQ");
 	ibv_ack_cq_events(cq, 1);
 	t_next(cq, 1, IBV_WC_RETRY_EXC_ERR);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_ok(ibv_destroy_cq(cq));
 	t_ok(ibv_destroy_comp_channel(ch));
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_sleeper(void **state)
@@ -397,9 +399,9 @@ static void test_sleeper(void **state)
 /* Checks that more processes than there are slots may come and go, however they end. */
 static void passer_by(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct t_buf b = t_buf(d, SLOT);
-	struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+	struct t_dev *dev = t_open();
+	struct t_buf b = t_buf(dev, SLOT);
+	struct t_pair p = t_pair(dev, NULL, NULL, SLOT);
 	struct ibv_sge in = t_sge(&b, 0, 8);
 
 	(void)me;
@@ -434,8 +436,8 @@ static void test_slots(void **state)
  * of its pid disappear. */
 static void lingerer(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, NULL, NULL, SLOT);
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, NULL, NULL, SLOT);
 	struct ibv_sge in = t_sge(&p.bb, 0, 8);
 
 	(void)arg;
@@ -448,7 +450,7 @@ static void lingerer(unsigned me, void *arg)
 	procs_get(PROCS_PARENT, K_STOP);
 	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_rows(void **state)

@@ -60,65 +60,65 @@ static unsigned count_lines(FILE *f)
 	return n;
 }
 
-static void ops(struct t_qp *q, struct t_buf *b, unsigned round)
+static void ops(struct t_qp *qp, struct t_buf *buf, unsigned round)
 {
 	struct procs_buf peer = procs_get_buf(1, K_BUF);
-	struct ibv_sge sge = t_sge(b, 0, LEN);
+	struct ibv_sge sge = t_sge(buf, 0, LEN);
 	struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 2, &sge, 1, peer.addr + LEN, peer.rkey);
 
-	t_fill(b->addr, LEN, round);
-	t_send(q, 1, sge);
-	t_done(q->scq, 1, IBV_WC_SEND);
-	t_post(q, &wr);
-	t_done(q->scq, 2, IBV_WC_RDMA_WRITE);
-	memset(b->addr, 0, LEN);
+	t_fill(buf->addr, LEN, round);
+	t_send(qp, 1, sge);
+	t_done(qp->scq, 1, IBV_WC_SEND);
+	t_post(qp, &wr);
+	t_done(qp->scq, 2, IBV_WC_RDMA_WRITE);
+	memset(buf->addr, 0, LEN);
 	wr.opcode = IBV_WR_RDMA_READ;
-	t_post(q, &wr);
-	t_done(q->scq, 2, IBV_WC_RDMA_READ);
-	t_check(b->addr, LEN, round);
+	t_post(qp, &wr);
+	t_done(qp->scq, 2, IBV_WC_RDMA_READ);
+	t_check(buf->addr, LEN, round);
 	sge.length = 8;
 	wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 3, &sge, 1, peer.addr + 2 * LEN, peer.rkey);
 	wr.wr.atomic.compare_add = 1;
-	t_post(q, &wr);
-	t_done(q->scq, 3, IBV_WC_FETCH_ADD);
-	t_eq(*(uint64_t *)b->addr, round);
+	t_post(qp, &wr);
+	t_done(qp->scq, 3, IBV_WC_FETCH_ADD);
+	t_eq(*(uint64_t *)buf->addr, round);
 }
 
 static void forbidden(unsigned me, void *arg)
 {
 	FILE *err = NULL;
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_buf b;
-	struct t_qp *q;
+	struct t_qp *qp;
 
 	(void)arg;
 	forbid_process_vm();
 	if (me == 0)
 		err = catch_stderr();
-	d = t_open();
-	b = t_buf(d, 2 * LEN + 4096);
-	q = t_qp(d, NULL);
+	dev = t_open();
+	b = t_buf(dev, 2 * LEN + 4096);
+	qp = t_qp(dev, NULL);
 	procs_put_buf(K_BUF, &b);
-	procs_connect(q, !me, K_QP, NULL);
+	procs_connect(qp, !me, K_QP, NULL);
 	for (unsigned round = 0; round < 3; round++) {
 		struct ibv_sge in = t_sge(&b, 0, LEN);
 
 		if (me)
-			t_recv(q, 1, &in, 1);
+			t_recv(qp, 1, &in, 1);
 		procs_barrier();
 		if (me == 0)
-			ops(q, &b, round);
+			ops(qp, &b, round);
 		procs_barrier();
 		if (me == 1) {
-			t_eq(t_next(q->rcq, 1, IBV_WC_SUCCESS).byte_len, LEN);
+			t_eq(t_next(qp->rcq, 1, IBV_WC_SUCCESS).byte_len, LEN);
 			t_check(b.addr, LEN, round);
 			t_check(b.addr + LEN, LEN, round);
 		}
 		procs_barrier();
 	}
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 	if (err)
 		t_eq(count_lines(err), 1);
 }

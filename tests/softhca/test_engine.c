@@ -17,21 +17,21 @@ static int cpu = -1;
 static pid_t engine(void)
 {
 	DIR *tasks = opendir("/proc/self/task");
-	struct dirent *e;
+	struct dirent *entry;
 	pid_t found = 0;
 
 	t_true(tasks, "/proc/self/task: %s", strerror(errno));
-	while ((e = readdir(tasks))) {
+	while ((entry = readdir(tasks))) {
 		char path[300], name[32] = "";
 		FILE *f;
 
-		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", e->d_name);
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm", entry->d_name);
 		f = fopen(path, "r");
 		if (!f)
 			continue;
 		if (fgets(name, sizeof(name), f) && !strncmp(name, "softhca-engine", 14)) {
 			t_true(!found, "two engines");
-			found = (pid_t)strtol(e->d_name, NULL, 10);
+			found = (pid_t)strtol(entry->d_name, NULL, 10);
 		}
 		fclose(f);
 	}
@@ -42,8 +42,8 @@ static pid_t engine(void)
 static void test_cpus(void **state)
 {
 	cpu_set_t is, want;
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, NULL, NULL, 1u << 20);
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, NULL, NULL, 1u << 20);
 	struct ibv_sge in = t_sge(&p.bb, 0, 1u << 20);
 	pid_t tid;
 
@@ -65,7 +65,7 @@ static void test_cpus(void **state)
 	t_true(CPU_EQUAL(&is, &want), "it may run on %d CPUs, wanted are %d", CPU_COUNT(&is),
 	       CPU_COUNT(&want));
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 /* Returns how long (ms) a thread of this process has run. */
@@ -88,8 +88,8 @@ static void test_held(void **state)
 {
 	enum { HELD_MS = 500 };
 	const struct timespec held = {.tv_nsec = HELD_MS * 1000000};
-	struct t_dev *d = t_open();
-	struct t_params pr = t_params(d);
+	struct t_dev *dev = t_open();
+	struct t_params pr = t_params(dev);
 	struct t_pair p;
 	struct ibv_sge to;
 	uint64_t t0, naks;
@@ -98,7 +98,7 @@ static void test_held(void **state)
 	(void)state;
 	pr.min_rnr_timer = 1;
 	pr.rnr_retry = 7;
-	p = t_pair(d, NULL, &pr, 64);
+	p = t_pair(dev, NULL, &pr, 64);
 	to = t_sge(&p.bb, 0, 64);
 	naks = stat_counter("rnr_naks");
 	t0 = t_now();
@@ -116,7 +116,7 @@ static void test_held(void **state)
 	t_true(naks > HELD_MS * 50 && (double)naks <= 100 * t_ms_since(t0),
 	       "%llu RNR NAKs in %.1f ms", (unsigned long long)naks, ms);
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 int main(int argc, char **argv)

@@ -30,12 +30,12 @@ static struct t_pair quick_pair(void)
 	return t_pair(dev, NULL, &p, 1 << 20);
 }
 
-static void post_recvs(struct t_qp *q, struct t_buf *b, uint64_t first, int n)
+static void post_recvs(struct t_qp *qp, struct t_buf *buf, uint64_t first, int n)
 {
 	for (int i = 0; i < n; i++) {
-		struct ibv_sge sge = t_sge(b, 0, 64);
+		struct ibv_sge sge = t_sge(buf, 0, 64);
 
-		t_recv(q, first + (uint64_t)i, &sge, 1);
+		t_recv(qp, first + (uint64_t)i, &sge, 1);
 	}
 }
 

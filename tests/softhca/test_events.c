@@ -43,53 +43,53 @@ static struct end open_end(unsigned me)
 	return e;
 }
 
-static void close_end(struct end *e)
+static void close_end(struct end *end)
 {
 	procs_barrier();
-	t_qp_free(e->q);
-	t_drain_events(e->d->ctx);
-	t_ok(ibv_destroy_srq(e->srq));
-	t_ok(ibv_destroy_cq(e->cq));
-	t_ok(ibv_destroy_comp_channel(e->ch));
-	t_buf_free(&e->b);
-	t_close(e->d);
+	t_qp_free(end->q);
+	t_drain_events(end->d->ctx);
+	t_ok(ibv_destroy_srq(end->srq));
+	t_ok(ibv_destroy_cq(end->cq));
+	t_ok(ibv_destroy_comp_channel(end->ch));
+	t_buf_free(&end->b);
+	t_close(end->d);
 }
 
 /* Has child 0 send one message after child 1's n-th request. */
-static void send_at(struct end *e, uint64_t n, unsigned flags)
+static void send_at(struct end *end, uint64_t n, unsigned flags)
 {
-	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, n, &e->sge, 1);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, n, &end->sge, 1);
 
 	procs_wait_for(1, K_GO, n);
 	wr.send_flags |= flags;
-	t_post(e->q, &wr);
-	t_done(e->q->scq, n, IBV_WC_SEND);
+	t_post(end->q, &wr);
+	t_done(end->q->scq, n, IBV_WC_SEND);
 	procs_put(K_GO, n);
 }
 
 /* Has child 1 let child 0 send one message, and wait until that is done. */
-static void let_send(struct end *e)
+static void let_send(struct end *end)
 {
-	e->go++;
-	t_srq_recv(e->srq, e->go, &e->sge, 1);
-	procs_put(K_GO, e->go);
-	procs_wait_for(0, K_GO, e->go);
+	end->go++;
+	t_srq_recv(end->srq, end->go, &end->sge, 1);
+	procs_put(K_GO, end->go);
+	procs_wait_for(0, K_GO, end->go);
 }
 
-static void expect_event(struct end *e)
+static void expect_event(struct end *end)
 {
 	struct ibv_cq *cq;
 	void *context;
 
-	t_true(t_readable(e->ch->fd, T_DEADLINE_MS), "no completion event came");
-	t_ok(ibv_get_cq_event(e->ch, &cq, &context));
-	t_true(cq == e->cq, "an event of another CQ");
+	t_true(t_readable(end->ch->fd, T_DEADLINE_MS), "no completion event came");
+	t_ok(ibv_get_cq_event(end->ch, &cq, &context));
+	t_true(cq == end->cq, "an event of another CQ");
 	ibv_ack_cq_events(cq, 1);
 }
 
-static void expect_no_event(struct end *e)
+static void expect_no_event(struct end *end)
 {
-	t_true(!t_readable(e->ch->fd, T_QUIET_MS), "an unexpected completion event");
+	t_true(!t_readable(end->ch->fd, T_QUIET_MS), "an unexpected completion event");
 }
 
 static void arming(unsigned me, void *arg)
@@ -243,26 +243,26 @@ static void peer_error(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
 	struct t_spec spec = {0};
-	struct t_qp *q = t_qp(e.d, &spec);
+	struct t_qp *qp = t_qp(e.d, &spec);
 	struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 1, &e.sge, 1, 4096, 0x77777777);
 
 	(void)arg;
-	procs_connect(q, !me, K_QP + 4, NULL);
+	procs_connect(qp, !me, K_QP + 4, NULL);
 	if (me == 1)
-		t_recv(q, 9, &e.sge, 1);
+		t_recv(qp, 9, &e.sge, 1);
 	procs_barrier();
 	if (me == 0) {
-		t_post(q, &wr);
-		t_next(q->scq, 1, IBV_WC_REM_ACCESS_ERR);
-		t_eq(t_state(q), IBV_QPS_ERR);
+		t_post(qp, &wr);
+		t_next(qp->scq, 1, IBV_WC_REM_ACCESS_ERR);
+		t_eq(t_state(qp), IBV_QPS_ERR);
 	} else {
-		t_qp_event(q, 1u << IBV_EVENT_QP_FATAL | 1u << IBV_EVENT_QP_REQ_ERR |
-				      1u << IBV_EVENT_QP_ACCESS_ERR);
-		t_next(q->rcq, 9, IBV_WC_WR_FLUSH_ERR);
-		t_eq(t_state(q), IBV_QPS_ERR);
+		t_qp_event(qp, 1u << IBV_EVENT_QP_FATAL | 1u << IBV_EVENT_QP_REQ_ERR |
+				       1u << IBV_EVENT_QP_ACCESS_ERR);
+		t_next(qp->rcq, 9, IBV_WC_WR_FLUSH_ERR);
+		t_eq(t_state(qp), IBV_QPS_ERR);
 	}
 	procs_barrier();
-	t_qp_free(q);
+	t_qp_free(qp);
 	close_end(&e);
 }
 

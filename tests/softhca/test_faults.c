@@ -17,9 +17,9 @@
 
 enum key { K_QP = 0, K_READY = 8, K_SENT };
 
-static struct t_params quick(const struct t_dev *d)
+static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 
 	p.timeout = 8; /* 1 ms */
 	p.min_rnr_timer = 1;
@@ -28,21 +28,21 @@ static struct t_params quick(const struct t_dev *d)
 
 /* Sends n numbered messages of mixed sizes over p, and checks that each arrives once, complete and
  * in order. */
-static void in_order(struct t_pair *p, unsigned n)
+static void in_order(struct t_pair *pair, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		size_t len = i % 10 ? 8 + i % 500 : SLOT;
-		struct ibv_sge in = t_sge(&p->bb, 0, SLOT);
+		struct ibv_sge in = t_sge(&pair->bb, 0, SLOT);
 
-		t_fill(p->ba.addr, len, i);
-		t_recv(p->b, i, &in, 1);
-		t_send(p->a, i, t_sge(&p->ba, 0, len));
-		t_eq(t_next(p->b->rcq, i, IBV_WC_SUCCESS).byte_len, len);
-		t_check(p->bb.addr, len, i);
-		t_done(p->a->scq, i, IBV_WC_SEND);
+		t_fill(pair->ba.addr, len, i);
+		t_recv(pair->b, i, &in, 1);
+		t_send(pair->a, i, t_sge(&pair->ba, 0, len));
+		t_eq(t_next(pair->b->rcq, i, IBV_WC_SUCCESS).byte_len, len);
+		t_check(pair->bb.addr, len, i);
+		t_done(pair->a->scq, i, IBV_WC_SEND);
 	}
-	t_empty(p->b->rcq);
-	t_empty(p->a->scq);
+	t_empty(pair->b->rcq);
+	t_empty(pair->a->scq);
 }
 
 static void test_drop(void **state)
@@ -84,46 +84,46 @@ static void test_drop_all(void **state)
 
 /* Sends n numbered messages one by one on a QP that may lose them. Returns how many arrived, and in
  * seen which. */
-static unsigned lossy(struct t_pair *p, struct ibv_ah *ah, unsigned n, char *seen)
+static unsigned lossy(struct t_pair *pair, struct ibv_ah *ah, unsigned n, char *seen)
 {
 	size_t grh = ah ? T_GRH : 0;
-	struct ibv_sge in = t_sge(&p->bb, 0, 4096), out = t_sge(&p->ba, 0, 8);
+	struct ibv_sge in = t_sge(&pair->bb, 0, 4096), out = t_sge(&pair->ba, 0, 8);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 0, &out, 1);
 	unsigned got = 0, last = 0;
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < 8; i++)
-		t_recv(p->b, 0, &in, 1);
+		t_recv(pair->b, 0, &in, 1);
 	memset(seen, '.', n);
 	for (unsigned i = 1; i <= n; i++) {
-		memcpy(p->ba.addr, &i, sizeof(i));
+		memcpy(pair->ba.addr, &i, sizeof(i));
 		wr.wr_id = i;
 		if (ah) {
 			wr.wr.ud.ah = ah;
-			wr.wr.ud.remote_qpn = p->b->qp->qp_num;
+			wr.wr.ud.remote_qpn = pair->b->qp->qp_num;
 			wr.wr.ud.remote_qkey = T_QKEY;
 		}
-		t_post(p->a, &wr);
-		t_done(p->a->scq, i, IBV_WC_SEND);
+		t_post(pair->a, &wr);
+		t_done(pair->a->scq, i, IBV_WC_SEND);
 		/* The message has arrived or is lost: a late one would come out of order below. */
-		if (ibv_poll_cq(p->b->rcq, 1, &wc) == 0)
+		if (ibv_poll_cq(pair->b->rcq, 1, &wc) == 0)
 			continue;
 		t_eq(wc.status, IBV_WC_SUCCESS);
-		memcpy(&last, p->bb.addr + grh, sizeof(last));
+		memcpy(&last, pair->bb.addr + grh, sizeof(last));
 		t_eq(last, i);
 		seen[i - 1] = '+';
-		t_recv(p->b, 0, &in, 1);
+		t_recv(pair->b, 0, &in, 1);
 		got++;
 	}
 	return got;
 }
 
-static unsigned lossy_run(struct t_dev *d, enum ibv_qp_type type, unsigned n, char *seen)
+static unsigned lossy_run(struct t_dev *dev, enum ibv_qp_type type, unsigned n, char *seen)
 {
 	struct t_spec spec = {.type = type};
-	struct t_pair p = t_pair(d, &spec, NULL, 4096);
+	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
 	struct t_addr to = t_addr(p.b);
-	struct ibv_ah *ah = type == IBV_QPT_UD ? t_ah(d, &to, false) : NULL;
+	struct ibv_ah *ah = type == IBV_QPT_UD ? t_ah(dev, &to, false) : NULL;
 	unsigned got = lossy(&p, ah, n, seen);
 
 	if (ah)
@@ -161,18 +161,18 @@ static void test_delay(void **state)
 
 /* Sends messages with receives one by one until one fails, at most n. Returns the last completion
  * of a send, whose wr_id is the number of the message. */
-static struct ibv_wc until_failed(struct t_pair *p, unsigned n)
+static struct ibv_wc until_failed(struct t_pair *pair, unsigned n)
 {
-	struct ibv_sge in = t_sge(&p->bb, 0, 64);
+	struct ibv_sge in = t_sge(&pair->bb, 0, 64);
 	struct ibv_wc wc = {0};
 
 	for (unsigned i = 0; i < n && wc.status == IBV_WC_SUCCESS; i++) {
-		t_recv(p->b, i, &in, 1);
-		t_send(p->a, i, t_sge(&p->ba, 0, 8));
-		t_poll(p->a->scq, &wc, 1);
+		t_recv(pair->b, i, &in, 1);
+		t_send(pair->a, i, t_sge(&pair->ba, 0, 8));
+		t_poll(pair->a->scq, &wc, 1);
 		t_eq(wc.wr_id, i);
 		if (wc.status == IBV_WC_SUCCESS)
-			t_next(p->b->rcq, i, IBV_WC_SUCCESS);
+			t_next(pair->b->rcq, i, IBV_WC_SUCCESS);
 	}
 	return wc;
 }
@@ -215,12 +215,12 @@ static void test_qp(void **state)
 /* Checks --fault-memlock 0.5. */
 static void test_memlock(void **state)
 {
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	unsigned failed = 0;
 	char *mem = malloc(SLOT);
 
 	for (unsigned i = 0; i < 200; i++) {
-		struct ibv_mr *mr = ibv_reg_mr(d->pd, mem, SLOT, IBV_ACCESS_LOCAL_WRITE);
+		struct ibv_mr *mr = ibv_reg_mr(dev->pd, mem, SLOT, IBV_ACCESS_LOCAL_WRITE);
 
 		if (mr) {
 			t_ok(ibv_dereg_mr(mr));
@@ -237,47 +237,47 @@ static void test_memlock(void **state)
  * nothing. */
 static void killed(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
+	struct t_dev *dev = t_open();
 	bool *extended = arg; /* uses the ibv_wr interface */
 	struct t_spec spec = {.cap = {16, 16, 4, 4, 0},
 			      .send_ops = *extended ? IBV_QP_EX_WITH_SEND : 0};
-	struct t_qp *q = t_qp(d, &spec);
-	struct t_buf b = t_buf(d, 4096);
+	struct t_qp *qp = t_qp(dev, &spec);
+	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 64);
 	unsigned got = 0;
 
-	procs_connect(q, !me, K_QP, NULL);
+	procs_connect(qp, !me, K_QP, NULL);
 	for (unsigned i = 0; i < 16; i++)
-		t_recv(q, i, &sge, 1);
+		t_recv(qp, i, &sge, 1);
 	procs_barrier();
 	for (uint64_t i = 0; me == 0 && i < 100000; i++) {
 		if (*extended) {
-			ibv_wr_start(q->qpx);
-			q->qpx->wr_id = i;
-			q->qpx->wr_flags = IBV_SEND_SIGNALED;
-			ibv_wr_send(q->qpx);
-			ibv_wr_set_sge(q->qpx, sge.lkey, sge.addr, sge.length);
-			t_ok(ibv_wr_complete(q->qpx));
+			ibv_wr_start(qp->qpx);
+			qp->qpx->wr_id = i;
+			qp->qpx->wr_flags = IBV_SEND_SIGNALED;
+			ibv_wr_send(qp->qpx);
+			ibv_wr_set_sge(qp->qpx, sge.lkey, sge.addr, sge.length);
+			t_ok(ibv_wr_complete(qp->qpx));
 		} else {
-			t_send(q, i, sge);
+			t_send(qp, i, sge);
 		}
-		t_done(q->scq, i, IBV_WC_SEND);
+		t_done(qp->scq, i, IBV_WC_SEND);
 		procs_put(K_SENT, i + 1);
 	}
 	while (!procs_has(PROCS_PARENT, K_READY)) {
 		struct ibv_wc wc;
 
-		if (ibv_poll_cq(q->rcq, 1, &wc) == 0)
+		if (ibv_poll_cq(qp->rcq, 1, &wc) == 0)
 			continue;
 		t_eq(wc.status, IBV_WC_SUCCESS);
-		t_recv(q, wc.wr_id, &sge, 1);
+		t_recv(qp, wc.wr_id, &sge, 1);
 		got++;
 	}
 	t_true(!procs_has(0, K_SENT) || got >= procs_get(0, K_SENT),
 	       "%u messages came, more were sent", got);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_kill(void **state)
@@ -329,12 +329,12 @@ static int trace(void)
 {
 	char seen[201] = {0};
 
-	struct t_dev *d;
+	struct t_dev *dev;
 
 	t_child_begin();
-	d = t_open();
-	lossy_run(d, IBV_QPT_UD, 200, seen);
-	t_close(d);
+	dev = t_open();
+	lossy_run(dev, IBV_QPT_UD, 200, seen);
+	t_close(dev);
 	puts(seen);
 	return 0;
 }

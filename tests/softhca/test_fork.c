@@ -15,13 +15,14 @@
 static const char *self;
 
 /* Sends a large and a small message each way. */
-static void traffic(struct t_pair *p, unsigned seed)
+static void traffic(struct t_pair *pair, unsigned seed)
 {
 	static const size_t sizes[] = {20, SIZE / 2};
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct t_qp *from = i & 1 ? p->b : p->a, *to = i & 1 ? p->a : p->b;
-		struct t_buf *out = i & 1 ? &p->bb : &p->ba, *in = i & 1 ? &p->ba : &p->bb;
+		struct t_qp *from = i & 1 ? pair->b : pair->a, *to = i & 1 ? pair->a : pair->b;
+		struct t_buf *out = i & 1 ? &pair->bb : &pair->ba,
+			     *in = i & 1 ? &pair->ba : &pair->bb;
 		size_t len = sizes[i / 2];
 		struct ibv_sge sge = t_sge(in, SIZE / 2, len);
 
@@ -36,12 +37,12 @@ static void traffic(struct t_pair *p, unsigned seed)
 
 static void own_device(unsigned seed)
 {
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, NULL, NULL, SIZE);
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, NULL, NULL, SIZE);
 
 	traffic(&p, seed);
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 static void expect_exit(pid_t pid)
@@ -211,18 +212,18 @@ static void test_fork_in_flight(void **state)
 
 static void test_contexts(void **state)
 {
-	struct t_dev *d[4];
+	struct t_dev *dev[4];
 	struct t_pair p[4];
 
 	(void)state;
 	for (unsigned i = 0; i < 4; i++) {
-		d[i] = t_open();
-		p[i] = t_pair(d[i], NULL, NULL, SIZE);
+		dev[i] = t_open();
+		p[i] = t_pair(dev[i], NULL, NULL, SIZE);
 	}
 	for (unsigned i = 0; i < 4; i++)
 		traffic(&p[i], i);
 	/* Keys and QPNs belong to the adapter: QPs of two contexts reach each other. */
-	struct t_qp *a = t_qp(d[0], NULL), *b = t_qp(d[3], NULL);
+	struct t_qp *a = t_qp(dev[0], NULL), *b = t_qp(dev[3], NULL);
 	struct ibv_sge in = t_sge(&p[3].bb, 0, 100);
 
 	t_connect(a, b, NULL);
@@ -236,7 +237,7 @@ static void test_contexts(void **state)
 	t_qp_free(b);
 	for (unsigned i = 0; i < 4; i++) {
 		t_pair_free(&p[i]);
-		t_close(d[i]);
+		t_close(dev[i]);
 	}
 }
 
@@ -249,12 +250,12 @@ struct thread {
 
 static void *objects_of_its_own(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 
 	for (unsigned i = 0; i < 5; i++) {
-		struct t_pair p = t_pair(t->d, NULL, NULL, SIZE);
+		struct t_pair p = t_pair(thread->d, NULL, NULL, SIZE);
 
-		traffic(&p, t->me * 10 + i);
+		traffic(&p, thread->me * 10 + i);
 		t_pair_free(&p);
 	}
 	return NULL;
@@ -263,24 +264,25 @@ static void *objects_of_its_own(void *arg)
 /* Posts 500 messages on a QP that other threads use at the same time: verbs are thread-safe. */
 static void *sends_on_shared(void *arg)
 {
-	struct thread *t = arg;
+	struct thread *thread = arg;
 
 	for (unsigned i = 0; i < 500; i++) {
-		struct ibv_sge out = t_sge(&t->shared->ba, t->me * 64, 64);
-		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, t->me, &out, 1);
+		struct ibv_sge out = t_sge(&thread->shared->ba, thread->me * 64, 64);
+		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, thread->me, &out, 1);
 
-		while (t_post_try(t->shared->a, &wr) == ENOMEM)
+		while (t_post_try(thread->shared->a, &wr) == ENOMEM)
 			sched_yield();
 	}
 	return NULL;
 }
 
-static void start_threads(struct thread *t, unsigned n, void *(*fn)(void *), struct thread like)
+static void start_threads(struct thread *thread, unsigned n, void *(*fn)(void *),
+			  struct thread like)
 {
 	for (unsigned i = 0; i < n; i++) {
-		t[i] = like;
-		t[i].me = i;
-		t_eq(pthread_create(&t[i].id, NULL, fn, &t[i]), 0);
+		thread[i] = like;
+		thread[i].me = i;
+		t_eq(pthread_create(&thread[i].id, NULL, fn, &thread[i]), 0);
 	}
 }
 

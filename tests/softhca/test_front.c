@@ -29,10 +29,10 @@ static struct ibv_port_attr port;
 static struct ibv_context *open_device(void)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
-	struct ibv_context *c = list && list[0] ? ibv_open_device(list[0]) : NULL;
+	struct ibv_context *verbs = list && list[0] ? ibv_open_device(list[0]) : NULL;
 
 	ibv_free_device_list(list);
-	return c;
+	return verbs;
 }
 
 static int setup(void **state)
@@ -52,16 +52,16 @@ static int teardown(void **state)
 static void test_pd(void **state)
 {
 	struct ibv_ah_attr attr = {.dlid = port.lid, .port_num = 1};
-	struct ibv_pd *a = ibv_alloc_pd(ctx);
+	struct ibv_pd *own = ibv_alloc_pd(ctx);
 	struct ibv_ah *ah;
 
 	(void)state;
-	t_holds(a != NULL);
-	t_holds(a->context == ctx);
-	ah = ibv_create_ah(a, &attr);
+	t_holds(own != NULL);
+	t_holds(own->context == ctx);
+	ah = ibv_create_ah(own, &attr);
 	t_holds(ah != NULL);
 	/* An AH exists in user memory only. */
-	t_eq(ibv_dealloc_pd(a), 0);
+	t_eq(ibv_dealloc_pd(own), 0);
 	t_eq(ibv_destroy_ah(ah), 0);
 }
 
@@ -183,16 +183,16 @@ static void expect_idle(int fd)
 
 static void test_async_fd(void **state)
 {
-	struct ibv_context *c = open_device();
+	struct ibv_context *verbs = open_device();
 	struct ibv_async_event event;
 
 	(void)state;
-	t_holds(c != NULL);
-	expect_idle(c->async_fd);
+	t_holds(verbs != NULL);
+	expect_idle(verbs->async_fd);
 	errno = 0;
-	t_eq(ibv_get_async_event(c, &event), -1);
+	t_eq(ibv_get_async_event(verbs, &event), -1);
 	t_eq(errno, EAGAIN);
-	t_eq(ibv_close_device(c), 0);
+	t_eq(ibv_close_device(verbs), 0);
 }
 
 static void test_channel(void **state)
@@ -322,13 +322,13 @@ static void test_fork_api(void **state)
 /* Opens a device in a child and uses it. Returns its exit status. */
 static int use_device(void)
 {
-	struct ibv_context *c = open_device();
-	struct ibv_pd *p = c ? ibv_alloc_pd(c) : NULL;
-	struct ibv_comp_channel *channel = p ? ibv_create_comp_channel(c) : NULL;
+	struct ibv_context *verbs = open_device();
+	struct ibv_pd *own = verbs ? ibv_alloc_pd(verbs) : NULL;
+	struct ibv_comp_channel *channel = own ? ibv_create_comp_channel(verbs) : NULL;
 
 	if (!channel)
 		return 1;
-	if (ibv_destroy_comp_channel(channel) || ibv_dealloc_pd(p) || ibv_close_device(c))
+	if (ibv_destroy_comp_channel(channel) || ibv_dealloc_pd(own) || ibv_close_device(verbs))
 		return 2;
 	return 0;
 }

@@ -33,17 +33,17 @@ static unsigned stride = 1;
 
 static void victim(unsigned me, enum what what)
 {
-	struct t_dev *d = t_open();
-	struct t_params p = t_params(d);
-	struct t_qp *rehearsal = t_qp(d, NULL), *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, 4096);
+	struct t_dev *dev = t_open();
+	struct t_params p = t_params(dev);
+	struct t_qp *rehearsal = t_qp(dev, NULL), *qp = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 64);
 	struct procs_buf peer;
 	struct ibv_send_wr wr, *bad;
 	struct ibv_wc wc;
 
 	procs_connect(rehearsal, 0, ADDR_OF(me, true), &p);
-	procs_connect(q, 0, ADDR_OF(me, false), &p);
+	procs_connect(qp, 0, ADDR_OF(me, false), &p);
 	peer = procs_get_buf(0, K_BUF);
 	wr = what == WRITES_WITH_BAD_KEY
 		     ? t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, peer.addr, peer.rkey ^ 0x55)
@@ -54,7 +54,7 @@ static void victim(unsigned me, enum what what)
 	procs_put(K_READY, 1);
 	procs_get(PROCS_PARENT, K_TRACED);
 	raise(SIGUSR1);
-	ibv_post_send(q->qp, &wr, &bad);
+	ibv_post_send(qp->qp, &wr, &bad);
 	raise(SIGUSR2);
 	for (;;)
 		pause();
@@ -71,85 +71,87 @@ struct mate {
 };
 
 /* Takes all events of the mate's channel, also the rehearsal's. Returns true if its CQ had one. */
-static bool has_event(struct mate *m)
+static bool has_event(struct mate *mate)
 {
 	struct ibv_cq *cq;
 	bool has = false;
 	void *user;
 
-	while (t_readable(m->channel->fd, 0)) {
-		t_ok(ibv_get_cq_event(m->channel, &cq, &user));
+	while (t_readable(mate->channel->fd, 0)) {
+		t_ok(ibv_get_cq_event(mate->channel, &cq, &user));
 		ibv_ack_cq_events(cq, 1);
-		has |= cq == m->cq;
+		has |= cq == mate->cq;
 	}
 	return has;
 }
 
 /* Fills the CQ, which holds one completion, with the flushed receive of another QP. */
-static void fill_cq(struct t_dev *d, const struct t_params *p, struct mate *m, struct t_buf *b)
+static void fill_cq(struct t_dev *dev, const struct t_params *params, struct mate *mate,
+		    struct t_buf *buf)
 {
-	struct t_spec spec = {.rcq = m->cq};
-	struct t_qp *filler = t_qp(d, &spec);
-	struct ibv_sge sge = t_sge(b, 0, 64);
+	struct t_spec spec = {.rcq = mate->cq};
+	struct t_qp *filler = t_qp(dev, &spec);
+	struct ibv_sge sge = t_sge(buf, 0, 64);
 
-	t_eq(m->cq->cqe, 1);
-	t_connect(filler, filler, p);
+	t_eq(mate->cq->cqe, 1);
+	t_connect(filler, filler, params);
 	t_recv(filler, 0, &sge, 1);
-	t_ok(ibv_req_notify_cq(m->cq, 0));
+	t_ok(ibv_req_notify_cq(mate->cq, 0));
 	t_ok(t_to_state(filler, IBV_QPS_ERR));
-	t_true(t_readable(m->channel->fd, 1000) && has_event(m), "the CQ isn't full");
+	t_true(t_readable(mate->channel->fd, 1000) && has_event(mate), "the CQ isn't full");
 }
 
-static void prepare(struct t_dev *d, struct mate *m, struct ibv_comp_channel *channel,
-		    enum what what, struct t_buf *b, unsigned who, bool rehearsal)
+static void prepare(struct t_dev *dev, struct mate *mate, struct ibv_comp_channel *channel,
+		    enum what what, struct t_buf *buf, unsigned who, bool rehearsal)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
 	struct ibv_srq_attr limit = {.srq_limit = RECEIVES};
-	struct ibv_sge sge = t_sge(b, 0, 64);
-	struct t_params p = t_params(d);
+	struct ibv_sge sge = t_sge(buf, 0, 64);
+	struct t_params p = t_params(dev);
 	struct t_spec spec = {0};
 
-	m->channel = channel;
-	spec.rcq = m->cq =
-		ibv_create_cq(d->ctx, what == SENDS_TO_FULL_CQ ? 1 : 16, NULL, m->channel, 0);
-	t_true(m->cq != NULL, "no CQ");
+	mate->channel = channel;
+	spec.rcq = mate->cq =
+		ibv_create_cq(dev->ctx, what == SENDS_TO_FULL_CQ ? 1 : 16, NULL, mate->channel, 0);
+	t_true(mate->cq != NULL, "no CQ");
 	if (what == SENDS_TO_SRQ) {
-		spec.srq = m->srq = ibv_create_srq(d->pd, &srq);
-		t_true(m->srq != NULL, "no SRQ");
+		spec.srq = mate->srq = ibv_create_srq(dev->pd, &srq);
+		t_true(mate->srq != NULL, "no SRQ");
 	}
-	m->q = t_qp(d, &spec);
-	procs_connect(m->q, who, ADDR_OF(who, rehearsal), &p);
+	mate->q = t_qp(dev, &spec);
+	procs_connect(mate->q, who, ADDR_OF(who, rehearsal), &p);
 	for (unsigned i = 0; i < RECEIVES; i++) {
-		if (m->srq)
-			t_srq_recv(m->srq, i, &sge, 1);
+		if (mate->srq)
+			t_srq_recv(mate->srq, i, &sge, 1);
 		else
-			t_recv(m->q, i, &sge, 1);
+			t_recv(mate->q, i, &sge, 1);
 	}
-	if (m->srq)
-		t_ok(ibv_modify_srq(m->srq, &limit, IBV_SRQ_LIMIT));
+	if (mate->srq)
+		t_ok(ibv_modify_srq(mate->srq, &limit, IBV_SRQ_LIMIT));
 	if (what == SENDS_TO_FULL_CQ)
-		fill_cq(d, &p, m, b);
-	t_ok(ibv_req_notify_cq(m->cq, 0));
+		fill_cq(dev, &p, mate, buf);
+	t_ok(ibv_req_notify_cq(mate->cq, 0));
 }
 
-static void take_events(struct t_dev *d, struct mate *mates)
+static void take_events(struct t_dev *dev, struct mate *mates)
 {
-	while (t_readable(d->ctx->async_fd, 0)) {
-		struct ibv_async_event e = t_event(d->ctx);
+	while (t_readable(dev->ctx->async_fd, 0)) {
+		struct ibv_async_event e = t_event(dev->ctx);
 
-		for (struct mate *m = mates; m < mates + VICTIMS; m++) {
-			if (e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED && e.element.srq == m->srq)
-				m->limit = true;
-			if (e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == m->q->qp)
-				m->failed = true;
-			if (e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == m->cq)
-				m->overrun = true;
+		for (struct mate *mate = mates; mate < mates + VICTIMS; mate++) {
+			if (e.event_type == IBV_EVENT_SRQ_LIMIT_REACHED &&
+			    e.element.srq == mate->srq)
+				mate->limit = true;
+			if (e.event_type == IBV_EVENT_QP_ACCESS_ERR && e.element.qp == mate->q->qp)
+				mate->failed = true;
+			if (e.event_type == IBV_EVENT_CQ_ERR && e.element.cq == mate->cq)
+				mate->overrun = true;
 		}
 	}
 }
 
 /* Takes completions of receives. Returns fewer than `want` only if no more come. */
-static unsigned take(struct mate *m, unsigned want)
+static unsigned take(struct mate *mate, unsigned want)
 {
 	unsigned n = 0;
 	int rc = 0;
@@ -157,76 +159,76 @@ static unsigned take(struct mate *m, unsigned want)
 	for (uint64_t t0 = t_now(); n < want && t_ms_since(t0) < 1000; n += (unsigned)rc) {
 		struct ibv_wc wc;
 
-		rc = ibv_poll_cq(m->cq, 1, &wc);
+		rc = ibv_poll_cq(mate->cq, 1, &wc);
 		t_true(rc >= 0, "ibv_poll_cq: %d", rc);
 	}
 	return n;
 }
 
-static void look_at(struct mate *m, enum what what, unsigned me)
+static void look_at(struct mate *mate, enum what what, unsigned me)
 {
-	bool event = has_event(m), broken = t_state(m->q) == IBV_QPS_ERR;
+	bool event = has_event(mate), broken = t_state(mate->q) == IBV_QPS_ERR;
 	struct ibv_wc wc;
-	unsigned n = (unsigned)ibv_poll_cq(m->cq, 1, &wc);
+	unsigned n = (unsigned)ibv_poll_cq(mate->cq, 1, &wc);
 
 	t_true(n <= 1, "victim %u: ibv_poll_cq: %d", me, (int)n);
 	t_true(event || !n, "victim %u: a completion without its event", me);
-	if (m->srq) {
+	if (mate->srq) {
 		struct ibv_srq_attr attr;
 
-		t_ok(ibv_query_srq(m->srq, &attr));
-		t_true(m->limit == !attr.srq_limit, "victim %u: the limit is %u, its event %s", me,
-		       attr.srq_limit, m->limit ? "came" : "did not come");
+		t_ok(ibv_query_srq(mate->srq, &attr));
+		t_true(mate->limit == !attr.srq_limit, "victim %u: the limit is %u, its event %s",
+		       me, attr.srq_limit, mate->limit ? "came" : "did not come");
 		return;
 	}
 	if (what == WRITES_WITH_BAD_KEY)
-		t_true(m->failed == broken, "victim %u: the QP is %s, its event %s", me,
-		       broken ? "broken" : "well", m->failed ? "came" : "did not come");
+		t_true(mate->failed == broken, "victim %u: the QP is %s, its event %s", me,
+		       broken ? "broken" : "well", mate->failed ? "came" : "did not come");
 	else
 		t_true(!broken, "victim %u: the QP is broken", me);
 	/* The owner's engine flushes a QP that failed. */
 	if (!broken)
-		t_ok(t_to_state(m->q, IBV_QPS_ERR));
-	n += take(m, RECEIVES - n);
+		t_ok(t_to_state(mate->q, IBV_QPS_ERR));
+	n += take(mate, RECEIVES - n);
 	t_true(n == RECEIVES, "victim %u: %u receives of %d", me, n, RECEIVES);
-	t_empty(m->cq);
+	t_empty(mate->cq);
 }
 
 /* There is one event: of the victim's message or, if that didn't come, of our flush. */
-static void overrun(struct t_dev *d, struct mate *mates, unsigned i)
+static void overrun(struct t_dev *dev, struct mate *mates, unsigned i)
 {
-	struct mate *m = &mates[i];
+	struct mate *mate = &mates[i];
 
-	if (t_state(m->q) != IBV_QPS_ERR)
-		t_ok(t_to_state(m->q, IBV_QPS_ERR));
-	for (uint64_t t0 = t_now(); !m->overrun && t_ms_since(t0) < 1000;)
-		take_events(d, mates);
-	t_true(m->overrun, "victim %u: a CQ overran without an event", i);
+	if (t_state(mate->q) != IBV_QPS_ERR)
+		t_ok(t_to_state(mate->q, IBV_QPS_ERR));
+	for (uint64_t t0 = t_now(); !mate->overrun && t_ms_since(t0) < 1000;)
+		take_events(dev, mates);
+	t_true(mate->overrun, "victim %u: a CQ overran without an event", i);
 }
 
 static void survivor(enum what what)
 {
-	struct t_dev *d = t_open();
-	struct t_buf b = t_buf(d, 4096);
+	struct t_dev *dev = t_open();
+	struct t_buf b = t_buf(dev, 4096);
 	struct mate mates[VICTIMS] = {0}, rehearsals[VICTIMS] = {0};
 
 	procs_put_buf(K_BUF, &b);
 	for (unsigned i = 0; i < VICTIMS; i++) {
-		struct ibv_comp_channel *channel = ibv_create_comp_channel(d->ctx);
+		struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
 
 		t_true(channel != NULL, "no channel");
-		prepare(d, &rehearsals[i], channel, what, &b, i + 1, true);
-		prepare(d, &mates[i], channel, what, &b, i + 1, false);
+		prepare(dev, &rehearsals[i], channel, what, &b, i + 1, true);
+		prepare(dev, &mates[i], channel, what, &b, i + 1, false);
 	}
-	take_events(d, mates);
+	take_events(dev, mates);
 	for (unsigned i = 0; i < VICTIMS; i++)
 		mates[i].limit = false;
 	procs_barrier();
 	procs_get(PROCS_PARENT, K_REAPED);
-	take_events(d, mates);
+	take_events(dev, mates);
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		if (what == SENDS_TO_FULL_CQ)
-			overrun(d, mates, i);
+			overrun(dev, mates, i);
 		else
 			look_at(&mates[i], what, i);
 	}

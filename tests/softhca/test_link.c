@@ -55,13 +55,13 @@ static struct end open_end(unsigned me)
 	return e;
 }
 
-static void close_end(struct end *e)
+static void close_end(struct end *end)
 {
 	procs_barrier();
-	t_qp_free(e->q2);
-	t_qp_free(e->q);
-	t_buf_free(&e->b);
-	t_close(e->d);
+	t_qp_free(end->q2);
+	t_qp_free(end->q);
+	t_buf_free(&end->b);
+	t_close(end->d);
 }
 
 static int compare(const void *a, const void *b)
@@ -77,7 +77,7 @@ static double seconds(uint64_t from, uint64_t to)
 }
 
 /* No sample is below `least`, and the median is at most 5 % above `most`. */
-static enum verdict judge(struct end *e, const char *what, double *t, double least, double most)
+static enum verdict judge(struct end *end, const char *what, double *t, double least, double most)
 {
 	bool away;
 
@@ -85,8 +85,8 @@ static enum verdict judge(struct end *e, const char *what, double *t, double lea
 	t_true(t[0] >= least, "%s took %.3f ms, less than %.3f ms", what, t[0] * 1e3, least * 1e3);
 	if (t[ROUNDS / 2] <= most * 1.05)
 		return GOOD;
-	qsort(e->away, ROUNDS, sizeof(*e->away), compare);
-	away = e->away[ROUNDS / 2] > most * 0.05;
+	qsort(end->away, ROUNDS, sizeof(*end->away), compare);
+	away = end->away[ROUNDS / 2] > most * 0.05;
 	fprintf(stderr, "# %s took %.3f ms, more than %.3f ms by over 5 %%%s\n", what,
 		t[ROUNDS / 2] * 1e3, most * 1e3, away ? "; who polls is often away" : "");
 	return away ? DISTURBED : LATE;
@@ -98,17 +98,17 @@ static enum verdict worse(enum verdict a, enum verdict b)
 }
 
 /* Runs one batch of rounds. */
-typedef enum verdict (*batch_fn)(struct end *e, unsigned me, const void *arg);
+typedef enum verdict (*batch_fn)(struct end *end, unsigned me, const void *arg);
 
 /* Agrees with the other end on a verdict. */
-static void until_good(struct end *e, unsigned me, batch_fn batch, const void *arg)
+static void until_good(struct end *end, unsigned me, batch_fn batch, const void *arg)
 {
 	unsigned n[LATE + 1] = {0};
 	uint64_t t0 = t_now(), word = 0, other;
 
 	for (uint64_t i = 1; !n[GOOD] && !(word & K_OVER); i++) {
-		memset(e->away, 0, sizeof(e->away));
-		word = 8 * i + batch(e, me, arg);
+		memset(end->away, 0, sizeof(end->away));
+		word = 8 * i + batch(end, me, arg);
 		if (me == 0 && t_ms_since(t0) >= MOST_MS)
 			word |= K_OVER;
 		procs_put(K_VERDICT, word);
@@ -146,39 +146,40 @@ struct shape {
 	bool writes; /* instead of sends; the last write announces them */
 };
 
-static void receives(struct end *e, const struct shape *s)
+static void receives(struct end *end, const struct shape *shape)
 {
-	for (unsigned i = s->writes ? s->n - 1 : 0; i < s->n; i++) {
-		struct ibv_sge in = t_sge(&e->b, REGION / 2, s->len);
+	for (unsigned i = shape->writes ? shape->n - 1 : 0; i < shape->n; i++) {
+		struct ibv_sge in = t_sge(&end->b, REGION / 2, shape->len);
 
-		t_recv(s->two_qps && i & 1 ? e->q2 : e->q, i, &in, 1);
+		t_recv(shape->two_qps && i & 1 ? end->q2 : end->q, i, &in, 1);
 	}
 }
 
-static void burst(struct end *e, const struct shape *s)
+static void burst(struct end *end, const struct shape *shape)
 {
-	for (unsigned i = 0; i < s->n; i++) {
-		struct ibv_sge out = t_sge(&e->b, 0, s->len);
-		struct ibv_send_wr wr =
-			t_rdma(IBV_WR_SEND, i, &out, 1, e->peer.addr + REGION / 2, e->peer.rkey);
+	for (unsigned i = 0; i < shape->n; i++) {
+		struct ibv_sge out = t_sge(&end->b, 0, shape->len);
+		struct ibv_send_wr wr = t_rdma(IBV_WR_SEND, i, &out, 1, end->peer.addr + REGION / 2,
+					       end->peer.rkey);
 
-		if (s->writes)
-			wr.opcode = i == s->n - 1 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-		t_post(s->two_qps && i & 1 ? e->q2 : e->q, &wr);
+		if (shape->writes)
+			wr.opcode =
+				i == shape->n - 1 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
+		t_post(shape->two_qps && i & 1 ? end->q2 : end->q, &wr);
 	}
 }
 
 /* Reads the clock while polling in round i; *looked is the last reading. */
-static void look(struct end *e, unsigned i, uint64_t *looked)
+static void look(struct end *end, unsigned i, uint64_t *looked)
 {
 	uint64_t now = t_now();
 
-	if (seconds(*looked, now) > e->away[i])
-		e->away[i] = seconds(*looked, now);
+	if (seconds(*looked, now) > end->away[i])
+		end->away[i] = seconds(*looked, now);
 	*looked = now;
 }
 
-static void await(struct end *e, unsigned i, struct ibv_cq *cq, unsigned n)
+static void await(struct end *end, unsigned i, struct ibv_cq *cq, unsigned n)
 {
 	uint64_t t0 = t_now(), looked = t0;
 	struct ibv_wc wc;
@@ -186,7 +187,7 @@ static void await(struct end *e, unsigned i, struct ibv_cq *cq, unsigned n)
 	for (unsigned got = 0; got < n;) {
 		int k = ibv_poll_cq(cq, 1, &wc);
 
-		look(e, i, &looked);
+		look(end, i, &looked);
 		t_true(t_ms_since(t0) < T_DEADLINE_MS, "a completion is missing");
 		if (k) {
 			t_eq(k, 1);
@@ -196,42 +197,42 @@ static void await(struct end *e, unsigned i, struct ibv_cq *cq, unsigned n)
 	}
 }
 
-static enum verdict transfers(struct end *e, unsigned me, const void *arg)
+static enum verdict transfers(struct end *end, unsigned me, const void *arg)
 {
-	const struct shape *s = arg;
-	bool sends = me == 0 || s->back, gets = me == 1 || s->back;
+	const struct shape *shape = arg;
+	bool sends = me == 0 || shape->back, gets = me == 1 || shape->back;
 	enum verdict verdict = GOOD;
-	double arrive[ROUNDS], done[ROUNDS], least = latency + wire_least(s->n, s->len);
-	double most = latency + wire(s->n, s->len);
+	double arrive[ROUNDS], done[ROUNDS], least = latency + wire_least(shape->n, shape->len);
+	double most = latency + wire(shape->n, shape->len);
 
 	for (unsigned i = 0; i < ROUNDS; i++) {
 		uint64_t t0, t1;
 
 		if (gets)
-			receives(e, s);
+			receives(end, shape);
 		procs_barrier();
 		t0 = t_now();
 		if (sends) {
 			procs_put(K_START, t0);
-			burst(e, s);
+			burst(end, shape);
 		}
 		if (gets) {
-			await(e, i, e->q->rcq, s->writes ? 1 : s->n);
+			await(end, i, end->q->rcq, shape->writes ? 1 : shape->n);
 			t1 = t_now();
 			arrive[i] = seconds(procs_get(!me, K_START), t1);
 		}
 		if (sends) {
-			await(e, i, e->q->scq, s->n);
+			await(end, i, end->q->scq, shape->n);
 			done[i] = seconds(t0, t_now());
 		}
 		procs_barrier();
 	}
 	if (gets)
-		verdict = judge(e, s->what, arrive, least, most);
+		verdict = judge(end, shape->what, arrive, least, most);
 	/* The acknowledgement may take the way back; a model may count that or not. */
-	if (sends && !s->back)
+	if (sends && !shape->back)
 		verdict = worse(verdict,
-				judge(e, "the sender's completion", done, least, latency + most));
+				judge(end, "the sender's completion", done, least, latency + most));
 	return verdict;
 }
 
@@ -310,7 +311,7 @@ static void test_rate(void **state)
  * Checks that a large message doesn't keep the link busy while it waits for its receive: once the
  * receive is posted, it takes as long as a message that found its receive there.
  */
-static enum verdict helds(struct end *e, unsigned me, const void *arg)
+static enum verdict helds(struct end *end, unsigned me, const void *arg)
 {
 	const size_t len = REGION / 4;
 	/* The try that is under way, the pause after it (min_rnr_timer), and the message. */
@@ -319,23 +320,23 @@ static enum verdict helds(struct end *e, unsigned me, const void *arg)
 
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct ibv_sge sge = t_sge(&e->b, me ? REGION / 2 : 0, len);
+		struct ibv_sge sge = t_sge(&end->b, me ? REGION / 2 : 0, len);
 		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, i, &sge, 1);
 		uint64_t t0;
 
 		if (me == 0)
-			t_post(e->q, &wr);
+			t_post(end->q, &wr);
 		procs_barrier();
 		if (me == 0) {
-			t_next(e->q->scq, i, IBV_WC_SUCCESS);
+			t_next(end->q->scq, i, IBV_WC_SUCCESS);
 			continue;
 		}
 		/* Some tries have failed by now. */
 		for (t0 = t_now(); seconds(t0, t_now()) < 5 * latency;)
 			;
 		t0 = t_now();
-		t_recv(e->q, i, &sge, 1);
-		await(e, i, e->q->rcq, 1);
+		t_recv(end->q, i, &sge, 1);
+		await(end, i, end->q->rcq, 1);
 		t[i] = seconds(t0, t_now());
 	}
 	if (me == 0)
@@ -343,7 +344,7 @@ static enum verdict helds(struct end *e, unsigned me, const void *arg)
 	/* A message that is sent in vain would take the link for as long again, so the limit need
 	 * not be exact. A try that is processed late may find a receive that wasn't there in time,
 	 * but not as a rule. */
-	verdict = judge(e, "a message that was held", t, latency, most * 1.4);
+	verdict = judge(end, "a message that was held", t, latency, most * 1.4);
 	t_true(verdict != GOOD || t[ROUNDS / 2] >= wire(1, len) / 2, "held messages are too fast");
 	return verdict;
 }
@@ -363,34 +364,34 @@ static void test_held(void **state)
 }
 
 /* Measures a write's data and a read's answer. */
-static enum verdict rdmas(struct end *e, unsigned me, const void *arg)
+static enum verdict rdmas(struct end *end, unsigned me, const void *arg)
 {
 	const size_t len = 1000000; /* large, so that the latency is small against it */
 	double t[ROUNDS], want = latency + wire(1, len);
 
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct ibv_sge sge = t_sge(&e->b, 0, len);
+		struct ibv_sge sge = t_sge(&end->b, 0, len);
 		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, i, &sge, 1,
-					       e->peer.addr + REGION / 2, e->peer.rkey);
-		volatile char *last = e->b.addr + REGION / 2 + len - 1;
-		char mark = ++e->b.addr[len - 1]; /* the same byte at both ends */
+					       end->peer.addr + REGION / 2, end->peer.rkey);
+		volatile char *last = end->b.addr + REGION / 2 + len - 1;
+		char mark = ++end->b.addr[len - 1]; /* the same byte at both ends */
 		uint64_t t0, looked;
 
 		procs_barrier();
 		t0 = t_now();
 		procs_put(K_START, t0);
 		if (me == 0) {
-			t_post(e->q, &wr);
-			await(e, i, e->q->scq, 1);
+			t_post(end->q, &wr);
+			await(end, i, end->q->scq, 1);
 			procs_barrier();
 			t0 = t_now();
 			wr.opcode = IBV_WR_RDMA_READ;
-			t_post(e->q, &wr);
-			await(e, i, e->q->scq, 1);
+			t_post(end->q, &wr);
+			await(end, i, end->q->scq, 1);
 			t[i] = seconds(t0, t_now());
 		} else {
-			for (looked = t_now(); *last != mark; look(e, i, &looked))
+			for (looked = t_now(); *last != mark; look(end, i, &looked))
 				sched_yield(); /* an engine may need this CPU */
 			t[i] = seconds(procs_get(0, K_START), t_now());
 			procs_barrier();
@@ -398,8 +399,8 @@ static enum verdict rdmas(struct end *e, unsigned me, const void *arg)
 		procs_barrier();
 	}
 	if (me == 0)
-		return judge(e, "a read", t, latency + want, latency + want);
-	return judge(e, "the last byte of a write", t, want, want);
+		return judge(end, "a read", t, latency + want, latency + want);
+	return judge(end, "the last byte of a write", t, want, want);
 }
 
 static void rdma(unsigned me, void *arg)

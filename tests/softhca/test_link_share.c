@@ -31,32 +31,32 @@ static struct scene start(void)
 	return s;
 }
 
-static void end(struct scene *s)
+static void end(struct scene *scene)
 {
-	t_pair_free(&s->own_a);
-	t_pair_free(&s->own_b);
-	t_qp_free(s->from_a);
-	t_qp_free(s->at_b);
-	t_close(s->a);
-	t_close(s->b);
+	t_pair_free(&scene->own_a);
+	t_pair_free(&scene->own_b);
+	t_qp_free(scene->from_a);
+	t_qp_free(scene->at_b);
+	t_close(scene->a);
+	t_close(scene->b);
 }
 
 /* Writes the message from one buffer to the other. */
-static void write_to(struct t_qp *q, const struct t_buf *from, const struct t_buf *to)
+static void write_to(struct t_qp *qp, const struct t_buf *from, const struct t_buf *to)
 {
 	struct ibv_sge sge = t_sge(from, 0, BYTES);
 	struct ibv_send_wr wr =
 		t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, (uintptr_t)to->addr, to->mr->rkey);
 
-	t_post(q, &wr);
+	t_post(qp, &wr);
 }
 
 /* Waits for the end of a write, which comes back after so many messages' time on the wire. */
-static void ends_after(struct t_qp *q, uint64_t since, unsigned messages)
+static void ends_after(struct t_qp *qp, uint64_t since, unsigned messages)
 {
 	uint64_t least = messages * WIRE_NS + 2 * LATENCY_NS, took;
 
-	t_done(q->scq, 1, IBV_WC_RDMA_WRITE);
+	t_done(qp->scq, 1, IBV_WC_RDMA_WRITE);
 	took = t_now() - since;
 	t_true(took >= least && took < least + CALLS_NS, "%llu ns, not %llu",
 	       (unsigned long long)took, (unsigned long long)least);

@@ -22,8 +22,8 @@ static double seconds_since(uint64_t t0)
 static void late_receive(unsigned me, void *arg)
 {
 	struct t_spec spec = {.type = IBV_QPT_UD};
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, &spec, NULL, 4096);
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
 	struct t_addr to = t_addr(p.b);
 	bool *group = arg, in_time = false;
 	struct ibv_sge out = t_sge(&p.ba, 0, 8), in = t_sge(&p.bb, 0, 64);
@@ -34,7 +34,7 @@ static void late_receive(unsigned me, void *arg)
 		to = (struct t_addr){.lid = 0xc001, .qpn = 0xffffff, .gid.raw = {0xff, 0x12, 7}};
 		t_ok(ibv_attach_mcast(p.b->qp, &to.gid, to.lid));
 	}
-	wr.wr.ud.ah = t_ah(d, &to, *group);
+	wr.wr.ud.ah = t_ah(dev, &to, *group);
 	wr.wr.ud.remote_qpn = to.qpn;
 	wr.wr.ud.remote_qkey = T_QKEY;
 	for (unsigned i = 0; i < TRIES && !in_time; i++) {
@@ -55,7 +55,7 @@ static void late_receive(unsigned me, void *arg)
 		t_ok(ibv_detach_mcast(p.b->qp, &to.gid, to.lid));
 	t_ok(ibv_destroy_ah(wr.wr.ud.ah));
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_late_receive(void **state)
@@ -72,8 +72,8 @@ static void test_late_receive(void **state)
  * The memory changes while the adapter uses it, which ThreadSanitizer would report. */
 __attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct t_pair p = t_pair(d, NULL, NULL, 4096);
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
 	struct ibv_sge sge = t_sge(&p.ba, 0, 8);
 	struct ibv_send_wr wr =
 		t_rdma(IBV_WR_RDMA_READ, 1, &sge, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
@@ -110,7 +110,7 @@ __attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, v
 	t_true(seconds_since(t0) >= 2 * latency, "an atomic came too early");
 	t_eq(*here, 5);
 	t_pair_free(&p);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_remote_effects(void **state)

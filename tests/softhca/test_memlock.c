@@ -24,7 +24,7 @@ static void contents(FILE *f, char *text, size_t size)
 
 static void test_limit(void **state)
 {
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	uint64_t failures = stat_counter("memlock_failures");
 	int saved = dup(STDERR_FILENO);
 	FILE *err = tmpfile();
@@ -34,12 +34,12 @@ static void test_limit(void **state)
 
 	m = mmap(NULL, 2048 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	t_true(m != MAP_FAILED && err, "set-up: %s", strerror(errno));
-	half = ibv_reg_mr(d->pd, m, 512 * KIB, IBV_ACCESS_LOCAL_WRITE);
+	half = ibv_reg_mr(dev->pd, m, 512 * KIB, IBV_ACCESS_LOCAL_WRITE);
 	t_true(half, "half of the limit: %s", strerror(errno));
 	dup2(fileno(err), STDERR_FILENO);
 	for (unsigned i = 0; i < 2; i++) {
 		errno = 0;
-		over[i] = ibv_reg_mr(d->pd, m, 516 * KIB, IBV_ACCESS_LOCAL_WRITE);
+		over[i] = ibv_reg_mr(dev->pd, m, 516 * KIB, IBV_ACCESS_LOCAL_WRITE);
 		code[i] = errno;
 	}
 	dup2(saved, STDERR_FILENO);
@@ -53,11 +53,11 @@ static void test_limit(void **state)
 	t_true(strchr(text, '\n') == text + strlen(text) - 1, "not one line: %s", text);
 	t_eq(stat_counter("memlock_failures") - failures, 2);
 	/* Exactly the limit. Memory that is given back can be registered again. */
-	rest = ibv_reg_mr(d->pd, m + 512 * KIB, 512 * KIB, IBV_ACCESS_LOCAL_WRITE);
+	rest = ibv_reg_mr(dev->pd, m + 512 * KIB, 512 * KIB, IBV_ACCESS_LOCAL_WRITE);
 	t_true(rest, "the whole limit: %s", strerror(errno));
 	t_ok(ibv_dereg_mr(rest));
 	t_ok(ibv_dereg_mr(half));
-	half = ibv_reg_mr(d->pd, m, 1024 * KIB, IBV_ACCESS_LOCAL_WRITE);
+	half = ibv_reg_mr(dev->pd, m, 1024 * KIB, IBV_ACCESS_LOCAL_WRITE);
 	t_true(half, "the limit after deregistering: %s", strerror(errno));
 	t_ok(ibv_dereg_mr(half));
 	munmap(m, 2048 * KIB);

@@ -14,9 +14,9 @@ enum key { K_QP = 0, K_SRQ = N, K_MR = 2 * N }; /* of the mailbox */
 
 static void make_all(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open();
-	struct ibv_xrcd *xrcd = x_open(d, -1, O_CREAT);
-	struct ibv_cq *cq = ibv_create_cq(d->ctx, 8, NULL, NULL, 0);
+	struct t_dev *dev = t_open();
+	struct ibv_xrcd *xrcd = x_open(dev, -1, O_CREAT);
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 8, NULL, NULL, 0);
 	struct ibv_srq *srq[N];
 	struct t_qp *qp[N];
 	struct t_buf buf[N];
@@ -24,9 +24,9 @@ static void make_all(unsigned me, void *arg)
 	(void)me;
 	(void)arg;
 	for (unsigned i = 0; i < N; i++) {
-		srq[i] = x_srq(d, NULL, xrcd, cq);
-		qp[i] = t_qp(d, NULL);
-		buf[i] = t_buf(d, 4096);
+		srq[i] = x_srq(dev, NULL, xrcd, cq);
+		qp[i] = t_qp(dev, NULL);
+		buf[i] = t_buf(dev, 4096);
 		procs_put(K_QP + i, qp[i]->qp->qp_num);
 		procs_put(K_SRQ + i, x_num(srq[i]));
 		procs_put(K_MR + i, buf[i].mr->rkey);
@@ -40,7 +40,7 @@ static void make_all(unsigned me, void *arg)
 	}
 	t_ok(ibv_destroy_cq(cq));
 	t_ok(ibv_close_xrcd(xrcd));
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_numbers(void **state)

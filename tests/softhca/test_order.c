@@ -44,19 +44,19 @@ static void random_bytes(char *p, size_t len)
 		p[i] = (char)rand();
 }
 
-static void post_receive(struct lane *l, unsigned i)
+static void post_receive(struct lane *lane, unsigned i)
 {
-	struct ibv_sge in = t_sge(&l->in, i % DEPTH * SLOT, SLOT);
+	struct ibv_sge in = t_sge(&lane->in, i % DEPTH * SLOT, SLOT);
 
-	t_recv(l->p.b, i, &in, 1);
+	t_recv(lane->p.b, i, &in, 1);
 }
 
 /* Applies an atomic to the model. */
-static void model_atomic(struct lane *l, struct op *op, struct ibv_send_wr *wr, size_t off)
+static void model_atomic(struct lane *lane, struct op *op, struct ibv_send_wr *wr, size_t off)
 {
 	uint64_t old, set;
 
-	memcpy(&old, l->model + off, 8);
+	memcpy(&old, lane->model + off, 8);
 	memcpy(op->expect, &old, 8);
 	if (op->code == IBV_WR_ATOMIC_FETCH_AND_ADD) {
 		wr->wr.atomic.compare_add = set = (uint64_t)rand();
@@ -66,10 +66,10 @@ static void model_atomic(struct lane *l, struct op *op, struct ibv_send_wr *wr, 
 		wr->wr.atomic.swap = (uint64_t)rand();
 		set = wr->wr.atomic.compare_add == old ? wr->wr.atomic.swap : old;
 	}
-	memcpy(l->model + off, &set, 8);
+	memcpy(lane->model + off, &set, 8);
 }
 
-static void post_random(struct lane *l, uint64_t order)
+static void post_random(struct lane *lane, uint64_t order)
 {
 	static const enum ibv_wr_opcode codes[] = {
 		IBV_WR_SEND,
@@ -80,10 +80,10 @@ static void post_random(struct lane *l, uint64_t order)
 		IBV_WR_ATOMIC_FETCH_AND_ADD,
 		IBV_WR_ATOMIC_CMP_AND_SWP,
 	};
-	unsigned slot = l->posted % DEPTH;
-	struct op *op = &l->op[slot];
+	unsigned slot = lane->posted % DEPTH;
+	struct op *op = &lane->op[slot];
 	size_t off = rnd(REGION - SLOT) & ~7u, len = 1 + rnd(rnd(2) ? 64 : SLOT);
-	char *local = l->p.ba.addr + slot * SLOT;
+	char *local = lane->p.ba.addr + slot * SLOT;
 	struct ibv_sge sge;
 	struct ibv_send_wr wr;
 
@@ -93,47 +93,49 @@ static void post_random(struct lane *l, uint64_t order)
 		len = 8;
 	op->len = len;
 	random_bytes(local, len);
-	sge = t_sge(&l->p.ba, slot * SLOT, len);
-	wr = t_rdma(op->code, l->posted, &sge, 1, (uintptr_t)l->p.bb.addr + off, l->p.bb.mr->rkey);
+	sge = t_sge(&lane->p.ba, slot * SLOT, len);
+	wr = t_rdma(op->code, lane->posted, &sge, 1, (uintptr_t)lane->p.bb.addr + off,
+		    lane->p.bb.mr->rkey);
 	if (op->code != IBV_WR_RDMA_READ)
 		wr.send_flags |= IBV_SEND_FENCE;
 	if (op->code == IBV_WR_SEND) {
-		memcpy(l->msg[l->sent % (DEPTH * 2)], local, len);
-		l->msg_len[l->sent++ % (DEPTH * 2)] = len;
+		memcpy(lane->msg[lane->sent % (DEPTH * 2)], local, len);
+		lane->msg_len[lane->sent++ % (DEPTH * 2)] = len;
 	} else if (op->code == IBV_WR_RDMA_WRITE) {
-		memcpy(l->model + off, local, len);
+		memcpy(lane->model + off, local, len);
 	} else if (op->code == IBV_WR_RDMA_READ) {
-		memcpy(op->expect, l->model + off, len);
+		memcpy(op->expect, lane->model + off, len);
 	} else {
-		model_atomic(l, op, &wr, off);
+		model_atomic(lane, op, &wr, off);
 	}
-	t_post(l->p.a, &wr);
-	l->posted++;
+	t_post(lane->p.a, &wr);
+	lane->posted++;
 }
 
-static void take_completion(struct lane *l, const struct ibv_wc *wc)
+static void take_completion(struct lane *lane, const struct ibv_wc *wc)
 {
-	struct op *op = &l->op[l->done % DEPTH];
+	struct op *op = &lane->op[lane->done % DEPTH];
 
 	t_eq(wc->status, IBV_WC_SUCCESS);
-	t_eq(wc->wr_id, l->done);
+	t_eq(wc->wr_id, lane->done);
 	if (op->code != IBV_WR_SEND && op->code != IBV_WR_RDMA_WRITE)
-		t_true(!memcmp(l->p.ba.addr + l->done % DEPTH * SLOT, op->expect, op->len),
-		       "operation %u (opcode %d) returned other data", l->done, op->code);
-	l->done++;
+		t_true(!memcmp(lane->p.ba.addr + lane->done % DEPTH * SLOT, op->expect, op->len),
+		       "operation %u (opcode %d) returned other data", lane->done, op->code);
+	lane->done++;
 }
 
-static void take_message(struct lane *l, const struct ibv_wc *wc)
+static void take_message(struct lane *lane, const struct ibv_wc *wc)
 {
-	unsigned i = l->received % (DEPTH * 2);
+	unsigned i = lane->received % (DEPTH * 2);
 
 	t_eq(wc->status, IBV_WC_SUCCESS);
-	t_eq(wc->wr_id, l->received);
-	t_eq(wc->byte_len, l->msg_len[i]);
-	t_true(!memcmp(l->in.addr + l->received % DEPTH * SLOT, l->msg[i], l->msg_len[i]),
-	       "message %u has other data", l->received);
-	post_receive(l, l->received + DEPTH);
-	l->received++;
+	t_eq(wc->wr_id, lane->received);
+	t_eq(wc->byte_len, lane->msg_len[i]);
+	t_true(!memcmp(lane->in.addr + lane->received % DEPTH * SLOT, lane->msg[i],
+		       lane->msg_len[i]),
+	       "message %u has other data", lane->received);
+	post_receive(lane, lane->received + DEPTH);
+	lane->received++;
 }
 
 static struct lane *lane_of(struct lane *lanes, uint32_t qpn, bool receiver)
@@ -144,42 +146,44 @@ static struct lane *lane_of(struct lane *lanes, uint32_t qpn, bool receiver)
 	t_fail("a completion of an unknown QP");
 }
 
-static void open_lanes(struct t_dev *d, struct lane *lanes, struct ibv_cq *scq, struct ibv_cq *rcq)
+static void open_lanes(struct t_dev *dev, struct lane *lanes, struct ibv_cq *scq,
+		       struct ibv_cq *rcq)
 {
 	struct t_spec spec = {.scq = scq, .rcq = rcq};
 
 	for (unsigned i = 0; i < QPS; i++) {
-		struct lane *l = &lanes[i];
+		struct lane *lane = &lanes[i];
 
-		l->p = t_pair(d, &spec, NULL, DEPTH * SLOT);
-		l->in = t_buf(d, DEPTH * SLOT);
-		random_bytes(l->p.bb.addr, REGION);
-		memcpy(l->model, l->p.bb.addr, REGION);
+		lane->p = t_pair(dev, &spec, NULL, DEPTH * SLOT);
+		lane->in = t_buf(dev, DEPTH * SLOT);
+		random_bytes(lane->p.bb.addr, REGION);
+		memcpy(lane->model, lane->p.bb.addr, REGION);
 		for (unsigned k = 0; k < DEPTH; k++)
-			post_receive(l, k);
+			post_receive(lane, k);
 	}
 }
 
 /* Runs the mix. Returns how many completions came before one of an earlier request of another
  * QP. */
-static unsigned run_mix(struct t_dev *d, struct lane *lanes)
+static unsigned run_mix(struct t_dev *dev, struct lane *lanes)
 {
-	struct ibv_cq *scq = ibv_create_cq(d->ctx, 256, NULL, NULL, 0);
-	struct ibv_cq *rcq = ibv_create_cq(d->ctx, 256, NULL, NULL, 0);
+	struct ibv_cq *scq = ibv_create_cq(dev->ctx, 256, NULL, NULL, 0);
+	struct ibv_cq *rcq = ibv_create_cq(dev->ctx, 256, NULL, NULL, 0);
 	unsigned posted = 0, done = 0, inversions = 0;
 	uint64_t newest = 0, t0 = t_now();
 
-	open_lanes(d, lanes, scq, rcq);
+	open_lanes(dev, lanes, scq, rcq);
 	for (unsigned received = 0, sent = 0; done < OPS || received < sent;) {
-		struct lane *l = &lanes[rnd(QPS)];
+		struct lane *lane = &lanes[rnd(QPS)];
 		struct ibv_wc wc;
 
 		t_true(t_ms_since(t0) < 3 * T_DEADLINE_MS, "only %u of %u are done", done, OPS);
-		if (posted < OPS && l->posted - l->done < DEPTH && l->sent - l->received < DEPTH) {
-			unsigned before = l->sent;
+		if (posted < OPS && lane->posted - lane->done < DEPTH &&
+		    lane->sent - lane->received < DEPTH) {
+			unsigned before = lane->sent;
 
-			post_random(l, posted++);
-			sent += l->sent - before;
+			post_random(lane, posted++);
+			sent += lane->sent - before;
 		}
 		if (ibv_poll_cq(rcq, 1, &wc) == 1) {
 			take_message(lane_of(lanes, wc.qp_num, true), &wc);
@@ -187,11 +191,11 @@ static unsigned run_mix(struct t_dev *d, struct lane *lanes)
 		}
 		if (rnd(3) || ibv_poll_cq(scq, 1, &wc) != 1)
 			continue;
-		l = lane_of(lanes, wc.qp_num, false);
-		inversions += l->op[l->done % DEPTH].order < newest;
-		if (l->op[l->done % DEPTH].order > newest)
-			newest = l->op[l->done % DEPTH].order;
-		take_completion(l, &wc);
+		lane = lane_of(lanes, wc.qp_num, false);
+		inversions += lane->op[lane->done % DEPTH].order < newest;
+		if (lane->op[lane->done % DEPTH].order > newest)
+			newest = lane->op[lane->done % DEPTH].order;
+		take_completion(lane, &wc);
 		done++;
 	}
 	for (unsigned i = 0; i < QPS; i++) {

@@ -24,17 +24,17 @@ static struct t_params quick(void)
 
 /* Checks that each kind of work fails with RETRY_EXC_ERR at q, and that the next request is
  * flushed. */
-static void expect_timeout(struct t_qp *q, struct t_buf *b, enum ibv_wr_opcode op)
+static void expect_timeout(struct t_qp *qp, struct t_buf *buf, enum ibv_wr_opcode op)
 {
-	struct ibv_sge sge = t_sge(b, 0, 8);
-	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, (uintptr_t)b->addr + 4096, b->mr->rkey);
+	struct ibv_sge sge = t_sge(buf, 0, 8);
+	struct ibv_send_wr wr = t_rdma(op, 1, &sge, 1, (uintptr_t)buf->addr + 4096, buf->mr->rkey);
 
-	t_post(q, &wr);
-	t_send(q, 2, sge);
-	t_next(q->scq, 1, IBV_WC_RETRY_EXC_ERR);
-	t_next(q->scq, 2, IBV_WC_WR_FLUSH_ERR);
-	t_eq(t_state(q), IBV_QPS_ERR);
-	t_check_byte(b->addr + 4096, 8, 0);
+	t_post(qp, &wr);
+	t_send(qp, 2, sge);
+	t_next(qp->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	t_next(qp->scq, 2, IBV_WC_WR_FLUSH_ERR);
+	t_eq(t_state(qp), IBV_QPS_ERR);
+	t_check_byte(buf->addr + 4096, 8, 0);
 }
 
 enum peer { NONE, RESET, INIT, ERR, GONE, ELSEWHERE, UD_PEER, NO_LID, NO_GID };
@@ -199,8 +199,8 @@ static void test_comm_est(void **state)
 static void test_timeout_bound(void **state)
 {
 	struct t_params p = quick();
-	struct t_qp *a = t_qp(dev, NULL);
-	struct t_addr nowhere = t_addr(a);
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_addr nowhere = t_addr(qp);
 	struct t_buf buf = t_buf(dev, 8192);
 	uint64_t t0 = t_now();
 
@@ -208,10 +208,10 @@ static void test_timeout_bound(void **state)
 	nowhere.qpn ^= 0x3c3;
 	p.timeout = 12; /* 16.8 ms */
 	p.retry_cnt = 2;
-	t_up(a, &p, &nowhere);
-	expect_timeout(a, &buf, IBV_WR_SEND);
+	t_up(qp, &p, &nowhere);
+	expect_timeout(qp, &buf, IBV_WR_SEND);
 	t_true(t_ms_since(t0) >= 2 * 16.7, "took only %.2f ms", t_ms_since(t0));
-	t_qp_free(a);
+	t_qp_free(qp);
 	t_buf_free(&buf);
 }
 
@@ -246,19 +246,19 @@ static void test_pkey(void **state)
 static void test_pkey_index(void **state)
 {
 	struct t_params p = t_params(dev);
-	struct t_qp *a = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct ibv_qp_attr attr;
 	int mask;
 
 	(void)state;
 	p.pkey_index = dev->port.pkey_tbl_len;
 	mask = t_attr_init(IBV_QPT_RC, &p, &attr);
-	t_rc(ibv_modify_qp(a->qp, &attr, mask), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &attr, mask), EINVAL);
 	p = t_params(dev);
 	p.port_num = 2;
 	mask = t_attr_init(IBV_QPT_RC, &p, &attr);
-	t_rc(ibv_modify_qp(a->qp, &attr, mask), EINVAL);
-	t_qp_free(a);
+	t_rc(ibv_modify_qp(qp->qp, &attr, mask), EINVAL);
+	t_qp_free(qp);
 }
 
 /* Checks that a CQ that gets more completions than it holds reports CQ_ERR, and that its QPs

@@ -32,21 +32,22 @@ static void usable(pthread_mutex_t *mutex, pthread_cond_t *cond)
 
 static void test_context(void **state)
 {
-	struct ibv_context *c = dev->ctx;
-	struct ibv_device *d = c->device;
+	struct ibv_context *verbs = dev->ctx;
+	struct ibv_device *device = verbs->device;
 
 	(void)state;
-	t_true(c->cmd_fd >= 0 && c->async_fd >= 0 && c->cmd_fd != c->async_fd, "no descriptors");
-	t_true(fcntl(c->cmd_fd, F_GETFD) >= 0 && fcntl(c->async_fd, F_GETFD) >= 0,
+	t_true(verbs->cmd_fd >= 0 && verbs->async_fd >= 0 && verbs->cmd_fd != verbs->async_fd,
+	       "no descriptors");
+	t_true(fcntl(verbs->cmd_fd, F_GETFD) >= 0 && fcntl(verbs->async_fd, F_GETFD) >= 0,
 	       "descriptors that are not open");
-	t_true(c->num_comp_vectors >= 1, "no completion vectors");
-	t_true(c->abi_compat == __VERBS_ABI_IS_EXTENDED, "not an extended context");
-	usable(&c->mutex, NULL);
-	t_eq(d->node_type, IBV_NODE_CA);
-	t_eq(d->transport_type, IBV_TRANSPORT_IB);
-	t_true(!strcmp(d->name, ibv_get_device_name(d)), "names differ");
-	t_true(!strncmp(d->dev_name, "uverbs", 6), "dev_name: %s", d->dev_name);
-	t_true(*d->dev_path && *d->ibdev_path, "no paths");
+	t_true(verbs->num_comp_vectors >= 1, "no completion vectors");
+	t_true(verbs->abi_compat == __VERBS_ABI_IS_EXTENDED, "not an extended context");
+	usable(&verbs->mutex, NULL);
+	t_eq(device->node_type, IBV_NODE_CA);
+	t_eq(device->transport_type, IBV_TRANSPORT_IB);
+	t_true(!strcmp(device->name, ibv_get_device_name(device)), "names differ");
+	t_true(!strncmp(device->dev_name, "uverbs", 6), "dev_name: %s", device->dev_name);
+	t_true(*device->dev_path && *device->ibdev_path, "no paths");
 }
 
 static void test_pd(void **state)
@@ -100,14 +101,14 @@ static void test_mr(void **state)
 static void test_ah(void **state)
 {
 	struct t_spec spec = {.type = IBV_QPT_UD};
-	struct t_qp *q = t_qp(dev, &spec);
-	struct t_addr a = t_addr(q);
+	struct t_qp *qp = t_qp(dev, &spec);
+	struct t_addr a = t_addr(qp);
 	struct ibv_ah *ah = t_ah(dev, &a, true);
 
 	(void)state;
 	t_true(ah->context == dev->ctx && ah->pd == dev->pd, "context, pd");
 	t_ok(ibv_destroy_ah(ah));
-	t_qp_free(q);
+	t_qp_free(qp);
 }
 
 /* ---- queues ---- */
@@ -128,7 +129,7 @@ static void test_cq(void **state)
 	struct ibv_comp_channel *ch = ibv_create_comp_channel(dev->ctx);
 	struct ibv_cq_init_attr_ex ex = {.cqe = 20, .wc_flags = IBV_WC_STANDARD_FLAGS};
 	struct ibv_cq *a, *b;
-	struct ibv_cq_ex *c;
+	struct ibv_cq_ex *cq;
 	int user;
 
 	(void)state;
@@ -139,15 +140,15 @@ static void test_cq(void **state)
 	b = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
 	ex.channel = ch;
 	ex.cq_context = &ex;
-	c = ibv_create_cq_ex(dev->ctx, &ex);
-	t_true(a && b && c, "set-up: %s", strerror(errno));
+	cq = ibv_create_cq_ex(dev->ctx, &ex);
+	t_true(a && b && cq, "set-up: %s", strerror(errno));
 	check_cq(a, ch, &user);
 	check_cq(b, NULL, NULL);
-	check_cq(ibv_cq_ex_to_cq(c), ch, &ex);
-	t_eq(c->comp_mask, 0);
+	check_cq(ibv_cq_ex_to_cq(cq), ch, &ex);
+	t_eq(cq->comp_mask, 0);
 	t_eq(a->cqe, 127);
 	t_eq(b->cqe, 1);
-	t_eq(c->cqe, 31);
+	t_eq(cq->cqe, 31);
 	t_eq(ch->refcnt, 2);
 	t_ok(ibv_resize_cq(a, 200));
 	t_eq(a->cqe, 255);
@@ -156,7 +157,7 @@ static void test_cq(void **state)
 	check_cq(a, ch, &user);
 	t_ok(ibv_destroy_cq(a));
 	t_eq(ch->refcnt, 1);
-	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(c)));
+	t_ok(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)));
 	t_eq(ch->refcnt, 0);
 	t_ok(ibv_destroy_cq(b));
 	t_ok(ibv_destroy_comp_channel(ch));
@@ -256,36 +257,36 @@ static void test_qp(void **state)
  * nothing else does. */
 static void test_qp_state(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_params p = t_params(dev);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
-	struct t_addr to = t_addr(q);
+	struct t_addr to = t_addr(qp);
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge bad = t_sge(&b, 0, 8);
 
 	(void)state;
-	t_to_init(q, &p);
-	t_eq(q->qp->state, IBV_QPS_INIT);
-	t_to_rtr(q, &p, &to);
-	t_eq(q->qp->state, IBV_QPS_RTR);
-	t_to_rts(q, &p);
-	t_eq(q->qp->state, IBV_QPS_RTS);
+	t_to_init(qp, &p);
+	t_eq(qp->qp->state, IBV_QPS_INIT);
+	t_to_rtr(qp, &p, &to);
+	t_eq(qp->qp->state, IBV_QPS_RTR);
+	t_to_rts(qp, &p);
+	t_eq(qp->qp->state, IBV_QPS_RTS);
 	a = (struct ibv_qp_attr){.min_rnr_timer = 3};
-	t_ok(ibv_modify_qp(q->qp, &a, IBV_QP_MIN_RNR_TIMER));
-	t_eq(q->qp->state, IBV_QPS_RTS);
+	t_ok(ibv_modify_qp(qp->qp, &a, IBV_QP_MIN_RNR_TIMER));
+	t_eq(qp->qp->state, IBV_QPS_RTS);
 	/* The adapter takes the QP to ERR by itself. */
 	bad.lkey ^= 0x200;
-	t_send(q, 1, bad);
-	t_next(q->scq, 1, IBV_WC_LOC_PROT_ERR);
-	t_ok(ibv_query_qp(q->qp, &a, IBV_QP_QKEY, &init));
+	t_send(qp, 1, bad);
+	t_next(qp->scq, 1, IBV_WC_LOC_PROT_ERR);
+	t_ok(ibv_query_qp(qp->qp, &a, IBV_QP_QKEY, &init));
 	t_eq(a.qp_state, IBV_QPS_ERR);
-	t_eq(q->qp->state, IBV_QPS_RTS);
-	t_ok(ibv_query_qp(q->qp, &a, IBV_QP_STATE, &init));
-	t_eq(q->qp->state, IBV_QPS_ERR);
-	t_ok(t_to_state(q, IBV_QPS_RESET));
-	t_eq(q->qp->state, IBV_QPS_RESET);
-	t_qp_free(q);
+	t_eq(qp->qp->state, IBV_QPS_RTS);
+	t_ok(ibv_query_qp(qp->qp, &a, IBV_QP_STATE, &init));
+	t_eq(qp->qp->state, IBV_QPS_ERR);
+	t_ok(t_to_state(qp, IBV_QPS_RESET));
+	t_eq(qp->qp->state, IBV_QPS_RESET);
+	t_qp_free(qp);
 	t_buf_free(&b);
 }
 

@@ -99,23 +99,23 @@ static void test_qp_events(void **state)
 	struct ibv_srq_init_attr a = {.attr = {.max_wr = 16, .max_sge = 1}};
 	struct ibv_srq *srq = ibv_create_srq(dev->pd, &a);
 	struct t_spec spec = {.srq = srq};
-	struct t_qp *q;
+	struct t_qp *qp;
 	struct ibv_async_event ev;
 
 	(void)state;
 	t_true(srq, "ibv_create_srq: %s", strerror(errno));
-	q = t_qp(dev, &spec);
+	qp = t_qp(dev, &spec);
 	for (unsigned i = 0; i < 3; i++) {
-		t_connect(q, q, NULL);
-		t_ok(t_to_state(q, IBV_QPS_ERR));
+		t_connect(qp, qp, NULL);
+		t_ok(t_to_state(qp, IBV_QPS_ERR));
 		ev = event_of(IBV_EVENT_QP_LAST_WQE_REACHED);
-		t_true(ev.element.qp == q->qp, "of another QP");
-		t_eq(q->qp->events_completed, i);
+		t_true(ev.element.qp == qp->qp, "of another QP");
+		t_eq(qp->qp->events_completed, i);
 		ibv_ack_async_event(&ev);
-		t_eq(q->qp->events_completed, i + 1);
-		t_ok(t_to_state(q, IBV_QPS_RESET));
+		t_eq(qp->qp->events_completed, i + 1);
+		t_ok(t_to_state(qp, IBV_QPS_RESET));
 	}
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_ok(ibv_destroy_srq(srq));
 }
 
@@ -152,10 +152,10 @@ struct destroying {
 
 static void *destroy(void *arg)
 {
-	struct destroying *d = arg;
+	struct destroying *destroying = arg;
 
-	if (!ibv_destroy_srq(d->srq))
-		__atomic_store_n(&d->done, true, __ATOMIC_RELEASE);
+	if (!ibv_destroy_srq(destroying->srq))
+		__atomic_store_n(&destroying->done, true, __ATOMIC_RELEASE);
 	return NULL;
 }
 

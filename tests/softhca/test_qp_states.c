@@ -79,26 +79,26 @@ static struct t_qp *make(enum ibv_qp_type type, struct ibv_xrcd **xrcd)
 	return t_qp(dev, &s);
 }
 
-static void unmake(struct t_qp *q, struct ibv_xrcd *xrcd)
+static void unmake(struct t_qp *qp, struct ibv_xrcd *xrcd)
 {
-	t_qp_free(q);
+	t_qp_free(qp);
 	if (xrcd)
 		t_ok(ibv_close_xrcd(xrcd));
 }
 
 /* Fills in the attributes (all of them sensible) of step 0, 1 or 2, and returns the required
  * mask. */
-static int step_attr(struct t_qp *q, int step, struct ibv_qp_attr *attr)
+static int step_attr(struct t_qp *qp, int step, struct ibv_qp_attr *attr)
 {
 	struct t_params p = t_params(dev);
-	struct t_addr self = t_addr(q);
+	struct t_addr self = t_addr(qp);
 	struct ibv_qp_attr rts, init;
 	int mask[3];
 
-	mask[0] = t_attr_init(q->type, &p, &init);
-	mask[2] = t_attr_rts(q->type, &p, &rts);
-	mask[1] = t_attr_rtr(q->type, &p, &self, attr);
-	if (q->type == IBV_QPT_UD)
+	mask[0] = t_attr_init(qp->type, &p, &init);
+	mask[2] = t_attr_rts(qp->type, &p, &rts);
+	mask[1] = t_attr_rtr(qp->type, &p, &self, attr);
+	if (qp->type == IBV_QPT_UD)
 		t_attr_rtr(IBV_QPT_RC, &p, &self, attr);
 	attr->pkey_index = 0;
 	attr->port_num = 1;
@@ -131,15 +131,15 @@ static void test_masks(void **state)
 	(void)state;
 	for (size_t t = 0; t < NTYPES; t++) {
 		struct ibv_xrcd *xrcd;
-		struct t_qp *q;
+		struct t_qp *qp;
 
 		if (!offered(types[t].type))
 			continue;
-		q = make(types[t].type, &xrcd);
+		qp = make(types[t].type, &xrcd);
 		for (int step = 0; step < 3; step++) {
 			struct ibv_qp_attr attr;
-			int mask = step_attr(q, step, &attr), req = types[t].req[step];
-			int allowed = req | types[t].opt[step] | other_half(q->type);
+			int mask = step_attr(qp, step, &attr), req = types[t].req[step];
+			int allowed = req | types[t].opt[step] | other_half(qp->type);
 
 			t_eq(mask, req | IBV_QP_STATE);
 			for (int bit = 1; bit <= IBV_QP_DEST_QPN; bit <<= 1) {
@@ -147,17 +147,17 @@ static void test_masks(void **state)
 
 				if (!(req & bit) && (allowed & bit || !(bit & ALL_BITS)))
 					continue;
-				t_true(ibv_modify_qp(q->qp, &attr, m) == EINVAL,
-				       "type %d, step %d, bit 0x%x was not refused", q->type, step,
+				t_true(ibv_modify_qp(qp->qp, &attr, m) == EINVAL,
+				       "type %d, step %d, bit 0x%x was not refused", qp->type, step,
 				       bit);
-				t_eq(t_state(q), path_states[step]);
+				t_eq(t_state(qp), path_states[step]);
 			}
 			mask |= types[t].opt[step] & ~(IBV_QP_ALT_PATH | IBV_QP_PATH_MIG_STATE);
-			t_ok(ibv_modify_qp(q->qp, &attr, mask));
-			t_eq(t_state(q), path_states[step + 1]);
-			t_eq(q->qp->state, path_states[step + 1]);
+			t_ok(ibv_modify_qp(qp->qp, &attr, mask));
+			t_eq(t_state(qp), path_states[step + 1]);
+			t_eq(qp->qp->state, path_states[step + 1]);
 		}
-		unmake(q, xrcd);
+		unmake(qp, xrcd);
 	}
 }
 
@@ -180,7 +180,7 @@ static void test_transitions(void **state)
 		for (int from = IBV_QPS_RESET; from <= IBV_QPS_ERR; from++)
 			for (int to = IBV_QPS_RESET; to <= IBV_QPS_ERR; to++) {
 				struct ibv_xrcd *xrcd;
-				struct t_qp *q;
+				struct t_qp *qp;
 				struct ibv_qp_attr attr;
 				int mask = IBV_QP_STATE, rc;
 
@@ -189,26 +189,26 @@ static void test_transitions(void **state)
 				/* RESET to RESET: nothing to do, and adapters differ. */
 				if (from == IBV_QPS_RESET && to == IBV_QPS_RESET)
 					continue;
-				q = make(types[t].type, &xrcd);
+				qp = make(types[t].type, &xrcd);
 				for (int s = 0; s < 3 && from != IBV_QPS_RESET; s++) {
 					if (from < (int)path_states[s + 1] && from <= IBV_QPS_RTS)
 						break;
-					mask = step_attr(q, s, &attr);
-					t_ok(ibv_modify_qp(q->qp, &attr, mask));
+					mask = step_attr(qp, s, &attr);
+					t_ok(ibv_modify_qp(qp->qp, &attr, mask));
 				}
 				if (from > IBV_QPS_RTS)
-					t_ok(t_to_state(q, (enum ibv_qp_state)from));
+					t_ok(t_to_state(qp, (enum ibv_qp_state)from));
 				memset(&attr, 0, sizeof(attr));
 				mask = IBV_QP_STATE;
 				if (to >= IBV_QPS_INIT && to <= IBV_QPS_RTS && from == to - 1)
-					mask = step_attr(q, to - 1, &attr);
+					mask = step_attr(qp, to - 1, &attr);
 				attr.qp_state = (enum ibv_qp_state)to;
-				rc = ibv_modify_qp(q->qp, &attr, mask);
+				rc = ibv_modify_qp(qp->qp, &attr, mask);
 				t_true(rc == ((allowed[from] & 1u << to) ? 0 : EINVAL),
-				       "type %d, state %d to %d: returned %d", q->type, from, to,
+				       "type %d, state %d to %d: returned %d", qp->type, from, to,
 				       rc);
-				t_eq(t_state(q), rc ? from : to);
-				unmake(q, xrcd);
+				t_eq(t_state(qp), rc ? from : to);
+				unmake(qp, xrcd);
 			}
 }
 
@@ -268,85 +268,85 @@ static void test_no_work(void **state)
 /* Checks optional changes within RTS and INIT; without a state in the mask the state stays. */
 static void test_same_state(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
-	struct t_addr self = t_addr(q);
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_addr self = t_addr(qp);
 	struct ibv_qp_attr a = {.min_rnr_timer = 7, .qp_access_flags = IBV_ACCESS_REMOTE_READ};
 	struct ibv_qp_init_attr init;
 
 	(void)state;
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_ACCESS_FLAGS), EINVAL); /* RESET */
-	t_to_init(q, NULL);
-	t_ok(ibv_modify_qp(q->qp, &a, IBV_QP_ACCESS_FLAGS));
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_MIN_RNR_TIMER), EINVAL);
-	t_to_rtr(q, NULL, &self);
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_MIN_RNR_TIMER), EINVAL); /* no RTR to RTR */
-	t_to_rts(q, NULL);
-	t_ok(ibv_modify_qp(q->qp, &a, IBV_QP_MIN_RNR_TIMER));
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_DEST_QPN), EINVAL);
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_TIMEOUT), EINVAL);
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_PORT), EINVAL);
-	t_ok(ibv_query_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS,
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_ACCESS_FLAGS), EINVAL); /* RESET */
+	t_to_init(qp, NULL);
+	t_ok(ibv_modify_qp(qp->qp, &a, IBV_QP_ACCESS_FLAGS));
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_MIN_RNR_TIMER), EINVAL);
+	t_to_rtr(qp, NULL, &self);
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_MIN_RNR_TIMER), EINVAL); /* no RTR to RTR */
+	t_to_rts(qp, NULL);
+	t_ok(ibv_modify_qp(qp->qp, &a, IBV_QP_MIN_RNR_TIMER));
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_DEST_QPN), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_TIMEOUT), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_PORT), EINVAL);
+	t_ok(ibv_query_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_MIN_RNR_TIMER | IBV_QP_ACCESS_FLAGS,
 			  &init));
 	t_eq(a.qp_state, IBV_QPS_RTS);
 	t_eq(a.min_rnr_timer, 7);
 	t_eq(a.qp_access_flags & T_FULL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_READ);
-	t_qp_free(q);
+	t_qp_free(qp);
 }
 
 /* Checks that the current state in the attributes must be the QP's state. */
 static void test_cur_state(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct ibv_qp_attr a = {.qp_state = IBV_QPS_RTS, .cur_qp_state = IBV_QPS_SQD};
 
 	(void)state;
-	t_connect(q, q, NULL);
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	t_connect(qp, qp, NULL);
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
 	a.cur_qp_state = IBV_QPS_INIT;
-	t_rc(ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE), EINVAL);
 	a.cur_qp_state = IBV_QPS_RTS;
-	t_ok(ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE));
-	t_ok(t_to_state(q, IBV_QPS_SQD));
+	t_ok(ibv_modify_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE));
+	t_ok(t_to_state(qp, IBV_QPS_SQD));
 	a.cur_qp_state = IBV_QPS_SQD;
-	t_ok(ibv_modify_qp(q->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE));
-	t_eq(t_state(q), IBV_QPS_RTS);
-	t_qp_free(q);
+	t_ok(ibv_modify_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_CUR_STATE));
+	t_eq(t_state(qp), IBV_QPS_RTS);
+	t_qp_free(qp);
 }
 
 /* Checks values that no adapter accepts. */
 static void test_values(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct ibv_qp_attr a, good;
 	int mask;
 
 	(void)state;
-	mask = step_attr(q, 0, &good);
+	mask = step_attr(qp, 0, &good);
 	a = good;
 	a.port_num = 0;
-	t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
-	t_ok(ibv_modify_qp(q->qp, &good, mask));
-	mask = step_attr(q, 1, &good);
+	t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
+	t_ok(ibv_modify_qp(qp->qp, &good, mask));
+	mask = step_attr(qp, 1, &good);
 	a = good;
 	a.path_mtu = (enum ibv_mtu)0;
-	t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
 	a.path_mtu = (enum ibv_mtu)6;
-	t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
 	a = good;
 	a.max_dest_rd_atomic = (uint8_t)(dev->attr.orig_attr.max_qp_rd_atom + 1);
-	t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
+	t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
 	a = good;
 	a.ah_attr.is_global = 1;
 	a.ah_attr.grh.sgid_index = (uint8_t)dev->port.gid_tbl_len;
 	if (dev->port.gid_tbl_len < 256)
-		t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
-	t_ok(ibv_modify_qp(q->qp, &good, mask));
-	mask = step_attr(q, 2, &good);
+		t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
+	t_ok(ibv_modify_qp(qp->qp, &good, mask));
+	mask = step_attr(qp, 2, &good);
 	a = good;
 	a.max_rd_atomic = (uint8_t)(dev->attr.orig_attr.max_qp_init_rd_atom + 1);
-	t_rc(ibv_modify_qp(q->qp, &a, mask), EINVAL);
-	t_ok(ibv_modify_qp(q->qp, &good, mask));
-	t_qp_free(q);
+	t_rc(ibv_modify_qp(qp->qp, &a, mask), EINVAL);
+	t_ok(ibv_modify_qp(qp->qp, &good, mask));
+	t_qp_free(qp);
 }
 
 /* Checks that a query returns the attributes that were set, and how the QP was created. */
@@ -354,9 +354,9 @@ static void test_query(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 10, NULL, NULL, 0);
 	struct t_spec s = {.cap = {9, 7, 3, 2, 16}, .scq = cq, .sq_sig_all = 1};
-	struct t_qp *q = t_qp(dev, &s);
+	struct t_qp *qp = t_qp(dev, &s);
 	struct t_params p = t_params(dev);
-	struct t_addr self = t_addr(q);
+	struct t_addr self = t_addr(qp);
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr a;
 
@@ -371,9 +371,9 @@ static void test_query(void **state)
 	p.retry_cnt = 2;
 	p.rnr_retry = 4;
 	p.access = IBV_ACCESS_REMOTE_WRITE;
-	t_up(q, &p, &self);
+	t_up(qp, &p, &self);
 	memset(&a, 0xee, sizeof(a));
-	t_ok(ibv_query_qp(q->qp, &a, 0x1fffff, &init));
+	t_ok(ibv_query_qp(qp->qp, &a, 0x1fffff, &init));
 	t_eq(a.qp_state, IBV_QPS_RTS);
 	t_eq(a.sq_psn, p.sq_psn);
 	t_eq(a.rq_psn, p.rq_psn);
@@ -392,38 +392,38 @@ static void test_query(void **state)
 	t_eq(a.pkey_index, 0);
 	t_eq(a.qp_access_flags & T_FULL_ACCESS & ~IBV_ACCESS_LOCAL_WRITE, IBV_ACCESS_REMOTE_WRITE);
 	t_eq(a.sq_draining, 0);
-	t_true(init.send_cq == q->scq && init.recv_cq == q->rcq && !init.srq, "CQs or SRQ");
+	t_true(init.send_cq == qp->scq && init.recv_cq == qp->rcq && !init.srq, "CQs or SRQ");
 	t_eq(init.qp_type, IBV_QPT_RC);
 	t_eq(init.sq_sig_all, 1);
 	t_true(init.cap.max_send_wr >= 9 && init.cap.max_recv_wr >= 7 &&
 		       init.cap.max_send_sge >= 3 && init.cap.max_recv_sge >= 2 &&
 		       init.cap.max_inline_data >= 16,
 	       "less than was asked for");
-	t_ok(memcmp(&init.cap, &q->cap, sizeof(q->cap)));
-	t_qp_free(q);
+	t_ok(memcmp(&init.cap, &qp->cap, sizeof(qp->cap)));
+	t_qp_free(qp);
 	t_ok(ibv_destroy_cq(cq));
 }
 
 /* Checks that more than the device offers is refused. */
 static void test_create_limits(void **state)
 {
-	struct ibv_device_attr *d = &dev->attr.orig_attr;
+	struct ibv_device_attr *attr = &dev->attr.orig_attr;
 	struct t_spec s = {.cap = {1, 1, 1, 1, 0}};
 
 	(void)state;
-	s.cap.max_send_wr = (uint32_t)d->max_qp_wr + 1;
+	s.cap.max_send_wr = (uint32_t)attr->max_qp_wr + 1;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_send_wr: %d",
 	       errno);
 	s.cap.max_send_wr = 1;
-	s.cap.max_recv_wr = (uint32_t)d->max_qp_wr + 1;
+	s.cap.max_recv_wr = (uint32_t)attr->max_qp_wr + 1;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_recv_wr: %d",
 	       errno);
 	s.cap.max_recv_wr = 1;
-	s.cap.max_send_sge = (uint32_t)d->max_sge + 1;
+	s.cap.max_send_sge = (uint32_t)attr->max_sge + 1;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_send_sge: %d",
 	       errno);
 	s.cap.max_send_sge = 1;
-	s.cap.max_recv_sge = (uint32_t)d->max_sge + 100;
+	s.cap.max_recv_sge = (uint32_t)attr->max_sge + 100;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_recv_sge: %d",
 	       errno);
 	s.cap.max_recv_sge = 1;

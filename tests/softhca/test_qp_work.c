@@ -16,29 +16,29 @@ static int setup(void **state)
 /* Checks that sends fail at once before RTS, and receives in RESET (IBA 10.8.2.1, 10.8.3.1). */
 static void test_too_early(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &sge, 1), *bad = NULL;
 	struct ibv_recv_wr rwr = {.sg_list = &sge, .num_sge = 1}, *rbad = NULL;
-	struct t_addr self = t_addr(q);
+	struct t_addr self = t_addr(qp);
 
 	(void)state;
-	t_rc(ibv_post_send(q->qp, &wr, &bad), EINVAL);
+	t_rc(ibv_post_send(qp->qp, &wr, &bad), EINVAL);
 	t_true(bad == &wr, "bad_wr was not set");
-	t_rc(ibv_post_recv(q->qp, &rwr, &rbad), EINVAL);
+	t_rc(ibv_post_recv(qp->qp, &rwr, &rbad), EINVAL);
 	t_true(rbad == &rwr, "bad_wr was not set");
-	t_to_init(q, NULL);
-	t_rc(t_post_try(q, &wr), EINVAL);
-	t_recv(q, 5, &sge, 1);
-	t_to_rtr(q, NULL, &self);
-	t_rc(t_post_try(q, &wr), EINVAL);
-	t_recv(q, 6, &sge, 1);
-	t_to_rts(q, NULL);
-	t_send(q, 1, sge);
-	t_next(q->rcq, 5, IBV_WC_SUCCESS);
-	t_next(q->scq, 1, IBV_WC_SUCCESS);
-	t_qp_free(q);
+	t_to_init(qp, NULL);
+	t_rc(t_post_try(qp, &wr), EINVAL);
+	t_recv(qp, 5, &sge, 1);
+	t_to_rtr(qp, NULL, &self);
+	t_rc(t_post_try(qp, &wr), EINVAL);
+	t_recv(qp, 6, &sge, 1);
+	t_to_rts(qp, NULL);
+	t_send(qp, 1, sge);
+	t_next(qp->rcq, 5, IBV_WC_SUCCESS);
+	t_next(qp->scq, 1, IBV_WC_SUCCESS);
+	t_qp_free(qp);
 	t_buf_free(&b);
 }
 

@@ -23,6 +23,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <infiniband/mlx5dv.h>
 #include <infiniband/verbs.h>
 
 /* Functions that no public header declares, but that clients call. GID type 0 is InfiniBand or RoCE
@@ -192,6 +193,26 @@ static void test_query_device(void **state)
 	}
 }
 
+/* Programs ask each adapter for abilities of mlx5: there is an answer, and no ability. */
+static void test_query_mlx5(void **state)
+{
+	typedef int query_fn(struct ibv_context * context, struct mlx5dv_context * attr);
+	union {
+		void *symbol;
+		query_fn *call;
+	} query = {dlsym(RTLD_DEFAULT, "mlx5dv_query_device")};
+	struct mlx5dv_context a;
+
+	(void)state;
+	t_holds(query.symbol != NULL);
+	memset(&a, 0xa5, sizeof(a));
+	a.comp_mask = UINT64_MAX;
+	t_eq(query.call(t_ctx, &a), 0);
+	t_eq(a.comp_mask, 0);
+	t_eq(a.flags, 0);
+	t_eq(a.version, 0);
+}
+
 static void test_query_device_ex(void **state)
 {
 	const uint32_t rc = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV | IBV_ODP_SUPPORT_WRITE |
@@ -231,7 +252,7 @@ static void test_query_device_ex_sizes(void **state)
 {
 	const size_t old = offsetof(struct ibv_device_attr_ex, tso_caps);
 	struct ibv_query_device_ex_input input = {.comp_mask = 1};
-	struct verbs_context *v = verbs_get_ctx(t_ctx);
+	struct verbs_context *extended = verbs_get_ctx(t_ctx);
 	struct {
 		struct ibv_device_attr_ex a;
 		unsigned char future[16];
@@ -240,16 +261,17 @@ static void test_query_device_ex_sizes(void **state)
 
 	(void)state;
 	memset(&buf, 0xa5, sizeof(buf));
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, old), 0);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, old), 0);
 	t_holds(buf.a.hca_core_clock == 1000000);
 	for (size_t i = old; i < sizeof(buf); i++)
 		t_eq(bytes[i], 0xa5);
 
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(buf)), 0);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, sizeof(buf)), 0);
 	for (size_t i = 0; i < sizeof(buf.future); i++)
 		t_eq(buf.future[i], 0);
 
-	t_eq(v->query_device_ex(t_ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)), EINVAL);
+	t_eq(extended->query_device_ex(t_ctx, NULL, &buf.a, sizeof(struct ibv_device_attr)),
+	     EINVAL);
 	t_eq(ibv_query_device_ex(t_ctx, &input, &buf.a), EINVAL);
 }
 
@@ -404,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_device_node),
 		cmocka_unit_test(test_context),
 		cmocka_unit_test(test_query_device),
+		cmocka_unit_test(test_query_mlx5),
 		cmocka_unit_test(test_query_device_ex),
 		cmocka_unit_test(test_query_device_ex_sizes),
 		cmocka_unit_test(test_clock),

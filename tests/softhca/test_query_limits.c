@@ -47,6 +47,8 @@ static void test_limits(void **state)
 
 	(void)state;
 	t_eq(ibv_query_device(t_ctx, &a), 0);
+	t_eq(a.vendor_id, 0x8086);
+	t_eq(a.vendor_part_id, 5522);
 	t_eq(a.max_qp, 8);
 	t_eq(a.max_qp_wr, 60);
 	t_eq(a.max_sge, 4);
@@ -153,22 +155,22 @@ static void test_refused(void **state)
 /* Checks that without atomics none can be posted, and no QP can be created for them. */
 static void test_no_atomics(void **state)
 {
-	struct t_dev *d = t_open();
+	struct t_dev *dev = t_open();
 	struct t_spec spec = {.cap = {4, 4, 1, 1, 0}};
 	struct ibv_send_wr wr = t_rdma(IBV_WR_ATOMIC_FETCH_AND_ADD, 1, NULL, 0, 0, 0);
-	struct t_params p = t_params(d);
-	struct t_qp *q = t_qp(d, &spec);
+	struct t_params p = t_params(dev);
+	struct t_qp *qp = t_qp(dev, &spec);
 
 	(void)state;
 	p.max_rd_atomic = p.max_dest_rd_atomic = 2;
-	t_connect(q, q, &p);
-	t_rc(t_post_try(q, &wr), EOPNOTSUPP);
-	t_qp_free(q);
+	t_connect(qp, qp, &p);
+	t_rc(t_post_try(qp, &wr), EOPNOTSUPP);
+	t_qp_free(qp);
 	spec.send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP;
-	t_null(t_qp_try(d, &spec), EOPNOTSUPP);
+	t_null(t_qp_try(dev, &spec), EOPNOTSUPP);
 	spec.send_ops = IBV_QP_EX_WITH_SEND;
-	t_qp_free(t_qp(d, &spec));
-	t_close(d);
+	t_qp_free(t_qp(dev, &spec));
+	t_close(dev);
 }
 
 /* Checks that as many objects as were advertised can be made, and not one more; then again. */

@@ -174,20 +174,21 @@ static void test_rdma_zero_key(void **state)
 	t_pair_free(&p);
 }
 
-static uint64_t atomic_op(struct t_pair *p, enum ibv_wr_opcode op, uint64_t add, uint64_t swap)
+static uint64_t atomic_op(struct t_pair *pair, enum ibv_wr_opcode op, uint64_t add, uint64_t swap)
 {
-	struct ibv_sge to = t_sge(&p->ba, 64, 8);
-	struct ibv_send_wr wr = t_rdma(op, 9, &to, 1, (uintptr_t)p->bb.addr + 8, p->bb.mr->rkey);
+	struct ibv_sge to = t_sge(&pair->ba, 64, 8);
+	struct ibv_send_wr wr =
+		t_rdma(op, 9, &to, 1, (uintptr_t)pair->bb.addr + 8, pair->bb.mr->rkey);
 	struct ibv_wc wc;
 	uint64_t old;
 
 	wr.wr.atomic.compare_add = add;
 	wr.wr.atomic.swap = swap;
-	t_post(p->a, &wr);
-	wc = t_next(p->a->scq, 9, IBV_WC_SUCCESS);
+	t_post(pair->a, &wr);
+	wc = t_next(pair->a->scq, 9, IBV_WC_SUCCESS);
 	t_eq(wc.opcode, op == IBV_WR_ATOMIC_CMP_AND_SWP ? IBV_WC_COMP_SWAP : IBV_WC_FETCH_ADD);
 	t_eq(wc.byte_len, 8);
-	memcpy(&old, p->ba.addr + 64, 8);
+	memcpy(&old, pair->ba.addr + 64, 8);
 	return old;
 }
 
@@ -212,12 +213,12 @@ static void test_atomics(void **state)
 }
 
 /* Cuts [off, off + len) of the buffer into n pieces of uneven size, one of them empty. */
-static void cut(const struct t_buf *b, size_t off, size_t len, struct ibv_sge *sge, int n)
+static void cut(const struct t_buf *buf, size_t off, size_t len, struct ibv_sge *sge, int n)
 {
 	for (int i = 0; i < n; i++) {
 		size_t k = i == n - 1 ? len : i == 1 ? 0 : len / 3;
 
-		sge[i] = t_sge(b, off, k);
+		sge[i] = t_sge(buf, off, k);
 		off += k;
 		len -= k;
 	}

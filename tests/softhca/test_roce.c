@@ -99,8 +99,8 @@ static struct ibv_ah_attr way(int index)
 static void check(const char *what, struct ibv_ah_attr a, int rc)
 {
 	struct t_params p = t_params(dev);
-	struct t_qp *q = t_qp(dev, NULL);
-	struct t_addr self = t_addr(q);
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_addr self = t_addr(qp);
 	struct ibv_qp_attr attr;
 	uint8_t mac[6];
 	struct ibv_ah *ah;
@@ -111,11 +111,11 @@ static void check(const char *what, struct ibv_ah_attr a, int rc)
 	t_true(ah ? !rc : errno == rc, "%s: an AH is %s", what, ah ? "made" : strerror(errno));
 	if (ah)
 		t_ok(ibv_destroy_ah(ah));
-	t_to_init(q, NULL);
+	t_to_init(qp, NULL);
 	mask = t_attr_rtr(IBV_QPT_RC, &p, &self, &attr);
 	attr.ah_attr = a;
-	t_rc(ibv_modify_qp(q->qp, &attr, mask), rc);
-	t_qp_free(q);
+	t_rc(ibv_modify_qp(qp->qp, &attr, mask), rc);
+	t_qp_free(qp);
 	if (rc)
 		t_rc(ibv_resolve_eth_l2_from_gid(dev->ctx, &a, mac, NULL), rc);
 }
@@ -186,16 +186,16 @@ static void check_ipv4(const struct iphdr *ip, uint32_t bytes)
 	t_eq((sum & 0xffff) + (sum >> 16), 0xffff);
 }
 
-static void check_ipv6(const struct ibv_grh *g, int index, uint32_t bytes)
+static void check_ipv6(const struct ibv_grh *grh, int index, uint32_t bytes)
 {
 	union ibv_gid gid = gid_at(index);
 
-	t_eq(ntohl(g->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
-	t_eq(g->hop_limit, 77);
-	t_eq(g->next_hdr, is_v2(index) ? IPPROTO_UDP : 0x1b);
-	t_eq(ntohs(g->paylen), (is_v2(index) ? 8u : 0u) + 12 + 8 + bytes + 4);
-	t_ok(memcmp(&g->sgid, &gid, sizeof(gid)));
-	t_ok(memcmp(&g->dgid, &gid, sizeof(gid)));
+	t_eq(ntohl(grh->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
+	t_eq(grh->hop_limit, 77);
+	t_eq(grh->next_hdr, is_v2(index) ? IPPROTO_UDP : 0x1b);
+	t_eq(ntohs(grh->paylen), (is_v2(index) ? 8u : 0u) + 12 + 8 + bytes + 4);
+	t_ok(memcmp(&grh->sgid, &gid, sizeof(gid)));
+	t_ok(memcmp(&grh->dgid, &gid, sizeof(gid)));
 }
 
 /* Sends a datagram by each entry of the table, and answers it. */
@@ -209,7 +209,7 @@ static void test_datagrams(void **state)
 		struct ibv_sge one = t_sge(&p.ba, 0, 8), to = t_sge(&p.bb, 0, 200),
 			       back_to = t_sge(&p.ba, 1024, 200);
 		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &one, 1);
-		struct ibv_grh *g = (void *)p.bb.addr;
+		struct ibv_grh *grh = (void *)p.bb.addr;
 		struct ibv_ah_attr a = way(i), back;
 		struct ibv_ah *ah = ibv_create_ah(dev->pd, &a);
 		struct ibv_wc wc;
@@ -230,14 +230,14 @@ static void test_datagrams(void **state)
 		if (is_v2(i) && is_ipv4(i))
 			check_ipv4((void *)(p.bb.addr + T_GRH - 20), 8);
 		else
-			check_ipv6(g, i, 8);
-		t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, g, &back));
+			check_ipv6(grh, i, 8);
+		t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, grh, &back));
 		t_eq(back.grh.sgid_index, i);
 		t_eq(back.grh.traffic_class, 0x5a);
 		t_eq(back.grh.hop_limit, 77);
 		t_ok(memcmp(&back.grh.dgid, &a.grh.dgid, sizeof(a.grh.dgid)));
 		t_ok(ibv_destroy_ah(ah));
-		ah = ibv_create_ah_from_wc(dev->pd, &wc, g, 1);
+		ah = ibv_create_ah_from_wc(dev->pd, &wc, grh, 1);
 		t_true(ah, "ibv_create_ah_from_wc: %s", strerror(errno));
 		wr.wr.ud.ah = ah;
 		wr.wr.ud.remote_qpn = wc.src_qp;
@@ -247,7 +247,7 @@ static void test_datagrams(void **state)
 		t_ok(ibv_destroy_ah(ah));
 		/* Checks a header that was damaged, or that belongs to another port. */
 		p.bb.addr[T_GRH - 1] ^= 1;
-		t_true(ibv_init_ah_from_wc(dev->ctx, 1, &wc, g, &back), "it is taken for ours");
+		t_true(ibv_init_ah_from_wc(dev->ctx, 1, &wc, grh, &back), "it is taken for ours");
 		t_pair_free(&p);
 	}
 }

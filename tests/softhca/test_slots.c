@@ -14,35 +14,35 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct ibv_send_wr write_wr(struct t_pair *p, struct ibv_sge *sge, uint64_t id, int flags)
+static struct ibv_send_wr write_wr(struct t_pair *pair, struct ibv_sge *sge, uint64_t id, int flags)
 {
 	struct ibv_send_wr wr;
 
-	*sge = t_sge(&p->ba, 0, 8);
-	wr = t_rdma(IBV_WR_RDMA_WRITE, id, sge, 1, (uintptr_t)p->bb.addr, p->bb.mr->rkey);
+	*sge = t_sge(&pair->ba, 0, 8);
+	wr = t_rdma(IBV_WR_RDMA_WRITE, id, sge, 1, (uintptr_t)pair->bb.addr, pair->bb.mr->rkey);
 	wr.send_flags = (unsigned)flags;
 	return wr;
 }
 
-static void write_n(struct t_pair *p, unsigned n, uint64_t id, int flags)
+static void write_n(struct t_pair *pair, unsigned n, uint64_t id, int flags)
 {
 	struct ibv_sge sge;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct ibv_send_wr wr = write_wr(p, &sge, id + i, flags);
+		struct ibv_send_wr wr = write_wr(pair, &sge, id + i, flags);
 
-		t_post(p->a, &wr);
+		t_post(pair->a, &wr);
 	}
 }
 
 /* Fills the queue with unsignalled writes. Returns how many it took. */
-static unsigned fill(struct t_pair *p)
+static unsigned fill(struct t_pair *pair)
 {
 	struct ibv_sge sge;
 
 	for (unsigned n = 0;; n++) {
-		struct ibv_send_wr wr = write_wr(p, &sge, 1, 0), *bad = NULL;
-		int rc = ibv_post_send(p->a->qp, &wr, &bad);
+		struct ibv_send_wr wr = write_wr(pair, &sge, 1, 0), *bad = NULL;
+		int rc = ibv_post_send(pair->a->qp, &wr, &bad);
 
 		if (!rc)
 			continue;
@@ -265,29 +265,29 @@ static void test_recv_too_many_sges(void **state)
 /* Checks a QP that is its own peer. */
 static void test_self(void **state)
 {
-	struct t_qp *q = t_qp(dev, NULL);
+	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_buf b = t_buf(dev, 1 << 20);
 
 	(void)state;
-	t_connect(q, q, NULL);
+	t_connect(qp, qp, NULL);
 	for (unsigned i = 0; i < 4; i++) {
 		size_t n = (size_t[]){0, 100, 5000, 400000}[i];
 		struct ibv_sge from = t_sge(&b, 0, n), to = t_sge(&b, 1 << 19, n);
 		struct ibv_send_wr wr;
 
 		t_fill(b.addr, n, i);
-		t_recv(q, 1, &to, 1);
-		t_send(q, 2, from);
-		t_eq(t_next(q->rcq, 1, IBV_WC_SUCCESS).byte_len, n);
-		t_next(q->scq, 2, IBV_WC_SUCCESS);
+		t_recv(qp, 1, &to, 1);
+		t_send(qp, 2, from);
+		t_eq(t_next(qp->rcq, 1, IBV_WC_SUCCESS).byte_len, n);
+		t_next(qp->scq, 2, IBV_WC_SUCCESS);
 		t_check(b.addr + (1 << 19), n, i);
 		t_fill(b.addr, n, i + 10);
 		wr = t_rdma(IBV_WR_RDMA_READ, 3, &to, 1, (uintptr_t)b.addr, b.mr->rkey);
-		t_post(q, &wr);
-		t_next(q->scq, 3, IBV_WC_SUCCESS);
+		t_post(qp, &wr);
+		t_next(qp->scq, 3, IBV_WC_SUCCESS);
 		t_check(b.addr + (1 << 19), n, i + 10);
 	}
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
 }
 
@@ -299,15 +299,15 @@ static void test_qp_numbers(void **state)
 
 	(void)state;
 	for (int i = 0; i < 16; i++) {
-		struct t_qp *q = t_qp(dev, NULL);
+		struct t_qp *qp = t_qp(dev, NULL);
 
-		n[i] = q->qp->qp_num;
+		n[i] = qp->qp->qp_num;
 		t_true(n[i] > 1 && n[i] < 0xffffff, "QP number 0x%x", n[i]);
 		for (int k = 0; k < i; k++)
 			t_true(n[k] != n[i], "QP number 0x%x came again", n[i]);
 		small += n[i] < 4096;
 		step += i && n[i] == n[i - 1] + 1;
-		t_qp_free(q);
+		t_qp_free(qp);
 	}
 	t_true(small < 8 && step < 8, "QP numbers look like indices");
 }

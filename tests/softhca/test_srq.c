@@ -33,10 +33,10 @@ static struct t_pair srq_pair(struct ibv_srq *srq)
 	return t_pair(dev, &s, NULL, 1 << 20);
 }
 
-static void post_n(struct ibv_srq *srq, struct t_buf *b, uint64_t first, unsigned n)
+static void post_n(struct ibv_srq *srq, struct t_buf *buf, uint64_t first, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		struct ibv_sge sge = t_sge(b, 128 * i, 128);
+		struct ibv_sge sge = t_sge(buf, 128 * i, 128);
 
 		t_srq_recv(srq, first + i, &sge, 1);
 	}
@@ -143,15 +143,15 @@ static void test_overflow(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-static void consume(struct t_pair *p, unsigned n)
+static void consume(struct t_pair *pair, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
 		struct ibv_wc wc;
 
-		t_send(p->a, 1, t_sge(&p->ba, 0, 8));
-		t_poll(p->b->rcq, &wc, 1);
+		t_send(pair->a, 1, t_sge(&pair->ba, 0, 8));
+		t_poll(pair->b->rcq, &wc, 1);
 		t_eq(wc.status, IBV_WC_SUCCESS);
-		t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+		t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	}
 }
 
@@ -392,9 +392,9 @@ static void test_ud(void **state)
 
 static void test_limits(void **state)
 {
-	struct ibv_device_attr *d = &dev->attr.orig_attr;
+	struct ibv_device_attr *attr = &dev->attr.orig_attr;
 	struct ibv_srq_init_attr a = {
-		.attr = {.max_wr = (uint32_t)d->max_srq_wr + 1, .max_sge = 1}};
+		.attr = {.max_wr = (uint32_t)attr->max_srq_wr + 1, .max_sge = 1}};
 	struct ibv_srq *srq;
 	struct ibv_sge sge[64] = {{0}};
 
@@ -403,7 +403,7 @@ static void test_limits(void **state)
 	t_true(!ibv_create_srq(dev->pd, &a) && (errno == EINVAL || errno == ENOMEM), "max_wr: %d",
 	       errno);
 	a.attr.max_wr = 1;
-	a.attr.max_sge = (uint32_t)d->max_srq_sge + 1;
+	a.attr.max_sge = (uint32_t)attr->max_srq_sge + 1;
 	errno = 0;
 	t_true(!ibv_create_srq(dev->pd, &a) && (errno == EINVAL || errno == ENOMEM), "max_sge: %d",
 	       errno);

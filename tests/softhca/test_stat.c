@@ -23,18 +23,18 @@ static struct watch watch(const char *name)
 	return (struct watch){name, stat_counter(name)};
 }
 
-static void grew(struct watch *w, uint64_t by)
+static void grew(struct watch *watch, uint64_t by)
 {
-	uint64_t now = stat_counter(w->name);
+	uint64_t now = stat_counter(watch->name);
 
-	t_true(now - w->before == by, "%s grew by %llu, not %llu", w->name,
-	       (unsigned long long)(now - w->before), (unsigned long long)by);
-	w->before = now;
+	t_true(now - watch->before == by, "%s grew by %llu, not %llu", watch->name,
+	       (unsigned long long)(now - watch->before), (unsigned long long)by);
+	watch->before = now;
 }
 
-static struct t_params quick(const struct t_dev *d)
+static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(d);
+	struct t_params p = t_params(dev);
 
 	p.timeout = 8;
 	p.retry_cnt = 3;
@@ -141,10 +141,10 @@ static void test_retries(void **state)
 }
 
 /* Checks that a failing send makes the counter of its kind grow by one. */
-static void one_error(struct t_dev *d, const char *counter, enum ibv_wc_status status,
+static void one_error(struct t_dev *dev, const char *counter, enum ibv_wc_status status,
 		      size_t in_len, uint32_t lkey_xor, uint32_t rkey_xor)
 {
-	struct t_pair p = t_pair(d, NULL, NULL, 4096);
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
 	struct watch w = watch(counter);
 	struct ibv_sge in = t_sge(&p.bb, 0, in_len), out = t_sge(&p.ba, 0, 100);
 	struct ibv_send_wr wr = rkey_xor ? t_rdma(IBV_WR_RDMA_WRITE, 1, &out, 1,
@@ -156,7 +156,7 @@ static void one_error(struct t_dev *d, const char *counter, enum ibv_wc_status s
 	t_post(p.a, &wr);
 	t_next(p.a->scq, 1, status);
 	grew(&w, 1);
-	t_drain_events(d->ctx);
+	t_drain_events(dev->ctx);
 	t_pair_free(&p);
 }
 
@@ -170,13 +170,13 @@ static void test_errors(void **state)
 
 static void test_unreliable(void **state)
 {
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	struct t_spec ud = {.type = IBV_QPT_UD}, uc = {.type = IBV_QPT_UC};
-	struct t_pair p = t_pair(d, &ud, NULL, 4096), q = t_pair(d, &uc, NULL, 4096);
+	struct t_pair p = t_pair(dev, &ud, NULL, 4096), q = t_pair(dev, &uc, NULL, 4096);
 	struct watch lost = watch("ud_dropped"), qkey = watch("qkey_violations"),
 		     uc_lost = watch("uc_dropped");
 	struct t_addr to = t_addr(p.b);
-	struct ibv_ah *ah = t_ah(d, &to, false);
+	struct ibv_ah *ah = t_ah(dev, &to, false);
 	struct ibv_sge out = t_sge(&p.ba, 0, 8), in = t_sge(&p.bb, 0, 100);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1);
 
@@ -202,9 +202,9 @@ static void test_unreliable(void **state)
 
 static void test_objects(void **state)
 {
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	unsigned before = stat_objects_of(getpid());
-	struct x_set x = x_set(d, NULL);
+	struct x_set x = x_set(dev, NULL);
 
 	/* Two QPs, an SRQ, a memory region, the domain, the SRQ's CQ and two of the initiator. */
 	t_true(stat_objects_of(getpid()) >= before + 7, "%u rows, %u before",
@@ -217,14 +217,14 @@ static void test_objects(void **state)
  * a region, a domain. */
 static int hold(void)
 {
-	struct t_dev *d;
+	struct t_dev *dev;
 	char c;
 
 	t_child_begin();
 	t_untidy();
-	d = t_open();
-	t_pair(d, NULL, NULL, 4096);
-	x_set(d, NULL);
+	dev = t_open();
+	t_pair(dev, NULL, NULL, 4096);
+	x_set(dev, NULL);
 	printf("%d\n", (int)getpid());
 	fflush(stdout);
 	while (read(STDIN_FILENO, &c, 1) > 0)

@@ -57,27 +57,27 @@ __attribute__((format(printf, 1, 2))) static const char *line(const char *format
 
 static void test_values(void **state)
 {
-	const struct ibv_device_attr *a = &dev->attr.orig_attr;
-	struct ibv_port_attr *p = &dev->port;
+	const struct ibv_device_attr *attr = &dev->attr.orig_attr;
+	struct ibv_port_attr *port = &dev->port;
 	union ibv_gid gid;
 	char text[64];
 	__be16 pkey;
 
 	(void)state;
-	t_str_eq(line("fw_ver"), a->fw_ver);
-	t_eq(strtoul(line("hw_rev"), NULL, 0), a->hw_ver);
+	t_str_eq(line("fw_ver"), attr->fw_ver);
+	t_eq(strtoul(line("hw_rev"), NULL, 0), attr->hw_ver);
 	t_eq(atoi(line("node_type")), dev->ctx->device->node_type);
-	t_eq(atoi(line("ports/1/state")), p->state);
-	t_eq(atoi(line("ports/1/phys_state")), p->phys_state);
-	t_eq(strtoul(line("ports/1/lid"), NULL, 0), p->lid);
-	t_eq(strtoul(line("ports/1/sm_lid"), NULL, 0), p->sm_lid);
-	t_eq(strtoul(line("ports/1/sm_sl"), NULL, 0), p->sm_sl);
-	t_eq(strtoul(line("ports/1/lid_mask_count"), NULL, 0), p->lmc);
-	t_eq(strtoul(line("ports/1/cap_mask"), NULL, 0), p->port_cap_flags);
+	t_eq(atoi(line("ports/1/state")), port->state);
+	t_eq(atoi(line("ports/1/phys_state")), port->phys_state);
+	t_eq(strtoul(line("ports/1/lid"), NULL, 0), port->lid);
+	t_eq(strtoul(line("ports/1/sm_lid"), NULL, 0), port->sm_lid);
+	t_eq(strtoul(line("ports/1/sm_sl"), NULL, 0), port->sm_sl);
+	t_eq(strtoul(line("ports/1/lid_mask_count"), NULL, 0), port->lmc);
+	t_eq(strtoul(line("ports/1/cap_mask"), NULL, 0), port->port_cap_flags);
 	t_str_eq(line("ports/1/link_layer"), dev->roce ? "Ethernet" : "InfiniBand");
 	/* Four lanes (code 2) of EDR (code 32). */
-	t_eq(p->active_width, 2);
-	t_eq(p->active_speed, 32);
+	t_eq(port->active_width, 2);
+	t_eq(port->active_speed, 32);
 	t_str_eq(line("ports/1/rate"), "100 Gb/sec (4X EDR)");
 	for (int i = 0; !ibv_query_gid(dev->ctx, 1, i, &gid) && gid.global.interface_id; i++) {
 		for (unsigned k = 0; k < 8; k++)
@@ -86,7 +86,7 @@ static void test_values(void **state)
 		text[39] = '\0';
 		t_str_eq(line("ports/1/gids/%d", i), text);
 	}
-	for (int i = 0; i < p->pkey_tbl_len; i++) {
+	for (int i = 0; i < port->pkey_tbl_len; i++) {
 		t_ok(ibv_query_pkey(dev->ctx, 1, i, &pkey));
 		t_eq(strtoul(line("ports/1/pkeys/%d", i), NULL, 0),
 		     (unsigned)((const uint8_t *)&pkey)[0] << 8 | ((const uint8_t *)&pkey)[1]);
@@ -141,19 +141,19 @@ static void test_files(void **state)
 	t_ok(faccessat(AT_FDCWD, node_type, R_OK, AT_EACCESS));
 }
 
-static int starts_as_ours(const struct dirent *e)
+static int starts_as_ours(const struct dirent *entry)
 {
-	return !strcmp(e->d_name, ibv_get_device_name(dev->ctx->device));
+	return !strcmp(entry->d_name, ibv_get_device_name(dev->ctx->device));
 }
 
-static int starts_as_ours64(const struct dirent64 *e)
+static int starts_as_ours64(const struct dirent64 *entry)
 {
-	return !strcmp(e->d_name, ibv_get_device_name(dev->ctx->device));
+	return !strcmp(entry->d_name, ibv_get_device_name(dev->ctx->device));
 }
 
 static void test_directories(void **state)
 {
-	struct dirent **list = NULL, *e;
+	struct dirent **list = NULL, *entry;
 	struct dirent64 **list64 = NULL;
 	char cwd[PATH_MAX], real[PATH_MAX];
 	bool seen = false;
@@ -163,8 +163,8 @@ static void test_directories(void **state)
 
 	(void)state;
 	t_true(d, "opendir: %s", strerror(errno));
-	while ((e = readdir(d)))
-		seen |= starts_as_ours(e);
+	while ((entry = readdir(d)))
+		seen |= starts_as_ours(entry);
 	closedir(d);
 	t_true(seen, "the device isn't listed");
 	t_eq(scandir(CLASS, &list, starts_as_ours, alphasort), 1);

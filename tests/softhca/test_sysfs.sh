@@ -35,6 +35,10 @@ shows() {
 	shows "each node has its own" "0x1 0x4" \
 		sh -c 'echo $(cat /sys/class/infiniband/softhca0/ports/1/lid; SOFTHCA_NODE=1 cat /sys/class/infiniband/softhca1/ports/1/lid)'
 	shows "find finds" "/sys/class/infiniband/softhca0/ports/1/rate" find /sys/class/infiniband/softhca0 -name rate
+	shows "vendor and part" "MT4119 0x15b3 0x1017" \
+		sh -c 'cd /sys/class/infiniband/softhca0 && echo $(cat hca_type device/vendor device/device)'
+	SOFTHCA_VENDOR_ID=0x8086 SOFTHCA_PART_ID=5522 shows "another vendor and part" "softhca 0x8086 0x1592" \
+		sh -c 'cd /sys/class/infiniband/softhca0 && echo $(cat hca_type device/vendor device/device)'
 	shows "ls -l tells" "" sh -c 'ls -lR /sys/class/infiniband 2>&1 >/dev/null'
 	shows "stat tells" "directory" stat -c %F /sys/class/infiniband/softhca1
 	shows "grep reads" "InfiniBand" grep -h . /sys/class/infiniband/softhca0/ports/1/link_layer

@@ -46,7 +46,7 @@ struct common {
 	_Atomic unsigned char *seen; /* per message */
 };
 
-static const char *look(struct common *c, struct ibv_cq *cq, bool receiver)
+static const char *look(struct common *common, struct ibv_cq *cq, bool receiver)
 {
 	struct ibv_wc wc[8];
 	int n = ibv_poll_cq(cq, 8, wc);
@@ -60,19 +60,19 @@ static const char *look(struct common *c, struct ibv_cq *cq, bool receiver)
 		if (wc[i].status != IBV_WC_SUCCESS)
 			return "a completion with an error";
 		if (!receiver) {
-			atomic_fetch_add(c->sent, 1);
+			atomic_fetch_add(common->sent, 1);
 			continue;
 		}
 		/* The receive is ours until it is posted again. */
-		msg = (uint64_t *)(void *)(c->p->bb.addr + 64 * wc[i].wr_id);
+		msg = (uint64_t *)(void *)(common->p->bb.addr + 64 * wc[i].wr_id);
 		if (wc[i].byte_len != 16 || msg[0] >= NTHREADS * EACH || msg[1] != ~msg[0])
 			return "a message with wrong data";
-		if (atomic_fetch_add(&c->seen[msg[0]], 1))
+		if (atomic_fetch_add(&common->seen[msg[0]], 1))
 			return "a message twice";
-		to = t_sge(&c->p->bb, 64 * wc[i].wr_id, 64);
-		if (t_recv_try(c->p->b, wc[i].wr_id, &to, 1))
+		to = t_sge(&common->p->bb, 64 * wc[i].wr_id, 64);
+		if (t_recv_try(common->p->b, wc[i].wr_id, &to, 1))
 			return "posting a receive failed";
-		atomic_fetch_add(c->received, 1);
+		atomic_fetch_add(common->received, 1);
 	}
 	if (!n)
 		sched_yield();
@@ -81,30 +81,30 @@ static const char *look(struct common *c, struct ibv_cq *cq, bool receiver)
 
 static void *post_and_poll(void *arg)
 {
-	struct common *c = arg;
+	struct common *common = arg;
 	uint64_t t0 = t_now();
 	unsigned posted = 0;
 	const char *err = NULL;
 
-	while (!err && (atomic_load(c->sent) < NTHREADS * EACH ||
-			atomic_load(c->received) < NTHREADS * EACH)) {
-		uint64_t n = c->id * EACH + posted;
+	while (!err && (atomic_load(common->sent) < NTHREADS * EACH ||
+			atomic_load(common->received) < NTHREADS * EACH)) {
+		uint64_t n = common->id * EACH + posted;
 		size_t slot = 64 * (size_t)n;
-		struct ibv_sge sge = t_sge(&c->p->ba, slot, 16);
+		struct ibv_sge sge = t_sge(&common->p->ba, slot, 16);
 		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, n, &sge, 1);
 		int rc = ENOMEM;
 
 		if (posted < EACH) {
-			memcpy(c->p->ba.addr + slot, (uint64_t[]){n, ~n}, 16);
-			rc = t_post_try(c->p->a, &wr);
+			memcpy(common->p->ba.addr + slot, (uint64_t[]){n, ~n}, 16);
+			rc = t_post_try(common->p->a, &wr);
 		}
 		if (!rc)
 			posted++;
 		else if (rc != ENOMEM)
 			return "posting failed";
-		err = look(c, c->p->a->scq, false);
+		err = look(common, common->p->a->scq, false);
 		if (!err)
-			err = look(c, c->p->b->rcq, true);
+			err = look(common, common->p->b->rcq, true);
 		if (t_ms_since(t0) > T_DEADLINE_MS)
 			return "messages are missing";
 	}
@@ -140,23 +140,23 @@ static void test_one_qp(void **state)
 
 /* Exchanges messages on a pair of the thread's own: sizes on both sides of the caller's limit, data
  * checked. */
-static const char *exchange(struct t_pair *p, unsigned rounds)
+static const char *exchange(struct t_pair *pair, unsigned rounds)
 {
 	static const size_t n[] = {8, 100, 4000, 5000, 40000};
 	uint64_t t0 = t_now();
 
 	for (unsigned i = 0; i < rounds; i++) {
 		size_t len = n[i % 5];
-		struct ibv_sge to = t_sge(&p->bb, 0, len), from = t_sge(&p->ba, 0, len);
+		struct ibv_sge to = t_sge(&pair->bb, 0, len), from = t_sge(&pair->ba, 0, len);
 		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, i, &from, 1);
 		struct ibv_wc wc;
 		int want = 3;
 
-		t_fill(p->ba.addr, len, i);
-		if (t_recv_try(p->b, i, &to, 1) || t_post_try(p->a, &wr))
+		t_fill(pair->ba.addr, len, i);
+		if (t_recv_try(pair->b, i, &to, 1) || t_post_try(pair->a, &wr))
 			return "posting failed";
 		while (want) {
-			int k = ibv_poll_cq(want & 1 ? p->a->scq : p->b->rcq, 1, &wc);
+			int k = ibv_poll_cq(want & 1 ? pair->a->scq : pair->b->rcq, 1, &wc);
 			if (k == 1 && (wc.status != IBV_WC_SUCCESS || wc.wr_id != i))
 				return "a wrong completion";
 			if (k == 1)
@@ -166,7 +166,7 @@ static const char *exchange(struct t_pair *p, unsigned rounds)
 			if (t_ms_since(t0) > T_DEADLINE_MS)
 				return "a completion is missing";
 		}
-		if (memcmp(p->bb.addr, p->ba.addr, len))
+		if (memcmp(pair->bb.addr, pair->ba.addr, len))
 			return "wrong data";
 	}
 	return NULL;
@@ -198,12 +198,12 @@ static void *churn(void *arg)
 
 	(void)arg;
 	for (int i = 0; i < 10 && !err; i++) {
-		struct t_dev *d = t_open();
-		struct t_pair p = t_pair(d, NULL, NULL, 65536);
+		struct t_dev *own = t_open();
+		struct t_pair p = t_pair(own, NULL, NULL, 65536);
 
 		err = exchange(&p, 10);
 		t_pair_free(&p);
-		t_close(d);
+		t_close(own);
 	}
 	return (void *)err;
 }
@@ -256,23 +256,23 @@ struct storm {
 
 static void *post_until_stop(void *arg)
 {
-	struct storm *s = arg;
+	struct storm *storm = arg;
 
-	while (!atomic_load(s->stop)) {
-		struct ibv_sge sge = t_sge(&s->p->ba, 0, 64);
+	while (!atomic_load(storm->stop)) {
+		struct ibv_sge sge = t_sge(&storm->p->ba, 0, 64);
 		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1,
-					       (uintptr_t)s->p->bb.addr, s->p->bb.mr->rkey);
+					       (uintptr_t)storm->p->bb.addr, storm->p->bb.mr->rkey);
 		struct ibv_wc wc[4];
-		int n, rc = t_post_try(s->p->a, &wr);
+		int n, rc = t_post_try(storm->p->a, &wr);
 
 		if (!rc)
-			atomic_fetch_add(s->posted, 1);
+			atomic_fetch_add(storm->posted, 1);
 		else if (rc != ENOMEM)
 			return "posting failed";
-		n = ibv_poll_cq(s->p->a->scq, 4, wc);
+		n = ibv_poll_cq(storm->p->a->scq, 4, wc);
 		if (n < 0)
 			return "ibv_poll_cq failed";
-		atomic_fetch_add(s->done, (unsigned)n);
+		atomic_fetch_add(storm->done, (unsigned)n);
 		for (int i = 0; i < n; i++)
 			if (wc[i].status != IBV_WC_SUCCESS && wc[i].status != IBV_WC_WR_FLUSH_ERR)
 				return "a wrong status";

@@ -101,18 +101,18 @@ static void test_lost(void **state)
 /* Checks that a sender doesn't learn that its target is gone. */
 static void test_no_peer(void **state)
 {
-	struct t_qp *a = t_qp(dev, &uc);
-	struct t_addr nowhere = t_addr(a);
+	struct t_qp *qp = t_qp(dev, &uc);
+	struct t_addr nowhere = t_addr(qp);
 	struct t_buf b = t_buf(dev, 4096);
 
 	(void)state;
 	nowhere.qpn ^= 0x111;
-	t_up(a, NULL, &nowhere);
+	t_up(qp, NULL, &nowhere);
 	for (uint64_t i = 0; i < 5; i++) {
-		t_send(a, i, t_sge(&b, 0, 8));
-		t_next(a->scq, i, IBV_WC_SUCCESS);
+		t_send(qp, i, t_sge(&b, 0, 8));
+		t_next(qp->scq, i, IBV_WC_SUCCESS);
 	}
-	t_qp_free(a);
+	t_qp_free(qp);
 	t_buf_free(&b);
 }
 

@@ -9,54 +9,54 @@ enum key { K_ADDR, K_POSTED = 4, K_STOPPED, K_SENT, K_GOES_ON, K_ALL };
 
 enum { RECEIVES = 4, LONG = 60000 };
 
-static void receiver(struct t_qp *q, struct ibv_sge sge)
+static void receiver(struct t_qp *qp, struct ibv_sge sge)
 {
 	struct ibv_wc wc;
 
 	for (unsigned i = 0; i < RECEIVES; i++)
-		t_recv(q, i, &sge, 1);
+		t_recv(qp, i, &sge, 1);
 	procs_put(K_POSTED, 1);
 	procs_get(1, K_ALL);
-	t_ok(t_to_state(q, IBV_QPS_ERR));
+	t_ok(t_to_state(qp, IBV_QPS_ERR));
 	/* Received or flushed, in their order. */
 	for (unsigned i = 0; i < RECEIVES; i++) {
-		t_poll(q->rcq, &wc, 1);
+		t_poll(qp->rcq, &wc, 1);
 		t_eq(wc.wr_id, i);
 		t_true(wc.status == IBV_WC_SUCCESS || wc.status == IBV_WC_WR_FLUSH_ERR,
 		       "receive %u: status %d", i, wc.status);
 	}
-	t_empty(q->rcq);
+	t_empty(qp->rcq);
 }
 
-static void sender(struct t_qp *q, struct ibv_sge sge)
+static void sender(struct t_qp *qp, struct ibv_sge sge)
 {
 	procs_get(PROCS_PARENT, K_STOPPED);
-	t_send(q, 1, sge);
-	t_next(q->scq, 1, IBV_WC_SUCCESS);
+	t_send(qp, 1, sge);
+	t_next(qp->scq, 1, IBV_WC_SUCCESS);
 	procs_put(K_SENT, 1);
 	procs_get(PROCS_PARENT, K_GOES_ON);
-	t_send(q, 2, sge);
-	t_next(q->scq, 2, IBV_WC_SUCCESS);
+	t_send(qp, 2, sge);
+	t_next(qp->scq, 2, IBV_WC_SUCCESS);
 	procs_put(K_ALL, 1);
 }
 
 static void both(unsigned me, void *arg)
 {
 	struct t_spec spec = {.type = IBV_QPT_UC};
-	struct t_dev *d = t_open();
-	struct t_qp *q = t_qp(d, &spec);
-	struct t_buf b = t_buf(d, LONG);
+	struct t_dev *dev = t_open();
+	struct t_qp *qp = t_qp(dev, &spec);
+	struct t_buf b = t_buf(dev, LONG);
 
 	(void)arg;
-	procs_connect(q, !me, K_ADDR, NULL);
+	procs_connect(qp, !me, K_ADDR, NULL);
 	if (me)
-		sender(q, t_sge(&b, 0, LONG));
+		sender(qp, t_sge(&b, 0, LONG));
 	else
-		receiver(q, t_sge(&b, 0, LONG));
+		receiver(qp, t_sge(&b, 0, LONG));
 	procs_barrier();
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_lost_half_way(void **state)

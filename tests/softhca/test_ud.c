@@ -25,11 +25,11 @@ static void test_data(void **state)
 	(void)state;
 	for (int grh = dev->roce; grh < 2; grh++) {
 		struct ud_way w = ud_way(dev, grh);
-		struct t_pair *p = &w.p;
+		struct t_pair *pair = &w.p;
 
 		for (unsigned i = 0; i < 16; i++) {
 			size_t n = sizes[i / 2];
-			struct ibv_sge from = t_sge(&p->ba, 0, n);
+			struct ibv_sge from = t_sge(&pair->ba, 0, n);
 			struct ibv_send_wr wr = ud_wr(&w, i, &from);
 			struct ibv_wc wc;
 
@@ -37,15 +37,15 @@ static void test_data(void **state)
 				wr.opcode = IBV_WR_SEND_WITH_IMM;
 				wr.imm_data = htonl(i);
 			}
-			t_fill(p->ba.addr, n, i);
-			memset(p->bb.addr, 0x99, 8192);
-			t_recv(p->b, i, &w.to, 1);
-			t_post(p->a, &wr);
-			wc = t_next(p->b->rcq, i, IBV_WC_SUCCESS);
+			t_fill(pair->ba.addr, n, i);
+			memset(pair->bb.addr, 0x99, 8192);
+			t_recv(pair->b, i, &w.to, 1);
+			t_post(pair->a, &wr);
+			wc = t_next(pair->b->rcq, i, IBV_WC_SUCCESS);
 			t_eq(wc.opcode, IBV_WC_RECV);
 			t_eq(wc.byte_len, T_GRH + n);
-			t_eq(wc.qp_num, p->b->qp->qp_num);
-			t_eq(wc.src_qp, p->a->qp->qp_num);
+			t_eq(wc.qp_num, pair->b->qp->qp_num);
+			t_eq(wc.src_qp, pair->a->qp->qp_num);
 			t_eq(wc.slid, dev->port.lid);
 			/* RoCE reports the kind of packet: v2 with an IPv6 header. */
 			t_eq(wc.sl, dev->roce ? 1 : 0);
@@ -53,16 +53,16 @@ static void test_data(void **state)
 			t_eq(!!(wc.wc_flags & IBV_WC_WITH_IMM), i & 1);
 			if (i & 1)
 				t_eq(wc.imm_data, htonl(i));
-			t_check(p->bb.addr + T_GRH, n, i);
-			t_check_byte(p->bb.addr + T_GRH + n, 100, 0x99);
+			t_check(pair->bb.addr + T_GRH, n, i);
+			t_check_byte(pair->bb.addr + T_GRH + n, 100, 0x99);
 			if (grh) {
-				struct ibv_grh *g = (void *)p->bb.addr;
+				struct ibv_grh *header = (void *)pair->bb.addr;
 
-				t_ok(memcmp(&g->sgid, &dev->gid, 16));
-				t_ok(memcmp(&g->dgid, &dev->gid, 16));
-				t_eq(ntohl(g->version_tclass_flow) >> 28, 6);
+				t_ok(memcmp(&header->sgid, &dev->gid, 16));
+				t_ok(memcmp(&header->dgid, &dev->gid, 16));
+				t_eq(ntohl(header->version_tclass_flow) >> 28, 6);
 			}
-			t_next(p->a->scq, i, IBV_WC_SUCCESS);
+			t_next(pair->a->scq, i, IBV_WC_SUCCESS);
 		}
 		ud_way_free(&w);
 	}
@@ -72,21 +72,21 @@ static void test_data(void **state)
 static void test_sges(void **state)
 {
 	struct ud_way w = ud_way(dev, true);
-	struct t_pair *p = &w.p;
-	struct ibv_sge to[3] = {t_sge(&p->bb, 0, 30), t_sge(&p->bb, 1000, 30),
-				t_sge(&p->bb, 2000, 300)};
-	struct ibv_sge from[2] = {t_sge(&p->ba, 0, 11), t_sge(&p->ba, 11, 189)};
+	struct t_pair *pair = &w.p;
+	struct ibv_sge to[3] = {t_sge(&pair->bb, 0, 30), t_sge(&pair->bb, 1000, 30),
+				t_sge(&pair->bb, 2000, 300)};
+	struct ibv_sge from[2] = {t_sge(&pair->ba, 0, 11), t_sge(&pair->ba, 11, 189)};
 	struct ibv_send_wr wr = ud_wr(&w, 1, from);
 
 	(void)state;
 	wr.num_sge = 2;
-	t_fill(p->ba.addr, 200, 1);
-	t_recv(p->b, 2, to, 3);
-	t_post(p->a, &wr);
-	t_eq(t_next(p->b->rcq, 2, IBV_WC_SUCCESS).byte_len, T_GRH + 200);
-	t_ok(memcmp(p->bb.addr + 1010, p->ba.addr, 20));
-	t_ok(memcmp(p->bb.addr + 2000, p->ba.addr + 20, 180));
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_fill(pair->ba.addr, 200, 1);
+	t_recv(pair->b, 2, to, 3);
+	t_post(pair->a, &wr);
+	t_eq(t_next(pair->b->rcq, 2, IBV_WC_SUCCESS).byte_len, T_GRH + 200);
+	t_ok(memcmp(pair->bb.addr + 1010, pair->ba.addr, 20));
+	t_ok(memcmp(pair->bb.addr + 2000, pair->ba.addr + 20, 180));
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	ud_way_free(&w);
 }
 
@@ -111,25 +111,25 @@ static void test_inline(void **state)
 
 static void test_self(void **state)
 {
-	struct t_qp *q = t_qp(dev, &ud_spec);
-	struct t_addr self = t_addr(q);
+	struct t_qp *qp = t_qp(dev, &ud_spec);
+	struct t_addr self = t_addr(qp);
 	struct ibv_ah *ah = t_ah(dev, &self, false);
 	struct t_buf b = t_buf(dev, 8192);
 	struct ibv_sge from = t_sge(&b, 0, 100), to = t_sge(&b, 4096, 200);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &from, 1);
 
 	(void)state;
-	t_up(q, NULL, &self);
+	t_up(qp, NULL, &self);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = self.qpn;
 	wr.wr.ud.remote_qkey = T_QKEY;
 	t_fill(b.addr, 100, 1);
-	t_recv(q, 2, &to, 1);
-	t_post(q, &wr);
-	t_eq(t_next(q->rcq, 2, IBV_WC_SUCCESS).src_qp, self.qpn);
+	t_recv(qp, 2, &to, 1);
+	t_post(qp, &wr);
+	t_eq(t_next(qp->rcq, 2, IBV_WC_SUCCESS).src_qp, self.qpn);
 	t_check(b.addr + 4096 + T_GRH, 100, 1);
-	t_next(q->scq, 1, IBV_WC_SUCCESS);
-	t_qp_free(q);
+	t_next(qp->scq, 1, IBV_WC_SUCCESS);
+	t_qp_free(qp);
 	t_ok(ibv_destroy_ah(ah));
 	t_buf_free(&b);
 }
@@ -140,26 +140,27 @@ static void test_reply(void **state)
 	(void)state;
 	for (int grh = dev->roce; grh < 2; grh++) {
 		struct ud_way w = ud_way(dev, grh);
-		struct t_pair *p = &w.p;
-		struct ibv_sge one = t_sge(&p->ba, 0, 8), to = t_sge(&p->ba, 4096, 200);
+		struct t_pair *pair = &w.p;
+		struct ibv_sge one = t_sge(&pair->ba, 0, 8), to = t_sge(&pair->ba, 4096, 200);
 		struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 		struct ibv_ah *back;
 		struct ibv_wc wc;
 
-		t_recv(p->b, 2, &w.to, 1);
-		t_recv(p->a, 3, &to, 1);
-		t_post(p->a, &wr);
-		wc = t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
-		back = ibv_create_ah_from_wc(dev->pd, &wc, (struct ibv_grh *)(void *)p->bb.addr, 1);
+		t_recv(pair->b, 2, &w.to, 1);
+		t_recv(pair->a, 3, &to, 1);
+		t_post(pair->a, &wr);
+		wc = t_next(pair->b->rcq, 2, IBV_WC_SUCCESS);
+		back = ibv_create_ah_from_wc(dev->pd, &wc, (struct ibv_grh *)(void *)pair->bb.addr,
+					     1);
 		t_true(back, "ibv_create_ah_from_wc: %s", strerror(errno));
 		wr.wr.ud.ah = back;
 		wr.wr.ud.remote_qpn = wc.src_qp;
-		t_post(p->b, &wr);
-		wc = t_next(p->a->rcq, 3, IBV_WC_SUCCESS);
-		t_eq(wc.src_qp, p->b->qp->qp_num);
+		t_post(pair->b, &wr);
+		wc = t_next(pair->a->rcq, 3, IBV_WC_SUCCESS);
+		t_eq(wc.src_qp, pair->b->qp->qp_num);
 		t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh);
-		t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-		t_next(p->b->scq, 1, IBV_WC_SUCCESS);
+		t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
+		t_next(pair->b->scq, 1, IBV_WC_SUCCESS);
 		t_ok(ibv_destroy_ah(back));
 		ud_way_free(&w);
 	}
@@ -170,7 +171,7 @@ static void test_reply(void **state)
 static void test_grh(void **state)
 {
 	struct ud_way w = ud_way(dev, dev->roce);
-	struct t_pair *p = &w.p;
+	struct t_pair *pair = &w.p;
 	struct ibv_ah_attr a = {.dlid = dev->port.lid,
 				.port_num = 1,
 				.is_global = 1,
@@ -181,22 +182,22 @@ static void test_grh(void **state)
 					.sgid_index = dev->gid_index,
 					.traffic_class = 0x5a}};
 	struct ibv_ah *ah = ibv_create_ah(dev->pd, &a);
-	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct ibv_sge one = t_sge(&pair->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
-	struct ibv_grh *g = (void *)p->bb.addr;
+	struct ibv_grh *grh = (void *)pair->bb.addr;
 	struct ibv_ah_attr back;
 	struct ibv_wc wc;
 
 	(void)state;
 	t_true(ah, "ibv_create_ah: %s", strerror(errno));
 	wr.wr.ud.ah = ah;
-	t_recv(p->b, 2, &w.to, 1);
-	t_post(p->a, &wr);
-	wc = t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	t_eq(ntohl(g->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
-	t_eq(g->hop_limit, 77);
-	t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, g, &back));
+	t_recv(pair->b, 2, &w.to, 1);
+	t_post(pair->a, &wr);
+	wc = t_next(pair->b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
+	t_eq(ntohl(grh->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
+	t_eq(grh->hop_limit, 77);
+	t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, grh, &back));
 	t_ok(memcmp(&back.grh.dgid, &dev->gid, 16));
 	t_eq(back.grh.flow_label, a.grh.flow_label);
 	t_eq(back.grh.hop_limit, a.grh.hop_limit);
@@ -213,30 +214,30 @@ static void test_grh(void **state)
 static void test_dropped(void **state)
 {
 	struct ud_way w = ud_way(dev, dev->roce);
-	struct t_pair *p = &w.p;
-	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct t_pair *pair = &w.p;
+	struct ibv_sge one = t_sge(&pair->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 	struct ibv_port_attr before, after;
 
 	(void)state;
-	t_post(p->a, &wr);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_post(pair->a, &wr);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	/* Delivery may be later than the sender's completion. */
-	t_none(p->b->rcq, 5);
-	t_recv(p->b, 2, &w.to, 1);
+	t_none(pair->b->rcq, 5);
+	t_recv(pair->b, 2, &w.to, 1);
 	wr.wr.ud.remote_qpn ^= 0x123;
-	t_post(p->a, &wr);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_post(pair->a, &wr);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	wr = ud_wr(&w, 1, &one);
 	t_ok(ibv_query_port(dev->ctx, 1, &before));
 	wr.wr.ud.remote_qkey++;
-	t_post(p->a, &wr);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_post(pair->a, &wr);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	ud_marker(&w, 2);
 	t_ok(ibv_query_port(dev->ctx, 1, &after));
 	t_true(after.qkey_viol_cntr > before.qkey_viol_cntr, "no Q_Key violation was counted");
-	t_eq(t_state(p->a), IBV_QPS_RTS);
-	t_eq(t_state(p->b), IBV_QPS_RTS);
+	t_eq(t_state(pair->a), IBV_QPS_RTS);
+	t_eq(t_state(pair->b), IBV_QPS_RTS);
 	ud_way_free(&w);
 }
 
@@ -244,21 +245,21 @@ static void test_dropped(void **state)
 static void test_qkey_high_bit(void **state)
 {
 	struct ud_way w = ud_way(dev, dev->roce);
-	struct t_pair *p = &w.p;
-	struct ibv_sge one = t_sge(&p->ba, 0, 8);
+	struct t_pair *pair = &w.p;
+	struct ibv_sge one = t_sge(&pair->ba, 0, 8);
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 	struct ibv_qp_attr attr = {.qkey = T_QKEY + 5};
 
 	(void)state;
-	t_recv(p->b, 2, &w.to, 1);
+	t_recv(pair->b, 2, &w.to, 1);
 	wr.wr.ud.remote_qkey = 0x80000000u | 0x12345;
-	t_post(p->a, &wr);
-	t_next(p->b->rcq, 2, IBV_WC_SUCCESS);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	t_ok(ibv_modify_qp(p->a->qp, &attr, IBV_QP_QKEY));
-	t_recv(p->b, 3, &w.to, 1);
-	t_post(p->a, &wr);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+	t_post(pair->a, &wr);
+	t_next(pair->b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
+	t_ok(ibv_modify_qp(pair->a->qp, &attr, IBV_QP_QKEY));
+	t_recv(pair->b, 3, &w.to, 1);
+	t_post(pair->a, &wr);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
 	ud_marker(&w, 3);
 	ud_way_free(&w);
 }
@@ -268,31 +269,31 @@ static void test_qkey_high_bit(void **state)
 static void test_too_long(void **state)
 {
 	struct ud_way w = ud_way(dev, dev->roce);
-	struct t_pair *p = &w.p;
-	struct ibv_sge one = t_sge(&p->ba, 0, (128u << dev->port.active_mtu) + 1);
+	struct t_pair *pair = &w.p;
+	struct ibv_sge one = t_sge(&pair->ba, 0, (128u << dev->port.active_mtu) + 1);
 	struct ibv_sge small;
 	struct ibv_send_wr wr = ud_wr(&w, 1, &one);
 	struct ibv_wc wc;
 	int rc;
 
 	(void)state;
-	t_recv(p->b, 2, &w.to, 1);
-	rc = t_post_try(p->a, &wr);
+	t_recv(pair->b, 2, &w.to, 1);
+	rc = t_post_try(pair->a, &wr);
 	t_true(rc == 0 || rc == EINVAL || rc == EMSGSIZE, "returned %d", rc);
 	if (!rc)
-		t_next(p->a->scq, 1, IBV_WC_LOC_LEN_ERR);
-	t_none(p->b->rcq, 2);
+		t_next(pair->a->scq, 1, IBV_WC_LOC_LEN_ERR);
+	t_none(pair->b->rcq, 2);
 	ud_way_free(&w);
 
 	w = ud_way(dev, dev->roce);
-	small = t_sge(&p->bb, 0, T_GRH + 10);
-	one = t_sge(&p->ba, 0, 11);
+	small = t_sge(&pair->bb, 0, T_GRH + 10);
+	one = t_sge(&pair->ba, 0, 11);
 	wr = ud_wr(&w, 1, &one);
-	t_recv(p->b, 2, &small, 1);
-	t_post(p->a, &wr);
-	t_next(p->a->scq, 1, IBV_WC_SUCCESS);
-	t_ok(t_to_state(p->b, IBV_QPS_ERR));
-	t_poll(p->b->rcq, &wc, 1);
+	t_recv(pair->b, 2, &small, 1);
+	t_post(pair->a, &wr);
+	t_next(pair->a->scq, 1, IBV_WC_SUCCESS);
+	t_ok(t_to_state(pair->b, IBV_QPS_ERR));
+	t_poll(pair->b->rcq, &wc, 1);
 	t_eq(wc.wr_id, 2);
 	t_true(wc.status != IBV_WC_SUCCESS, "a message that doesn't fit was received");
 	ud_way_free(&w);

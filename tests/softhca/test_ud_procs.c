@@ -35,34 +35,34 @@ static struct end open_end(void)
 	return e;
 }
 
-static void close_end(struct end *e)
+static void close_end(struct end *end)
 {
 	procs_barrier();
-	t_qp_free(e->q);
-	t_buf_free(&e->b);
-	t_close(e->d);
+	t_qp_free(end->q);
+	t_buf_free(&end->b);
+	t_close(end->d);
 }
 
-static void send_to(struct end *e, struct ibv_ah *ah, uint32_t qpn, unsigned seed)
+static void send_to(struct end *end, struct ibv_ah *ah, uint32_t qpn, unsigned seed)
 {
-	struct ibv_sge out = t_sge(&e->b, 0, LEN);
+	struct ibv_sge out = t_sge(&end->b, 0, LEN);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, seed, &out, 1);
 
-	t_fill(e->b.addr, LEN, seed);
+	t_fill(end->b.addr, LEN, seed);
 	wr.wr.ud.ah = ah;
 	wr.wr.ud.remote_qpn = qpn;
 	wr.wr.ud.remote_qkey = T_QKEY;
-	t_post(e->q, &wr);
-	t_done(e->q->scq, seed, IBV_WC_SEND);
+	t_post(end->q, &wr);
+	t_done(end->q->scq, seed, IBV_WC_SEND);
 }
 
 /* Takes the next message, which is in the n-th receive. */
-static struct ibv_wc take(struct end *e, uint64_t n, unsigned seed)
+static struct ibv_wc take(struct end *end, uint64_t n, unsigned seed)
 {
-	struct ibv_wc wc = t_next(e->q->rcq, n, IBV_WC_SUCCESS);
+	struct ibv_wc wc = t_next(end->q->rcq, n, IBV_WC_SUCCESS);
 
 	t_eq(wc.byte_len, T_GRH + LEN);
-	t_check(e->b.addr + SLOT + T_GRH, LEN, seed);
+	t_check(end->b.addr + SLOT + T_GRH, LEN, seed);
 	return wc;
 }
 

@@ -43,13 +43,13 @@ static struct side side_open(unsigned me, enum ibv_qp_type type)
 	return s;
 }
 
-static void side_close(struct side *s)
+static void side_close(struct side *side)
 {
 	procs_barrier();
-	t_qp_free(s->q);
-	t_buf_free(&s->in);
-	t_buf_free(&s->out);
-	t_close(s->d);
+	t_qp_free(side->q);
+	t_buf_free(&side->in);
+	t_buf_free(&side->out);
+	t_close(side->d);
 }
 
 /* Sends messages both ways at the same time, each checked, in order. */
@@ -110,32 +110,32 @@ static void empty_messages(unsigned me, void *arg)
 	side_close(&s);
 }
 
-static void write_one(struct side *s, unsigned i, bool imm)
+static void write_one(struct side *side, unsigned i, bool imm)
 {
-	struct ibv_sge out = t_sge(&s->out, 0, sizes[i]);
+	struct ibv_sge out = t_sge(&side->out, 0, sizes[i]);
 	struct ibv_send_wr wr = t_rdma(imm ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE, i,
-				       &out, 1, s->peer.addr + 7, s->peer.rkey);
+				       &out, 1, side->peer.addr + 7, side->peer.rkey);
 	struct ibv_wc wc;
 
-	t_fill(s->out.addr, sizes[i], i * 2 + s->me);
-	memset(s->in.addr, 0xee, sizes[i] + 8);
+	t_fill(side->out.addr, sizes[i], i * 2 + side->me);
+	memset(side->in.addr, 0xee, sizes[i] + 8);
 	if (imm)
-		t_recv(s->q, 100 + i, NULL, 0);
+		t_recv(side->q, 100 + i, NULL, 0);
 	procs_barrier();
 	wr.imm_data = htobe32(i);
-	t_post(s->q, &wr);
+	t_post(side->q, &wr);
 	if (imm) {
-		wc = t_next(s->q->rcq, 100 + i, IBV_WC_SUCCESS);
+		wc = t_next(side->q->rcq, 100 + i, IBV_WC_SUCCESS);
 		t_eq(wc.opcode, IBV_WC_RECV_RDMA_WITH_IMM);
 		t_eq(wc.byte_len, sizes[i]);
 		t_eq(be32toh(wc.imm_data), i);
-		t_check(s->in.addr + 7, sizes[i], i * 2 + s->other);
+		t_check(side->in.addr + 7, sizes[i], i * 2 + side->other);
 	}
-	t_done(s->q->scq, i, IBV_WC_RDMA_WRITE);
+	t_done(side->q->scq, i, IBV_WC_RDMA_WRITE);
 	procs_barrier();
-	t_check(s->in.addr + 7, sizes[i], i * 2 + s->other);
-	t_check_byte(s->in.addr, 7, 0xee);
-	t_check_byte(s->in.addr + 7 + sizes[i], 1, 0xee);
+	t_check(side->in.addr + 7, sizes[i], i * 2 + side->other);
+	t_check_byte(side->in.addr, 7, 0xee);
+	t_check_byte(side->in.addr + 7 + sizes[i], 1, 0xee);
 	procs_barrier();
 }
 

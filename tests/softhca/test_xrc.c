@@ -14,15 +14,15 @@
  * Checks that a request to this SRQ number is answered by a NAK Invalid Request (table 58 with
  * A14), and that both QPs go to ERR: the SRQ isn't there, isn't XRC or belongs to another domain.
  */
-static void expect_refused(struct x_set *x, uint32_t srqn, enum ibv_wc_status want)
+static void expect_refused(struct x_set *set, uint32_t srqn, enum ibv_wc_status want)
 {
-	x_send(x->ini, 1, t_sge(&x->b, 0, 8), srqn);
-	x_send(x->ini, 2, t_sge(&x->b, 0, 8), x->srqn);
-	t_next(x->ini->scq, 1, want);
-	t_next(x->ini->scq, 2, IBV_WC_WR_FLUSH_ERR);
-	t_await_state(x->ini, IBV_QPS_ERR);
-	t_await_state(x->tgt, IBV_QPS_ERR);
-	t_drain_events(x->d->ctx);
+	x_send(set->ini, 1, t_sge(&set->b, 0, 8), srqn);
+	x_send(set->ini, 2, t_sge(&set->b, 0, 8), set->srqn);
+	t_next(set->ini->scq, 1, want);
+	t_next(set->ini->scq, 2, IBV_WC_WR_FLUSH_ERR);
+	t_await_state(set->ini, IBV_QPS_ERR);
+	t_await_state(set->tgt, IBV_QPS_ERR);
+	t_drain_events(set->d->ctx);
 }
 
 static void test_sizes(void **state)
@@ -54,11 +54,11 @@ static void test_sizes(void **state)
 /* Checks that the SRQ decides the CQ and the PD, and that one QP reaches several SRQs. */
 static void test_srq_decides(void **state)
 {
-	struct t_dev *d = *state;
-	struct x_set x = x_set(d, NULL);
-	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
-	struct ibv_cq *cq2 = ibv_create_cq(d->ctx, 16, NULL, NULL, 0);
-	struct ibv_srq *srq2 = x_srq(d, pd, x.xrcd, cq2), *srq3 = x_srq(d, NULL, x.xrcd, x.cq);
+	struct t_dev *dev = *state;
+	struct x_set x = x_set(dev, NULL);
+	struct ibv_pd *pd = ibv_alloc_pd(dev->ctx);
+	struct ibv_cq *cq2 = ibv_create_cq(dev->ctx, 16, NULL, NULL, 0);
+	struct ibv_srq *srq2 = x_srq(dev, pd, x.xrcd, cq2), *srq3 = x_srq(dev, NULL, x.xrcd, x.cq);
 	struct t_buf b2 = t_buf_in(pd, 4096, T_FULL_ACCESS);
 	struct ibv_sge in1 = t_sge(&x.b, 1000, 100), in2 = t_sge(&b2, 0, 100),
 		       in3 = t_sge(&x.b, 2000, 100);
@@ -261,7 +261,7 @@ static void test_busy(void **state)
 
 static void test_domains(void **state)
 {
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	struct ibv_xrcd *a, *b;
 	char path[32];
 	int fd = x_file(path), again;
@@ -269,18 +269,18 @@ static void test_domains(void **state)
 	again = open(path, O_RDONLY);
 	/* Checks the kernel's answers: EAGAIN without O_CREAT, EINVAL where O_EXCL finds a
 	 * domain. */
-	t_null(x_open_try(d, fd, 0), EAGAIN);
-	a = x_open(d, fd, O_CREAT);
-	t_null(x_open_try(d, again, O_CREAT | O_EXCL), EINVAL);
-	b = x_open(d, again, 0);
+	t_null(x_open_try(dev, fd, 0), EAGAIN);
+	a = x_open(dev, fd, O_CREAT);
+	t_null(x_open_try(dev, again, O_CREAT | O_EXCL), EINVAL);
+	b = x_open(dev, again, 0);
 	t_ok(ibv_close_xrcd(a));
-	a = x_open(d, fd, O_CREAT);
+	a = x_open(dev, fd, O_CREAT);
 	t_ok(ibv_close_xrcd(b));
 	t_ok(ibv_close_xrcd(a));
-	t_null(x_open_try(d, fd, 0), EAGAIN);
-	a = x_open(d, fd, O_CREAT | O_EXCL);
+	t_null(x_open_try(dev, fd, 0), EAGAIN);
+	a = x_open(dev, fd, O_CREAT | O_EXCL);
 	t_ok(ibv_close_xrcd(a));
-	t_null(x_open_try(d, 9999, O_CREAT), EBADF);
+	t_null(x_open_try(dev, 9999, O_CREAT), EBADF);
 	close(again);
 	close(fd);
 	unlink(path);
@@ -292,22 +292,22 @@ static void test_same_domain(void **state)
 {
 	struct x_set x;
 	struct t_spec ini = {.type = IBV_QPT_XRC_SEND}, tgt = {.type = IBV_QPT_XRC_RECV};
-	struct t_dev *d = *state;
+	struct t_dev *dev = *state;
 	struct ibv_xrcd *a, *b;
 	char path[32];
 	int fd = x_file(path);
 	struct ibv_sge in;
 
-	a = x_open(d, fd, O_CREAT);
-	b = x_open(d, fd, O_CREAT);
-	x = (struct x_set){.d = d, .xrcd = a};
-	x.cq = ibv_create_cq(d->ctx, 64, NULL, NULL, 0);
-	x.srq = x_srq(d, NULL, a, x.cq);
+	a = x_open(dev, fd, O_CREAT);
+	b = x_open(dev, fd, O_CREAT);
+	x = (struct x_set){.d = dev, .xrcd = a};
+	x.cq = ibv_create_cq(dev->ctx, 64, NULL, NULL, 0);
+	x.srq = x_srq(dev, NULL, a, x.cq);
 	tgt.xrcd = b;
-	x.ini = t_qp(d, &ini);
-	x.tgt = t_qp(d, &tgt);
+	x.ini = t_qp(dev, &ini);
+	x.tgt = t_qp(dev, &tgt);
 	t_connect(x.ini, x.tgt, NULL);
-	x.b = t_buf(d, 4096);
+	x.b = t_buf(dev, 4096);
 	in = t_sge(&x.b, 0, 64);
 	t_srq_recv(x.srq, 1, &in, 1);
 	x_send(x.ini, 1, t_sge(&x.b, 64, 8), x_num(x.srq));
@@ -326,33 +326,33 @@ static void test_wr_api(void **state)
 	struct x_set x = x_set(*state, NULL);
 	struct t_spec spec = {.type = IBV_QPT_XRC_SEND,
 			      .send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE};
-	struct t_qp *q = t_qp(x.d, &spec), *tgt;
+	struct t_qp *qp = t_qp(x.d, &spec), *tgt;
 	struct t_spec ts = {.type = IBV_QPT_XRC_RECV, .xrcd = x.xrcd};
 	struct ibv_srq *srq2 = x_srq(x.d, NULL, x.xrcd, x.cq);
 	struct ibv_sge in = t_sge(&x.b, 1000, 64);
 
 	tgt = t_qp(x.d, &ts);
-	t_connect(q, tgt, NULL);
+	t_connect(qp, tgt, NULL);
 	t_srq_recv(x.srq, 1, &in, 1);
 	t_srq_recv(srq2, 2, &in, 1);
 	t_fill(x.b.addr, 8, 4);
-	ibv_wr_start(q->qpx);
-	q->qpx->wr_id = 10;
-	q->qpx->wr_flags = IBV_SEND_SIGNALED;
-	ibv_wr_send(q->qpx);
-	ibv_wr_set_xrc_srqn(q->qpx, x_num(srq2));
-	ibv_wr_set_sge(q->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
-	q->qpx->wr_id = 11;
-	ibv_wr_rdma_write(q->qpx, x.b.mr->rkey, (uintptr_t)x.b.addr + 2000);
-	ibv_wr_set_xrc_srqn(q->qpx, x.srqn);
-	ibv_wr_set_sge(q->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
-	t_ok(ibv_wr_complete(q->qpx));
+	ibv_wr_start(qp->qpx);
+	qp->qpx->wr_id = 10;
+	qp->qpx->wr_flags = IBV_SEND_SIGNALED;
+	ibv_wr_send(qp->qpx);
+	ibv_wr_set_xrc_srqn(qp->qpx, x_num(srq2));
+	ibv_wr_set_sge(qp->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
+	qp->qpx->wr_id = 11;
+	ibv_wr_rdma_write(qp->qpx, x.b.mr->rkey, (uintptr_t)x.b.addr + 2000);
+	ibv_wr_set_xrc_srqn(qp->qpx, x.srqn);
+	ibv_wr_set_sge(qp->qpx, x.b.mr->lkey, (uintptr_t)x.b.addr, 8);
+	t_ok(ibv_wr_complete(qp->qpx));
 	t_next(x.cq, 2, IBV_WC_SUCCESS);
 	t_check(x.b.addr + 1000, 8, 4);
-	t_done(q->scq, 10, IBV_WC_SEND);
-	t_done(q->scq, 11, IBV_WC_RDMA_WRITE);
+	t_done(qp->scq, 10, IBV_WC_SEND);
+	t_done(qp->scq, 11, IBV_WC_RDMA_WRITE);
 	t_check(x.b.addr + 2000, 8, 4);
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_qp_free(tgt);
 	t_ok(ibv_destroy_srq(srq2));
 	x_set_free(&x);
@@ -365,14 +365,14 @@ static void test_destroy_srq(void **state)
 	struct ibv_sge in = t_sge(&x.b, 0, 8);
 
 	for (unsigned i = 0; i < 50; i++) {
-		struct ibv_srq *s = x_srq(x.d, NULL, x.xrcd, x.cq);
+		struct ibv_srq *srq = x_srq(x.d, NULL, x.xrcd, x.cq);
 
-		t_srq_recv(s, i, &in, 1);
-		t_srq_recv(s, i, &in, 1);
-		x_send(x.ini, i, t_sge(&x.b, 8, 8), x_num(s));
+		t_srq_recv(srq, i, &in, 1);
+		t_srq_recv(srq, i, &in, 1);
+		x_send(x.ini, i, t_sge(&x.b, 8, 8), x_num(srq));
 		t_done(x.ini->scq, i, IBV_WC_SEND);
 		t_next(x.cq, i, IBV_WC_SUCCESS);
-		t_ok(ibv_destroy_srq(s));
+		t_ok(ibv_destroy_srq(srq));
 	}
 	t_empty(x.cq);
 	x_set_free(&x);

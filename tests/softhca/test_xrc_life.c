@@ -91,8 +91,8 @@ struct leave {
 
 static void creator_leaves(unsigned me, void *arg)
 {
-	const struct leave *l = arg;
-	bool lives = l->opened || !open_life;
+	const struct leave *leave = arg;
+	bool lives = leave->opened || !open_life;
 
 	if (me == 0) {
 		struct x_sender s = x_sender(1);
@@ -112,13 +112,13 @@ static void creator_leaves(unsigned me, void *arg)
 		x_target(&r);
 		procs_barrier();
 		procs_get(0, K_READY);
-		if (l->killed)
+		if (leave->killed)
 			procs_get(0, K_DONE); /* the parent kills this child here */
 	} else {
 		struct x_receiver r = x_receiver(path);
 		struct ibv_qp *qp = NULL;
 
-		if (l->opened) {
+		if (leave->opened) {
 			qp = x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
 			t_true(qp, "ibv_open_qp: %s", strerror(errno));
 		}
@@ -252,20 +252,20 @@ static void test_dead_owner(void **state)
  * contexts this process has, and that nothing of the event is left when the QP is gone. */
 static void target_events(unsigned me, void *arg)
 {
-	struct t_dev *d = t_open(), *other = t_open();
-	struct x_set x = x_set(d, NULL);
+	struct t_dev *dev = t_open(), *other = t_open();
+	struct x_set x = x_set(dev, NULL);
 	struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = x_open(other, -1, O_CREAT)};
 	struct t_qp *tgt = t_qp(other, &spec);
 
 	(void)me;
 	(void)arg;
-	t_drain_events(d->ctx);
+	t_drain_events(dev->ctx);
 	x_send(x.ini, 1, t_sge(&x.b, 0, 8), x.srqn ^ 0x777);
 	t_next(x.ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
-	t_true(t_readable(d->ctx->async_fd, T_DEADLINE_MS), "no event came");
+	t_true(t_readable(dev->ctx->async_fd, T_DEADLINE_MS), "no event came");
 	t_true(!t_readable(other->ctx->async_fd, 0), "it came to another context");
 	t_ok(ibv_destroy_qp(x.tgt->qp));
-	t_true(!t_readable(d->ctx->async_fd, 0), "it is there when the QP is gone");
+	t_true(!t_readable(dev->ctx->async_fd, 0), "it is there when the QP is gone");
 	t_qp_free(tgt);
 	t_untidy();
 }

@@ -149,23 +149,23 @@ static void two_nodes(unsigned me, void *arg)
 static void exclusive(unsigned me, void *arg)
 {
 	int fd = open(path, O_RDWR);
-	struct t_dev *d = t_open();
-	struct ibv_xrcd *x;
+	struct t_dev *dev = t_open();
+	struct ibv_xrcd *xrcd;
 
 	(void)arg;
 	if (me < 2) { /* one on each node */
-		x = x_open(d, fd, O_CREAT | O_EXCL);
+		xrcd = x_open(dev, fd, O_CREAT | O_EXCL);
 		procs_barrier();
 		procs_barrier();
-		t_ok(ibv_close_xrcd(x));
+		t_ok(ibv_close_xrcd(xrcd));
 	} else {
 		procs_barrier();
-		t_null(x_open_try(d, fd, O_CREAT | O_EXCL), EINVAL);
-		x = x_open(d, fd, 0);
-		t_ok(ibv_close_xrcd(x));
+		t_null(x_open_try(dev, fd, O_CREAT | O_EXCL), EINVAL);
+		xrcd = x_open(dev, fd, 0);
+		t_ok(ibv_close_xrcd(xrcd));
 		procs_barrier();
 	}
-	t_close(d);
+	t_close(dev);
 }
 
 static void test_nodes(void **state)
@@ -187,7 +187,7 @@ static void fan_in(unsigned me, void *arg)
 	if (me == 0) {
 		struct x_receiver r = x_receiver(path);
 		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = r.xrcd};
-		struct t_qp *q[SENDERS + 1];
+		struct t_qp *qp[SENDERS + 1];
 		struct ibv_wc wc;
 
 		for (unsigned i = 0; i < 16; i++) {
@@ -196,8 +196,8 @@ static void fan_in(unsigned me, void *arg)
 			t_srq_recv(r.srq, i, &sge, 1);
 		}
 		for (unsigned i = 1; i <= SENDERS; i++) {
-			q[i] = t_qp(r.d, &spec);
-			procs_connect(q[i], i, X_K_TGT + 32 * i, NULL);
+			qp[i] = t_qp(r.d, &spec);
+			procs_connect(qp[i], i, X_K_TGT + 32 * i, NULL);
 		}
 		procs_barrier();
 		for (unsigned n = 0; n < N * SENDERS; n++) {
@@ -207,14 +207,14 @@ static void fan_in(unsigned me, void *arg)
 			t_poll(r.cq, &wc, 1);
 			t_eq(wc.status, IBV_WC_SUCCESS);
 			memcpy(said, r.b.addr + wc.wr_id * 64, 8);
-			t_eq(wc.qp_num, q[said[0]]->qp->qp_num);
+			t_eq(wc.qp_num, qp[said[0]]->qp->qp_num);
 			t_eq(said[1], next[said[0]]++);
 			sge = t_sge(&r.b, wc.wr_id * 64, 64);
 			t_srq_recv(r.srq, wc.wr_id, &sge, 1);
 		}
 		procs_barrier();
 		for (unsigned i = 1; i <= SENDERS; i++)
-			t_qp_free(q[i]);
+			t_qp_free(qp[i]);
 		x_receiver_free(&r);
 	} else {
 		struct t_spec spec = {.type = IBV_QPT_XRC_SEND};

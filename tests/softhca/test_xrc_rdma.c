@@ -6,15 +6,15 @@
 #include "xrc.h"
 
 /* Sends one RDMA or atomic request to that memory and SRQ. Returns its status. */
-static enum ibv_wc_status rdma(struct x_set *x, enum ibv_wr_opcode op, struct t_buf *to,
+static enum ibv_wc_status rdma(struct x_set *set, enum ibv_wr_opcode op, struct t_buf *to,
 			       uint32_t srqn)
 {
-	struct ibv_sge sge = t_sge(&x->b, 0, 8);
+	struct ibv_sge sge = t_sge(&set->b, 0, 8);
 	struct ibv_send_wr wr = t_rdma(op, 5, &sge, 1, (uintptr_t)to->addr, to->mr->rkey);
 	struct ibv_wc wc;
 
-	x_post(x->ini, &wr, srqn);
-	t_poll(x->ini->scq, &wc, 1);
+	x_post(set->ini, &wr, srqn);
+	t_poll(set->ini->scq, &wc, 1);
 	t_eq(wc.wr_id, 5);
 	return wc.status;
 }
@@ -25,13 +25,13 @@ static void test_rdma_pd(void **state)
 	static const enum ibv_wr_opcode ops[] = {IBV_WR_RDMA_WRITE, IBV_WR_RDMA_READ,
 						 IBV_WR_ATOMIC_FETCH_AND_ADD,
 						 IBV_WR_ATOMIC_CMP_AND_SWP};
-	struct t_dev *d = *state;
-	struct ibv_pd *pd = ibv_alloc_pd(d->ctx);
-	struct t_buf far = t_buf_in(pd, 4096, T_FULL_ACCESS), near = t_buf(d, 4096);
+	struct t_dev *dev = *state;
+	struct ibv_pd *pd = ibv_alloc_pd(dev->ctx);
+	struct t_buf far = t_buf_in(pd, 4096, T_FULL_ACCESS), near = t_buf(dev, 4096);
 
 	for (unsigned i = 0; i < 4; i++) {
-		struct x_set x = x_set(d, NULL);
-		struct ibv_srq *srq2 = x_srq(d, pd, x.xrcd, x.cq);
+		struct x_set x = x_set(dev, NULL);
+		struct ibv_srq *srq2 = x_srq(dev, pd, x.xrcd, x.cq);
 
 		t_eq(rdma(&x, ops[i], &near, x.srqn), IBV_WC_SUCCESS);
 		t_eq(rdma(&x, ops[i], &far, x_num(srq2)), IBV_WC_SUCCESS);
@@ -39,7 +39,7 @@ static void test_rdma_pd(void **state)
 		     IBV_WC_REM_ACCESS_ERR);
 		t_await_state(x.tgt, IBV_QPS_ERR);
 		t_await_state(x.ini, IBV_QPS_ERR);
-		t_drain_events(d->ctx);
+		t_drain_events(dev->ctx);
 		t_ok(ibv_destroy_srq(srq2));
 		x_set_free(&x);
 	}

@@ -14,13 +14,13 @@ struct ud_way {
 	struct ibv_sge to;
 };
 
-struct ud_way ud_way(struct t_dev *d, bool grh);
-void ud_way_free(struct ud_way *w);
+struct ud_way ud_way(struct t_dev *dev, bool grh);
+void ud_way_free(struct ud_way *way);
 /* Returns a send request from a to b. */
-struct ibv_send_wr ud_wr(struct ud_way *w, uint64_t id, struct ibv_sge *sge);
+struct ibv_send_wr ud_wr(struct ud_way *way, uint64_t id, struct ibv_sge *sge);
 /* Sends a good message and expects it in that receive: earlier messages that were not received are
  * lost. */
-void ud_marker(struct ud_way *w, uint64_t recv_id);
+void ud_marker(struct ud_way *way, uint64_t recv_id);
 
 /* ---- tests in ud_multicast.c ---- */
 

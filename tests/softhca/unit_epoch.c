@@ -51,24 +51,24 @@ static _Atomic int in_shared, most_in_shared;
 
 static void *many(void *arg)
 {
-	struct shca_exec *e = shca_exec_self();
+	struct shca_exec *exec = shca_exec_self();
 	int i, n;
 
 	(void)arg;
 	pthread_barrier_wait(&all_there); /* every thread has its executor */
 	for (i = 0; i < 50; i++) {
-		shca_epoch_enter(e);
-		if (e == shca_epoch_shared) {
+		shca_epoch_enter(exec);
+		if (exec == shca_epoch_shared) {
 			n = atomic_fetch_add(&in_shared, 1) + 1;
 			if (n > atomic_load(&most_in_shared))
 				atomic_store(&most_in_shared, n);
 			sched_yield();
 			atomic_fetch_sub(&in_shared, 1);
 		}
-		shca_epoch_exit(e);
+		shca_epoch_exit(exec);
 	}
 	pthread_barrier_wait(&all_there);
-	return e == shca_epoch_shared ? e : NULL;
+	return exec == shca_epoch_shared ? exec : NULL;
 }
 
 static void more_threads_than_executors(void **state)

@@ -118,12 +118,12 @@ static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned h
 {
 	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);
 	uint64_t ring = shca_arena_alloc(&u_fab, (unsigned)u_slot, 4096);
-	struct shca_cq_ring *r = (void *)shca_arena(&u_fab, (unsigned)u_slot, ring, 4096);
+	struct shca_cq_ring *head = (void *)shca_arena(&u_fab, (unsigned)u_slot, ring, 4096);
 
 	cq->stride = sizeof(struct shca_cqe);
-	atomic_store(&r->bias, 7);
+	atomic_store(&head->bias, 7);
 	atomic_store(&cq->polled, 5);
-	atomic_store(&r->tail, 7 + 5 + holds);
+	atomic_store(&head->tail, 7 + 5 + holds);
 	cq->channel = channel + 1;
 	atomic_store(&cq->ring, ring << 8 | 3);
 	atomic_store(&cq->arm, arm);

@@ -73,13 +73,13 @@ static void addresses_name_hcas(void **state)
 
 	(void)state;
 	for (i = 0; i < u_fab.hdr->nhcas; i++) {
-		const struct shca_hca *h = &u_fab.hdr->hcas[i];
+		const struct shca_hca *hca = &u_fab.hdr->hcas[i];
 
 		gid.global.subnet_prefix = htobe64(SHCA_GID_PREFIX);
-		gid.global.interface_id = htobe64(h->guid);
+		gid.global.interface_id = htobe64(hca->guid);
 		t_eq(shca_address_by_gid(u_fab.hdr, &gid), i);
-		t_eq(shca_address_by_lid(u_fab.hdr, h->lid), i);
-		t_eq(h->guid >> 32, 0x0002c903);
+		t_eq(shca_address_by_lid(u_fab.hdr, hca->lid), i);
+		t_eq(hca->guid >> 32, 0x0002c903);
 		gid.raw[13] ^= 1;
 		t_eq(shca_address_by_gid(u_fab.hdr, &gid), -1);
 		gid.raw[13] ^= 1;
@@ -94,38 +94,38 @@ static void addresses_name_hcas(void **state)
 /* Makes a fabric with Ethernet ports. */
 static void ethernet_addresses_name_hcas(void **state)
 {
-	struct shca_fabric_header *h = u_fab.hdr;
+	struct shca_fabric_header *hdr = u_fab.hdr;
 	struct ibv_ah_attr path = {.port_num = 1, .is_global = 1};
 	enum ibv_gid_type type;
 	union ibv_gid gid;
 
 	(void)state;
-	h->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_ETHERNET;
-	for (unsigned i = 0; i < h->nhcas; i++) {
+	hdr->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_ETHERNET;
+	for (unsigned i = 0; i < hdr->nhcas; i++) {
 		for (unsigned k = 0; k < SHCA_GID_TBL_LEN; k++) {
-			if (!shca_gid_at(h, &h->hcas[i], k, &gid, &type)) {
+			if (!shca_gid_at(hdr, &hdr->hcas[i], k, &gid, &type)) {
 				t_eq(k, 4);
 				break;
 			}
-			t_eq(shca_gid_index(h, &h->hcas[i], &gid, type), k);
-			t_eq(shca_gid_index(h, &h->hcas[!i], &gid, type), -1);
-			t_eq(shca_address_by_gid(h, &gid), i);
+			t_eq(shca_gid_index(hdr, &hdr->hcas[i], &gid, type), k);
+			t_eq(shca_gid_index(hdr, &hdr->hcas[!i], &gid, type), -1);
+			t_eq(shca_address_by_gid(hdr, &gid), i);
 			path.grh.dgid = gid;
 			for (unsigned from = 0; from < 5; from++) {
 				path.grh.sgid_index = (uint8_t)from;
-				t_eq(shca_address_by_path(h, &h->hcas[!i], &path),
+				t_eq(shca_address_by_path(hdr, &hdr->hcas[!i], &path),
 				     from < 4 && from / 2 == k / 2 ? (int)i : -1);
 			}
 			gid.raw[14] ^= 1;
-			t_eq(shca_address_by_gid(h, &gid), -1);
+			t_eq(shca_address_by_gid(hdr, &gid), -1);
 		}
-		t_eq(shca_address_by_lid(h, (uint16_t)(1 + i)), -1);
+		t_eq(shca_address_by_lid(hdr, (uint16_t)(1 + i)), -1);
 	}
 	memset(&gid, 0, sizeof(gid));
-	t_eq(shca_address_by_gid(h, &gid), -1);
+	t_eq(shca_address_by_gid(hdr, &gid), -1);
 	path.is_global = 0;
-	t_eq(shca_address_by_path(h, &h->hcas[0], &path), -1);
-	h->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_INFINIBAND;
+	t_eq(shca_address_by_path(hdr, &hdr->hcas[0], &path), -1);
+	hdr->config.value[SHCA_O_LINK_LAYER] = SHCA_LINK_INFINIBAND;
 }
 
 static void has_line(const char *tree, const char *name, const char *line)
@@ -145,15 +145,15 @@ static void has_line(const char *tree, const char *name, const char *line)
 static void files_are_ours_alone(void **state)
 {
 	char tree[160], path[256], guid[32];
-	const struct shca_hca *h = &u_fab.hdr->hcas[1];
+	const struct shca_hca *hca = &u_fab.hdr->hcas[1];
 	struct stat st;
 
 	(void)state;
 	t_eq(shca_fabric_sysfs_path(&u_fab, 2, tree, sizeof(tree)), -EINVAL);
 	t_eq(shca_fabric_sysfs_path(&u_fab, 1, tree, 3), -ENAMETOOLONG);
 	t_eq(shca_fabric_sysfs_path(&u_fab, 1, tree, sizeof(tree)), 0);
-	snprintf(guid, sizeof(guid), "0002:c903:%04x:%04x", (unsigned)(h->guid >> 16) & 0xffff,
-		 (unsigned)h->guid & 0xffff);
+	snprintf(guid, sizeof(guid), "0002:c903:%04x:%04x", (unsigned)(hca->guid >> 16) & 0xffff,
+		 (unsigned)hca->guid & 0xffff);
 	has_line(tree, "class/infiniband/softhca0/node_type", "1: CA");
 	has_line(tree, "class/infiniband/softhca0/node_guid", guid);
 	has_line(tree, "class/infiniband/softhca0/ports/1/lid", "0x2");

@@ -70,25 +70,26 @@ static void ranges(void **state)
 {
 	(void)state;
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
-		const struct shca_opt_desc *d = &shca_opts[o];
+		const struct shca_opt_desc *desc = &shca_opts[o];
 		char text[32];
 
-		if (d->type != SHCA_OPT_INT && d->type != SHCA_OPT_SIZE && d->type != SHCA_OPT_TIME)
+		if (desc->type != SHCA_OPT_INT && desc->type != SHCA_OPT_SIZE &&
+		    desc->type != SHCA_OPT_TIME)
 			continue;
-		snprintf(text, sizeof(text), "%lld", (long long)d->min);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->min);
 		t_eq(set(o, text), 0);
-		t_eq(config.value[o], d->min);
-		snprintf(text, sizeof(text), "%lld", (long long)d->max);
+		t_eq(config.value[o], desc->min);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->max);
 		t_eq(set(o, text), 0);
-		t_eq(config.value[o], d->max);
-		snprintf(text, sizeof(text), "%lld", (long long)d->min - 1);
+		t_eq(config.value[o], desc->max);
+		snprintf(text, sizeof(text), "%lld", (long long)desc->min - 1);
 		t_eq(set(o, text), -EINVAL);
-		if (d->max < INT64_MAX) {
-			snprintf(text, sizeof(text), "%lld", (long long)d->max + 1);
+		if (desc->max < INT64_MAX) {
+			snprintf(text, sizeof(text), "%lld", (long long)desc->max + 1);
 			t_eq(set(o, text), -EINVAL);
 		}
 		/* The refused value changed nothing. */
-		t_eq(config.value[o], d->max);
+		t_eq(config.value[o], desc->max);
 	}
 }
 
@@ -385,6 +386,19 @@ static void finish_checks(void **state)
 	t_holds(strstr(err, "an Ethernet port has the P_Key 0xffff alone") != NULL);
 }
 
+/* The trap of rdtsc is refused by CPUs that don't have the instruction. */
+static void trap_of_tsc(void **state)
+{
+	(void)state;
+	t_eq(set(SHCA_O_CLOCK_TSC, "trap"), 0);
+#ifdef __x86_64__
+	t_eq(shca_config_finish(&config, err, sizeof(err)), 0);
+#else
+	t_eq(shca_config_finish(&config, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, "have the instruction rdtsc") != NULL);
+#endif
+}
+
 int main(void)
 {
 	static const struct CMUnitTest tests[] = {
@@ -401,6 +415,7 @@ int main(void)
 		cmocka_unit_test_setup(environment, fresh),
 		cmocka_unit_test_setup(precedence, fresh),
 		cmocka_unit_test_setup(finish_checks, fresh),
+		cmocka_unit_test_setup(trap_of_tsc, fresh),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -16,14 +16,14 @@ struct sample {
 	int64_t value;
 };
 
-static void check_good(int (*parse)(const char *, int64_t *), const struct sample *s, size_t n)
+static void check_good(int (*parse)(const char *, int64_t *), const struct sample *sample, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		int64_t v = -77;
 
-		if (parse(s[i].text, &v) || v != s[i].value)
-			t_fail("\"%s\" gave %lld, not %lld", s[i].text, (long long)v,
-			       (long long)s[i].value);
+		if (parse(sample[i].text, &v) || v != sample[i].value)
+			t_fail("\"%s\" gave %lld, not %lld", sample[i].text, (long long)v,
+			       (long long)sample[i].value);
 	}
 }
 

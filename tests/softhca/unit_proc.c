@@ -60,30 +60,30 @@ static void slots_are_given_back(void **state)
 
 static void *sleep_until_woken(void *arg)
 {
-	struct shca_proc *p = arg;
+	struct shca_proc *proc = arg;
 	uint32_t seen;
 
-	atomic_store(&p->sleeping, 1);
-	seen = atomic_load(&p->wake_word);
+	atomic_store(&proc->sleeping, 1);
+	seen = atomic_load(&proc->wake_word);
 	atomic_store(&asleep, true);
-	while (atomic_load(&p->wake_word) == seen)
-		syscall(SYS_futex, &p->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
-	atomic_store(&p->sleeping, 0);
+	while (atomic_load(&proc->wake_word) == seen)
+		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
+	atomic_store(&proc->sleeping, 0);
 	return NULL;
 }
 
 static void a_wake_ends_a_sleep(void **state)
 {
-	struct shca_proc *p = &u_fab.hdr->procs[u_slot];
+	struct shca_proc *proc = &u_fab.hdr->procs[u_slot];
 	pthread_t t;
 
 	(void)state;
-	t_eq(pthread_create(&t, NULL, sleep_until_woken, p), 0);
+	t_eq(pthread_create(&t, NULL, sleep_until_woken, proc), 0);
 	while (!atomic_load(&asleep))
 		sched_yield();
-	shca_proc_wake(p);
+	shca_proc_wake(proc);
 	t_eq(pthread_join(t, NULL), 0);
-	t_eq(atomic_load(&p->sleeping), 0);
+	t_eq(atomic_load(&proc->sleeping), 0);
 }
 
 static void *outlive_main(void *arg)
@@ -146,17 +146,17 @@ static void lock_alive(unsigned slot, void *arg)
 static void an_alive_lock_ends_with_its_process(void **state)
 {
 	struct u_child c = u_fork(lock_alive, NULL);
-	const struct shca_proc *p = &u_fab.hdr->procs[c.slot];
+	const struct shca_proc *proc = &u_fab.hdr->procs[c.slot];
 
 	(void)state;
 	t_holds(!shca_proc_engine_alive(
 		&u_fab.hdr->procs[u_slot])); /* this process has no engine */
-	t_holds(shca_proc_engine_alive(p));
+	t_holds(shca_proc_engine_alive(proc));
 	u_kill(c);
 	t_holds(shca_proc_alive(&u_fab, c.slot));
-	t_holds(!shca_proc_engine_alive(p));
+	t_holds(!shca_proc_engine_alive(proc));
 	shca_reap_all(&u_fab);
-	t_holds(!shca_proc_engine_alive(p));
+	t_holds(!shca_proc_engine_alive(proc));
 }
 
 static void a_replaced_program_does_not_run(void **state)
@@ -203,11 +203,11 @@ static void all_slots_taken(void **state)
 	(void)state;
 	shca_proc_detach(&u_fab, (unsigned)u_slot);
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *p = &u_fab.hdr->procs[i];
+		struct shca_proc *proc = &u_fab.hdr->procs[i];
 
-		atomic_store(&p->pid, 1);
-		p->start_time = not_inits;
-		atomic_store(&p->state, 1 << 8 | SHCA_PROC_ALIVE);
+		atomic_store(&proc->pid, 1);
+		proc->start_time = not_inits;
+		atomic_store(&proc->state, 1 << 8 | SHCA_PROC_ALIVE);
 	}
 	/* The processes have ended, even if others have their pids now: attaching makes room. */
 	u_slot = shca_proc_attach(&u_fab);

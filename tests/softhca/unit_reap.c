@@ -27,7 +27,7 @@ struct owned {
 
 static void own_everything(unsigned slot, void *arg)
 {
-	struct owned *o = arg;
+	struct owned *owned = arg;
 	uint64_t off;
 	unsigned k;
 	int fd;
@@ -43,19 +43,19 @@ static void own_everything(unsigned slot, void *arg)
 			e = u_make(u_hca, k, slot, NULL);
 			shca_table_publish(e);
 		}
-		o->numbers[k] = shca_table_number(e);
+		owned->numbers[k] = shca_table_number(e);
 		u_make(u_hca, k, slot, NULL); /* died while making it */
 		e = u_make(u_hca, k, slot, NULL);
 		shca_table_publish(e);
 		shca_table_retire(e); /* died while destroying it */
 	}
 	atomic_store(&u_fab.hdr->mcast[3].hca, 0);
-	atomic_store(&u_fab.hdr->mcast[3].qpn, o->numbers[SHCA_QP]);
+	atomic_store(&u_fab.hdr->mcast[3].qpn, owned->numbers[SHCA_QP]);
 	atomic_store(&u_fab.hdr->procs[slot].pds[0], 4);
 	atomic_fetch_add(&u_hca->pds, 4);
 	atomic_store(&u_hca->atomic_locks[5], slot + 1);
-	o->event = (uint32_t)shca_event_create(&u_fab, slot, &fd);
-	snprintf(o->fifo, sizeof(o->fifo), "%s/ev.%u.%u", u_dir, slot, o->event);
+	owned->event = (uint32_t)shca_event_create(&u_fab, slot, &fd);
+	snprintf(owned->fifo, sizeof(owned->fifo), "%s/ev.%u.%u", u_dir, slot, owned->event);
 	off = shca_arena_alloc(&u_fab, slot, 1 << 20);
 	memset(shca_arena(&u_fab, slot, off, 1 << 20), 1, 1 << 20);
 	shca_lock(&u_hca->ctl_lock); /* the child holds every lock */
@@ -64,19 +64,19 @@ static void own_everything(unsigned slot, void *arg)
 
 static void death_leaves_nothing(void **state)
 {
-	struct owned *o =
-		mmap(NULL, sizeof(*o), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct owned *owned = mmap(NULL, sizeof(*owned), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	struct stat before, after;
 	struct u_child c;
 	unsigned k;
 
 	(void)state;
-	c = u_fork(own_everything, o);
+	c = u_fork(own_everything, owned);
 	for (k = 0; k < SHCA_KINDS; k++) {
-		t_holds(u_findable(u_hca, k, o->numbers[k]));
+		t_holds(u_findable(u_hca, k, owned->numbers[k]));
 		t_eq(atomic_load(&u_hca->tables[k].count), 3);
 	}
-	t_eq(access(o->fifo, F_OK), 0);
+	t_eq(access(owned->fifo, F_OK), 0);
 	t_holds(shca_proc_running(&u_fab, c.slot));
 	kill(c.pid, SIGKILL);
 	t_eq(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
@@ -88,18 +88,18 @@ static void death_leaves_nothing(void **state)
 	u_kill(c);
 	t_holds(!shca_proc_alive(&u_fab, c.slot));
 	for (k = 0; k < SHCA_KINDS; k++) {
-		t_holds(!u_findable(u_hca, k, o->numbers[k]));
+		t_holds(!u_findable(u_hca, k, owned->numbers[k]));
 		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	}
 	t_eq(atomic_load(&u_fab.hdr->mcast[3].qpn), 0);
 	t_eq(atomic_load(&u_hca->pds), 0);
 	t_eq(atomic_load(&u_hca->atomic_locks[5]), 0);
-	t_eq(access(o->fifo, F_OK), -1);
+	t_eq(access(owned->fifo, F_OK), -1);
 	t_holds(before.st_blocks - after.st_blocks >= (1 << 20) / 512);
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
 	shca_reap(&u_fab, (unsigned)u_slot); /* does nothing to a running process */
 	t_holds(shca_proc_alive(&u_fab, (unsigned)u_slot));
-	munmap(o, sizeof(*o));
+	munmap(owned, sizeof(*owned));
 }
 
 static void begin_reaping(unsigned slot, void *arg)
@@ -115,9 +115,9 @@ static void begin_reaping(unsigned slot, void *arg)
 
 static void a_reaper_that_dies_is_succeeded(void **state)
 {
-	struct owned *o =
-		mmap(NULL, sizeof(*o), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct u_child victim = u_fork(own_everything, o), reaper;
+	struct owned *owned = mmap(NULL, sizeof(*owned), PROT_READ | PROT_WRITE,
+				   MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct u_child victim = u_fork(own_everything, owned), reaper;
 	unsigned k;
 
 	(void)state;
@@ -129,7 +129,7 @@ static void a_reaper_that_dies_is_succeeded(void **state)
 		t_eq(atomic_load(&u_hca->tables[k].count), 0);
 	t_holds(!shca_proc_alive(&u_fab, victim.slot));
 	t_holds(!shca_proc_alive(&u_fab, reaper.slot));
-	munmap(o, sizeof(*o));
+	munmap(owned, sizeof(*owned));
 }
 
 int main(void)

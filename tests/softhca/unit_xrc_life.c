@@ -32,44 +32,46 @@ struct targets {
 
 static void make_two_targets(unsigned slot, void *arg)
 {
-	struct targets *t = arg;
+	struct targets *targets = arg;
 
-	t->xrcd = (uint32_t)shca_xrcd_open(&u_fab, u_hca, slot, 1, 2, O_CREAT);
-	t->left = shca_table_number(make_target(slot, t->xrcd));
-	t->opened = shca_table_number(make_target(slot, t->xrcd));
+	targets->xrcd = (uint32_t)shca_xrcd_open(&u_fab, u_hca, slot, 1, 2, O_CREAT);
+	targets->left = shca_table_number(make_target(slot, targets->xrcd));
+	targets->opened = shca_table_number(make_target(slot, targets->xrcd));
 }
 
 static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 {
-	struct targets *t =
-		mmap(NULL, sizeof(*t), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	struct shca_xrcd_entry *x;
+	struct targets *targets = mmap(NULL, sizeof(*targets), PROT_READ | PROT_WRITE,
+				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	struct shca_xrcd_entry *entry;
 	struct shca_qp_entry *qp;
 	struct u_child c;
 	uint32_t idx;
 
 	u_start_with(knob, value);
-	c = u_fork(make_two_targets, t);
+	c = u_fork(make_two_targets, targets);
 	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, O_CREAT | O_EXCL), -EINVAL);
 	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 3, 0), -EAGAIN);
-	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, 0), t->xrcd);
-	x = shca_table_entry(&u_fab, &u_hca->tables[SHCA_XRCD], t->xrcd);
-	t_eq(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd + 1, t->opened), -EINVAL);
-	t_holds(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, t->xrcd, t->opened) >= 0);
+	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, 0), targets->xrcd);
+	entry = shca_table_entry(&u_fab, &u_hca->tables[SHCA_XRCD], targets->xrcd);
+	t_eq(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, targets->xrcd + 1, targets->opened),
+	     -EINVAL);
+	t_holds(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, targets->xrcd, targets->opened) >=
+		0);
 	u_kill(c);
 	shca_reap_all(&u_fab);
-	t_eq(u_findable(u_hca, SHCA_QP, t->left), left_stays);
-	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, t->opened, &idx);
+	t_eq(u_findable(u_hca, SHCA_QP, targets->left), left_stays);
+	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, targets->opened, &idx);
 	t_holds(qp != NULL);
 	t_eq(shca_word_owner(atomic_load(&qp->state_word)), SHCA_NO_PROC);
 	/* The domain is open once more than needed: only the last close ends anything. */
 	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
-	t_holds(!u_findable(u_hca, SHCA_QP, t->opened));
-	shca_xrcd_close(&u_fab, u_hca, x, (unsigned)u_slot);
-	t_holds(!u_findable(u_hca, SHCA_QP, t->left));
+	t_holds(!u_findable(u_hca, SHCA_QP, targets->opened));
+	shca_xrcd_close(&u_fab, u_hca, entry, (unsigned)u_slot);
+	t_holds(!u_findable(u_hca, SHCA_QP, targets->left));
 	t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 0);
 	t_eq(atomic_load(&u_hca->tables[SHCA_XRCD].count), 0);
-	munmap(t, sizeof(*t));
+	munmap(targets, sizeof(*targets));
 }
 
 static void target_lives_with_its_domain(void **state)

@@ -34,35 +34,35 @@ struct ibv_send_wr t_rdma(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge 
 	return wr;
 }
 
-int t_post_try(struct t_qp *q, struct ibv_send_wr *wr)
+int t_post_try(struct t_qp *qp, struct ibv_send_wr *wr)
 {
 	struct ibv_send_wr *bad;
 
-	return ibv_post_send(q->qp, wr, &bad);
+	return ibv_post_send(qp->qp, wr, &bad);
 }
 
-void t_post(struct t_qp *q, struct ibv_send_wr *wr)
+void t_post(struct t_qp *qp, struct ibv_send_wr *wr)
 {
-	t_ok(t_post_try(q, wr));
+	t_ok(t_post_try(qp, wr));
 }
 
-void t_send(struct t_qp *q, uint64_t wr_id, struct ibv_sge sge)
+void t_send(struct t_qp *qp, uint64_t wr_id, struct ibv_sge sge)
 {
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, wr_id, &sge, 1);
 
-	t_post(q, &wr);
+	t_post(qp, &wr);
 }
 
-int t_recv_try(struct t_qp *q, uint64_t wr_id, struct ibv_sge *sge, int n)
+int t_recv_try(struct t_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n)
 {
 	struct ibv_recv_wr wr = {.wr_id = wr_id, .sg_list = sge, .num_sge = n}, *bad;
 
-	return ibv_post_recv(q->qp, &wr, &bad);
+	return ibv_post_recv(qp->qp, &wr, &bad);
 }
 
-void t_recv(struct t_qp *q, uint64_t wr_id, struct ibv_sge *sge, int n)
+void t_recv(struct t_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n)
 {
-	t_ok(t_recv_try(q, wr_id, sge, n));
+	t_ok(t_recv_try(qp, wr_id, sge, n));
 }
 
 int t_srq_recv_try(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int n)
@@ -152,12 +152,12 @@ struct ibv_async_event t_event(struct ibv_context *ctx)
 	return ev;
 }
 
-enum ibv_event_type t_qp_event(struct t_qp *q, unsigned mask)
+enum ibv_event_type t_qp_event(struct t_qp *qp, unsigned mask)
 {
 	for (;;) {
-		struct ibv_async_event ev = t_event(q->dev->ctx);
+		struct ibv_async_event ev = t_event(qp->dev->ctx);
 
-		if (ev.element.qp != q->qp || ev.event_type == IBV_EVENT_COMM_EST)
+		if (ev.element.qp != qp->qp || ev.event_type == IBV_EVENT_COMM_EST)
 			continue;
 		t_true(mask & (1u << ev.event_type), "event is %s",
 		       ibv_event_type_str(ev.event_type));

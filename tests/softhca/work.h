@@ -13,11 +13,11 @@ struct ibv_send_wr t_wr(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *s
 struct ibv_send_wr t_rdma(enum ibv_wr_opcode op, uint64_t wr_id, struct ibv_sge *sge, int n,
 			  uint64_t raddr, uint32_t rkey);
 /* Post one request or a list. The _try forms return the verb's value. */
-void t_post(struct t_qp *q, struct ibv_send_wr *wr);
-int t_post_try(struct t_qp *q, struct ibv_send_wr *wr);
-void t_send(struct t_qp *q, uint64_t wr_id, struct ibv_sge sge);
-void t_recv(struct t_qp *q, uint64_t wr_id, struct ibv_sge *sge, int n);
-int t_recv_try(struct t_qp *q, uint64_t wr_id, struct ibv_sge *sge, int n);
+void t_post(struct t_qp *qp, struct ibv_send_wr *wr);
+int t_post_try(struct t_qp *qp, struct ibv_send_wr *wr);
+void t_send(struct t_qp *qp, uint64_t wr_id, struct ibv_sge sge);
+void t_recv(struct t_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n);
+int t_recv_try(struct t_qp *qp, uint64_t wr_id, struct ibv_sge *sge, int n);
 void t_srq_recv(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int n);
 int t_srq_recv_try(struct ibv_srq *srq, uint64_t wr_id, struct ibv_sge *sge, int n);
 
@@ -46,7 +46,7 @@ bool t_readable(int fd, int ms);
 struct ibv_async_event t_event(struct ibv_context *ctx);
 /* Returns the next event about this QP. Fails unless it is one of those whose bit (1 << type) is in
  * mask. */
-enum ibv_event_type t_qp_event(struct t_qp *q, unsigned mask);
+enum ibv_event_type t_qp_event(struct t_qp *qp, unsigned mask);
 /* Takes and acknowledges all events that are there now. */
 void t_drain_events(struct ibv_context *ctx);
 

@@ -12,9 +12,9 @@ enum key { K_QP = 0, K_BUF = 16, K_STEP = 18 };
 static void shared_word(unsigned me, void *arg)
 {
 	enum { N = 2000 };
-	struct t_dev *d = t_open();
-	struct t_buf b = t_buf(d, 4096);
-	struct t_qp *q[3];
+	struct t_dev *dev = t_open();
+	struct t_buf b = t_buf(dev, 4096);
+	struct t_qp *qp[3];
 	uint64_t sum = 0;
 
 	(void)arg;
@@ -22,8 +22,8 @@ static void shared_word(unsigned me, void *arg)
 	for (unsigned i = 1; i < 3; i++) {
 		if (me && me != i)
 			continue;
-		q[i] = t_qp(d, NULL);
-		procs_connect(q[i], me ? 0 : i, K_QP + 4 * i, NULL);
+		qp[i] = t_qp(dev, NULL);
+		procs_connect(qp[i], me ? 0 : i, K_QP + 4 * i, NULL);
 	}
 	procs_barrier();
 	for (unsigned i = 0; me && i < N; i++) {
@@ -34,8 +34,8 @@ static void shared_word(unsigned me, void *arg)
 		uint64_t before = *(uint64_t *)b.addr;
 
 		wr.wr.atomic.compare_add = 1;
-		t_post(q[me], &wr);
-		t_done(q[me]->scq, 1, IBV_WC_FETCH_ADD);
+		t_post(qp[me], &wr);
+		t_done(qp[me]->scq, 1, IBV_WC_FETCH_ADD);
 		t_true(!i || *(uint64_t *)b.addr > before, "an old value came again");
 		sum += *(uint64_t *)b.addr;
 	}
@@ -50,9 +50,9 @@ static void shared_word(unsigned me, void *arg)
 	procs_barrier();
 	for (unsigned i = 1; i < 3; i++)
 		if (!me || me == i)
-			t_qp_free(q[i]);
+			t_qp_free(qp[i]);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 void test_shared_word(void **state)
@@ -69,15 +69,15 @@ static uint64_t *shared_page;
 static void alias(unsigned me, void *arg)
 {
 	enum { N = 5000 };
-	struct t_dev *d = t_open();
-	struct t_qp *q = t_qp(d, NULL);
-	struct t_buf b = t_buf(d, 4096);
+	struct t_dev *dev = t_open();
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct t_buf b = t_buf(dev, 4096);
 	struct ibv_mr *mr = NULL;
 
 	(void)arg;
-	procs_connect(q, me ^ 2, K_QP, NULL);
+	procs_connect(qp, me ^ 2, K_QP, NULL);
 	if (me < 2) {
-		mr = ibv_reg_mr(d->pd, shared_page, 4096, T_FULL_ACCESS);
+		mr = ibv_reg_mr(dev->pd, shared_page, 4096, T_FULL_ACCESS);
 		t_true(mr, "ibv_reg_mr: %s", strerror(errno));
 		procs_put(K_STEP, mr->rkey);
 	}
@@ -89,16 +89,16 @@ static void alias(unsigned me, void *arg)
 			       (uint32_t)procs_get(me ^ 2, K_STEP));
 
 		wr.wr.atomic.compare_add = 1;
-		t_post(q, &wr);
-		t_done(q->scq, 1, IBV_WC_FETCH_ADD);
+		t_post(qp, &wr);
+		t_done(qp->scq, 1, IBV_WC_FETCH_ADD);
 	}
 	procs_barrier();
 	t_eq(*shared_page, 2 * N);
 	if (mr)
 		t_ok(ibv_dereg_mr(mr));
-	t_qp_free(q);
+	t_qp_free(qp);
 	t_buf_free(&b);
-	t_close(d);
+	t_close(dev);
 }
 
 void test_shared_page(void **state)

@@ -18,7 +18,7 @@ int x_file(char *path)
 	return fd;
 }
 
-struct ibv_xrcd *x_open_try(struct t_dev *d, int fd, int oflags)
+struct ibv_xrcd *x_open_try(struct t_dev *dev, int fd, int oflags)
 {
 	struct ibv_xrcd_init_attr a = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
@@ -26,18 +26,18 @@ struct ibv_xrcd *x_open_try(struct t_dev *d, int fd, int oflags)
 		.oflags = oflags,
 	};
 
-	return ibv_open_xrcd(d->ctx, &a);
+	return ibv_open_xrcd(dev->ctx, &a);
 }
 
-struct ibv_xrcd *x_open(struct t_dev *d, int fd, int oflags)
+struct ibv_xrcd *x_open(struct t_dev *dev, int fd, int oflags)
 {
-	struct ibv_xrcd *x = x_open_try(d, fd, oflags);
+	struct ibv_xrcd *xrcd = x_open_try(dev, fd, oflags);
 
-	t_true(x, "ibv_open_xrcd: %s", strerror(errno));
-	return x;
+	t_true(xrcd, "ibv_open_xrcd: %s", strerror(errno));
+	return xrcd;
 }
 
-struct ibv_srq *x_srq_try(struct t_dev *d, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+struct ibv_srq *x_srq_try(struct t_dev *dev, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
 			  struct ibv_cq *cq)
 {
 	struct ibv_srq_init_attr_ex a = {
@@ -45,20 +45,21 @@ struct ibv_srq *x_srq_try(struct t_dev *d, struct ibv_pd *pd, struct ibv_xrcd *x
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
-		.pd = pd ? pd : d->pd,
+		.pd = pd ? pd : dev->pd,
 		.xrcd = xrcd,
 		.cq = cq,
 	};
 
-	return ibv_create_srq_ex(d->ctx, &a);
+	return ibv_create_srq_ex(dev->ctx, &a);
 }
 
-struct ibv_srq *x_srq(struct t_dev *d, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq)
+struct ibv_srq *x_srq(struct t_dev *dev, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+		      struct ibv_cq *cq)
 {
-	struct ibv_srq *s = x_srq_try(d, pd, xrcd, cq);
+	struct ibv_srq *srq = x_srq_try(dev, pd, xrcd, cq);
 
-	t_true(s, "ibv_create_srq_ex: %s", strerror(errno));
-	return s;
+	t_true(srq, "ibv_create_srq_ex: %s", strerror(errno));
+	return srq;
 }
 
 uint32_t x_num(struct ibv_srq *srq)
@@ -82,7 +83,7 @@ void x_send(struct t_qp *ini, uint64_t wr_id, struct ibv_sge sge, uint32_t srqn)
 	x_post(ini, &wr, srqn);
 }
 
-struct ibv_qp *x_open_qp(struct t_dev *d, struct ibv_xrcd *xrcd, uint32_t qpn)
+struct ibv_qp *x_open_qp(struct t_dev *dev, struct ibv_xrcd *xrcd, uint32_t qpn)
 {
 	struct ibv_qp_open_attr a = {
 		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
@@ -91,35 +92,35 @@ struct ibv_qp *x_open_qp(struct t_dev *d, struct ibv_xrcd *xrcd, uint32_t qpn)
 		.qp_type = IBV_QPT_XRC_RECV,
 	};
 
-	return ibv_open_qp(d->ctx, &a);
+	return ibv_open_qp(dev->ctx, &a);
 }
 
-struct x_set x_set(struct t_dev *d, const struct t_params *p)
+struct x_set x_set(struct t_dev *dev, const struct t_params *params)
 {
-	struct x_set x = {.d = d};
+	struct x_set x = {.d = dev};
 	struct t_spec ini = {.type = IBV_QPT_XRC_SEND}, tgt = {.type = IBV_QPT_XRC_RECV};
 
-	x.xrcd = x_open(d, -1, O_CREAT);
-	x.cq = ibv_create_cq(d->ctx, 64, NULL, NULL, 0);
+	x.xrcd = x_open(dev, -1, O_CREAT);
+	x.cq = ibv_create_cq(dev->ctx, 64, NULL, NULL, 0);
 	t_true(x.cq, "ibv_create_cq: %s", strerror(errno));
-	x.srq = x_srq(d, NULL, x.xrcd, x.cq);
+	x.srq = x_srq(dev, NULL, x.xrcd, x.cq);
 	x.srqn = x_num(x.srq);
 	tgt.xrcd = x.xrcd;
-	x.ini = t_qp(d, &ini);
-	x.tgt = t_qp(d, &tgt);
-	t_connect(x.ini, x.tgt, p);
-	x.b = t_buf(d, 1u << 20);
+	x.ini = t_qp(dev, &ini);
+	x.tgt = t_qp(dev, &tgt);
+	t_connect(x.ini, x.tgt, params);
+	x.b = t_buf(dev, 1u << 20);
 	return x;
 }
 
-void x_set_free(struct x_set *x)
+void x_set_free(struct x_set *set)
 {
-	t_qp_free(x->ini);
-	t_qp_free(x->tgt);
-	t_ok(ibv_destroy_srq(x->srq));
-	t_ok(ibv_destroy_cq(x->cq));
-	t_ok(ibv_close_xrcd(x->xrcd));
-	t_buf_free(&x->b);
+	t_qp_free(set->ini);
+	t_qp_free(set->tgt);
+	t_ok(ibv_destroy_srq(set->srq));
+	t_ok(ibv_destroy_cq(set->cq));
+	t_ok(ibv_close_xrcd(set->xrcd));
+	t_buf_free(&set->b);
 }
 
 struct x_receiver x_receiver(const char *path)
@@ -139,33 +140,33 @@ struct x_receiver x_receiver(const char *path)
 	return r;
 }
 
-void x_receiver_free(struct x_receiver *r)
+void x_receiver_free(struct x_receiver *receiver)
 {
-	t_ok(ibv_destroy_srq(r->srq));
-	t_ok(ibv_destroy_cq(r->cq));
-	t_ok(ibv_close_xrcd(r->xrcd));
-	t_buf_free(&r->b);
-	t_close(r->d);
+	t_ok(ibv_destroy_srq(receiver->srq));
+	t_ok(ibv_destroy_cq(receiver->cq));
+	t_ok(ibv_close_xrcd(receiver->xrcd));
+	t_buf_free(&receiver->b);
+	t_close(receiver->d);
 }
 
-struct t_qp *x_target(struct x_receiver *r)
+struct t_qp *x_target(struct x_receiver *receiver)
 {
-	struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = r->xrcd};
-	struct t_qp *q = t_qp(r->d, &spec);
+	struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = receiver->xrcd};
+	struct t_qp *qp = t_qp(receiver->d, &spec);
 	struct t_addr peer;
 
-	procs_put_addr(X_K_TGT, q);
+	procs_put_addr(X_K_TGT, qp);
 	peer = procs_get_addr(0, X_K_INI);
-	t_up(q, NULL, &peer);
-	return q;
+	t_up(qp, NULL, &peer);
+	return qp;
 }
 
-void x_take(struct x_receiver *r, unsigned seed, size_t len)
+void x_take(struct x_receiver *receiver, unsigned seed, size_t len)
 {
-	struct ibv_wc wc = t_next(r->cq, seed, IBV_WC_SUCCESS);
+	struct ibv_wc wc = t_next(receiver->cq, seed, IBV_WC_SUCCESS);
 
 	t_eq(wc.byte_len, len);
-	t_check(r->b.addr, len, seed);
+	t_check(receiver->b.addr, len, seed);
 }
 
 struct x_sender x_sender(unsigned tgt)
@@ -182,16 +183,17 @@ struct x_sender x_sender(unsigned tgt)
 	return s;
 }
 
-void x_sender_free(struct x_sender *s)
+void x_sender_free(struct x_sender *sender)
 {
-	t_qp_free(s->q);
-	t_buf_free(&s->b);
-	t_close(s->d);
+	t_qp_free(sender->q);
+	t_buf_free(&sender->b);
+	t_close(sender->d);
 }
 
-void x_send_to(struct x_sender *s, unsigned who, unsigned seed, size_t len, enum ibv_wc_status want)
+void x_send_to(struct x_sender *sender, unsigned who, unsigned seed, size_t len,
+	       enum ibv_wc_status want)
 {
-	t_fill(s->b.addr, len, seed);
-	x_send(s->q, seed, t_sge(&s->b, 0, len), (uint32_t)procs_get(who, X_K_SRQ));
-	t_next(s->q->scq, seed, want);
+	t_fill(sender->b.addr, len, seed);
+	x_send(sender->q, seed, t_sge(&sender->b, 0, len), (uint32_t)procs_get(who, X_K_SRQ));
+	t_next(sender->q->scq, seed, want);
 }

@@ -12,18 +12,19 @@
  * path. */
 int x_file(char *path);
 /* Opens a domain; fd -1: a private one. The _try form may return NULL with errno. */
-struct ibv_xrcd *x_open_try(struct t_dev *d, int fd, int oflags);
-struct ibv_xrcd *x_open(struct t_dev *d, int fd, int oflags);
+struct ibv_xrcd *x_open_try(struct t_dev *dev, int fd, int oflags);
+struct ibv_xrcd *x_open(struct t_dev *dev, int fd, int oflags);
 /* Creates an XRC SRQ of 32 receives in that PD (NULL: the device's). */
-struct ibv_srq *x_srq_try(struct t_dev *d, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+struct ibv_srq *x_srq_try(struct t_dev *dev, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
 			  struct ibv_cq *cq);
-struct ibv_srq *x_srq(struct t_dev *d, struct ibv_pd *pd, struct ibv_xrcd *xrcd, struct ibv_cq *cq);
+struct ibv_srq *x_srq(struct t_dev *dev, struct ibv_pd *pd, struct ibv_xrcd *xrcd,
+		      struct ibv_cq *cq);
 uint32_t x_num(struct ibv_srq *srq);
 /* Posts a signalled request to that SRQ. x_send() posts a signalled send of `sge`. */
 void x_post(struct t_qp *ini, struct ibv_send_wr *wr, uint32_t srqn);
 void x_send(struct t_qp *ini, uint64_t wr_id, struct ibv_sge sge, uint32_t srqn);
 /* Opens the target QP of that number. Returns NULL with errno if that fails. */
-struct ibv_qp *x_open_qp(struct t_dev *d, struct ibv_xrcd *xrcd, uint32_t qpn);
+struct ibv_qp *x_open_qp(struct t_dev *dev, struct ibv_xrcd *xrcd, uint32_t qpn);
 
 /* A domain, an initiator and its target in one process, an SRQ and its CQ, memory. */
 struct x_set {
@@ -35,8 +36,8 @@ struct x_set {
 	struct t_qp *ini, *tgt;
 	struct t_buf b;
 };
-struct x_set x_set(struct t_dev *d, const struct t_params *p);
-void x_set_free(struct x_set *x);
+struct x_set x_set(struct t_dev *dev, const struct t_params *params);
+void x_set_free(struct x_set *set);
 
 /* ---- several processes: child 0 has the initiator, the others SRQs in the domain of a file ----
  */
@@ -61,11 +62,11 @@ struct x_receiver {
 	struct ibv_sge all; /* all of b, for a receive */
 };
 struct x_receiver x_receiver(const char *path);
-void x_receiver_free(struct x_receiver *r);
+void x_receiver_free(struct x_receiver *receiver);
 /* Makes the target that answers child 0's initiator. */
-struct t_qp *x_target(struct x_receiver *r);
+struct t_qp *x_target(struct x_receiver *receiver);
 /* Takes one message with that seed, which is also the receive's wr_id. */
-void x_take(struct x_receiver *r, unsigned seed, size_t len);
+void x_take(struct x_receiver *receiver, unsigned seed, size_t len);
 
 struct x_sender {
 	struct t_dev *d;
@@ -74,9 +75,9 @@ struct x_sender {
 };
 /* Makes child 0's initiator, connected with the target that child `tgt` shows. */
 struct x_sender x_sender(unsigned tgt);
-void x_sender_free(struct x_sender *s);
+void x_sender_free(struct x_sender *sender);
 /* Sends to the SRQ of child `who`, and takes the completion. */
-void x_send_to(struct x_sender *s, unsigned who, unsigned seed, size_t len,
+void x_send_to(struct x_sender *sender, unsigned who, unsigned seed, size_t len,
 	       enum ibv_wc_status want);
 
 #endif

@@ -30,6 +30,10 @@ struct small_case {
 	int lane_depth;           /* sends on a hold lane; 0: 8 */
 	int srq_depth;            /* receives in a tuple's queue; 0: many */
 	unsigned rings;           /* bit mask of endpoints that send through rings */
+	bool readable;            /* the endpoints may read each other's memory */
+	int near_queue;           /* parameter intranode_queue */
+	int near_copy;            /* parameter intranode_copy; 0: no message is too long */
+	bool no_near;             /* copies from there fail */
 	int max_direct;           /* bytes of a message that a queue takes; 0: any */
 	unsigned no_registration; /* bit mask of endpoints that can register no memory */
 	bool no_copies;           /* no endpoint has memory for copies */
@@ -57,8 +61,8 @@ extern const struct small_case cases_new[], cases_direct[], cases_rules[];
 extern const struct small_case *const small_cases[];
 
 /* Makes the world of a case, which case_start() starts. */
-struct world *case_world(const struct small_case *c);
+struct world *case_world(const struct small_case *small_case);
 /* Starts the world and carries out the operations that come before the schedules. */
-void case_start(const struct small_case *c, struct world *w);
+void case_start(const struct small_case *small_case, struct world *world);
 
 #endif

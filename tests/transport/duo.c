@@ -15,6 +15,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "within.h"
+
 #define PARAMS_MAX 16
 #define WHY_ROOM   256
 
@@ -67,15 +69,15 @@ void t_fail_at(const char *file, int line, const char *fmt, ...)
 
 static void log_text(void *arg, enum tq_log_level level, const char *text)
 {
-	struct duo *d = arg;
+	struct duo *duo = arg;
 
 	if (level == TQ_LOG_ERROR) {
-		if (!d->errors)
-			snprintf(d->error, sizeof(d->error), "%s", text);
-		d->errors++;
+		if (!duo->errors)
+			snprintf(duo->error, sizeof(duo->error), "%s", text);
+		duo->errors++;
 	}
 	if (level <= TQ_LOG_WARN)
-		fprintf(stderr, "# %d: %s\n", d->me, text);
+		fprintf(stderr, "# %d: %s\n", duo->me, text);
 }
 
 static void complete(void *user, const struct tq_status *status)
@@ -89,82 +91,82 @@ static void complete(void *user, const struct tq_status *status)
 
 static struct tq_params *make_params(void)
 {
-	struct tq_params *p = tq_params_new();
+	struct tq_params *made = tq_params_new();
 	const char *intranode = getenv("TEST_INTRANODE");
 	char name[64], text[256];
 
 	if (intranode)
-		t_true(!tq_param_set(p, "intranode", intranode, text, sizeof(text)), "%s", text);
+		within_set(made, intranode);
 	for (int i = 0; i < nparams; i++) {
 		const char *value = strchr(params[i], '=');
 
 		t_true(value, "%s: NAME=VALUE is needed", params[i]);
 		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
-		t_true(!tq_param_set(p, name, value + 1, text, sizeof(text)), "%s: %s", params[i],
-		       text);
+		t_true(!tq_param_set(made, name, value + 1, text, sizeof(text)), "%s: %s",
+		       params[i], text);
 	}
-	return p;
+	return made;
 }
 
-static void exchange(struct duo *d)
+static void exchange(struct duo *duo)
 {
 	unsigned char mine[1024], other[1024];
 	size_t len;
-	const void *address = tq_address(d->ep, &len);
+	const void *address = tq_address(duo->ep, &len);
 	ssize_t n;
 	int rc;
 
 	t_true(len <= sizeof(mine), "an address of %zu bytes", len);
 	memcpy(mine, address, len);
-	t_true(send(d->socket, mine, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
-	n = recv(d->socket, other, sizeof(other), 0);
+	t_true(send(duo->socket, mine, len, 0) == (ssize_t)len, "send: %s", strerror(errno));
+	n = recv(duo->socket, other, sizeof(other), 0);
 	t_true(n > 0, "the other process has ended");
-	rc = tq_peer_add(d->ep, mine, len, "itself", &d->peers[d->me]);
+	rc = tq_peer_add(duo->ep, mine, len, "itself", &duo->peers[duo->me]);
 	t_true(!rc, "peer_add: %d", rc);
-	rc = tq_peer_add(d->ep, other, (size_t)n, "the other", &d->peers[!d->me]);
+	rc = tq_peer_add(duo->ep, other, (size_t)n, "the other", &duo->peers[!duo->me]);
 	t_true(!rc, "peer_add: %d", rc);
 }
 
-static void open_endpoint(struct duo *d, uint64_t key)
+static void open_endpoint(struct duo *duo, uint64_t key)
 {
-	struct tq_params *p = make_params();
+	struct tq_params *made = make_params();
 	struct tq_job job = {
 		.key = key,
 		.dir = dir,
-		.name = d->me ? "process 1" : "process 0",
+		.name = duo->me ? "process 1" : "process 0",
 		.log = log_text,
-		.log_arg = d,
+		.log_arg = duo,
 		.complete = complete,
 	};
 	int rc;
 
-	rc = tq_open(p, &job, NULL, &d->ep);
+	rc = tq_open(made, &job, NULL, &duo->ep);
 	t_true(!rc, "open: %d", rc);
-	tq_params_free(p);
+	tq_params_free(made);
 }
 
-static void run(struct duo *d, duo_fn *fn)
+static void run(struct duo *duo, duo_fn *fn)
 {
 	int rc;
 
-	open_endpoint(d, (uint64_t)getppid());
-	exchange(d);
-	rc = tq_ctx_add(d->ep, DUO_CTX, d->peers, 2, d->me, 0, &d->ctx);
+	open_endpoint(duo, (uint64_t)getppid());
+	exchange(duo);
+	rc = tq_ctx_add(duo->ep, DUO_CTX, duo->peers, 2, duo->me, 0, &duo->ctx);
 	t_true(!rc, "ctx_add: %d", rc);
-	fn(d);
-	tq_flush(d->ep);
-	duo_meet(d);
-	duo_close(d);
+	fn(duo);
+	tq_flush(duo->ep);
+	duo_meet(duo);
+	duo_close(duo);
 }
 
 /* Removes the directory, with the files that a dead process has left there. */
 static void remove_dir(void)
 {
 	DIR *d = opendir(dir);
-	struct dirent *e;
+	struct dirent *entry;
 
-	while (d && (e = readdir(d)))
-		unlinkat(dirfd(d), e->d_name, 0);
+	while (d && (entry = readdir(d)))
+		unlinkat(dirfd(d), entry->d_name, 0);
 	if (d)
 		closedir(d);
 	rmdir(dir);
@@ -264,30 +266,30 @@ static void started(struct duo_op *op, int rc)
 		op->ended = true;
 }
 
-void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
+void duo_send(struct duo *duo, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
 	      struct duo_op *op)
 {
 	struct tq_buf buf = {.addr = (void *)(uintptr_t)data, .len = len};
 
 	*op = (struct duo_op){0};
-	started(op, tq_send(d->ctx, rank, tag, &buf, flags, op, &op->req));
+	started(op, tq_send(duo->ctx, rank, tag, &buf, flags, op, &op->req));
 }
 
-void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, struct duo_op *op)
+void duo_recv(struct duo *duo, int rank, int32_t tag, void *data, size_t len, struct duo_op *op)
 {
 	struct tq_buf buf = {.addr = data, .len = len};
 
 	*op = (struct duo_op){0};
-	started(op, tq_recv(d->ctx, rank, tag, &buf, op, &op->req, &op->status));
+	started(op, tq_recv(duo->ctx, rank, tag, &buf, op, &op->req, &op->status));
 }
 
-void duo_wait(struct duo *d, struct duo_op *op)
+void duo_wait(struct duo *duo, struct duo_op *op)
 {
 	while (!op->ended)
-		tq_progress(d->ep);
+		tq_progress(duo->ep);
 }
 
-void duo_swap_memory(struct duo *d, const void *mem, const struct tq_mr *mr, uint64_t *addr,
+void duo_swap_memory(struct duo *duo, const void *mem, const struct tq_mr *mr, uint64_t *addr,
 		     uint32_t *key)
 {
 	struct memory {
@@ -296,54 +298,54 @@ void duo_swap_memory(struct duo *d, const void *mem, const struct tq_mr *mr, uin
 	} mine = {(uintptr_t)mem, tq_mr_key(mr)}, other;
 	struct duo_op sent, received;
 
-	duo_recv(d, !d->me, 1, &other, sizeof(other), &received);
-	duo_send(d, !d->me, 1, &mine, sizeof(mine), 0, &sent);
-	duo_wait(d, &received);
-	duo_wait(d, &sent);
+	duo_recv(duo, !duo->me, 1, &other, sizeof(other), &received);
+	duo_send(duo, !duo->me, 1, &mine, sizeof(mine), 0, &sent);
+	duo_wait(duo, &received);
+	duo_wait(duo, &sent);
 	*addr = other.addr;
 	*key = other.key;
 }
 
-void duo_meet(struct duo *d)
+void duo_meet(struct duo *duo)
 {
-	struct pollfd fd = {.fd = d->socket, .events = POLLIN};
+	struct pollfd fd = {.fd = duo->socket, .events = POLLIN};
 	char c = 'm';
 
-	t_true(send(d->socket, &c, 1, MSG_NOSIGNAL) == 1, "the other process has ended");
+	t_true(send(duo->socket, &c, 1, MSG_NOSIGNAL) == 1, "the other process has ended");
 	while (poll(&fd, 1, 0) == 0)
-		tq_progress(d->ep);
-	t_true(recv(d->socket, &c, 1, 0) == 1, "the other process has ended");
+		tq_progress(duo->ep);
+	t_true(recv(duo->socket, &c, 1, 0) == 1, "the other process has ended");
 }
 
-void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags)
+void duo_pass(struct duo *duo, int32_t tag, void *data, size_t len, unsigned flags)
 {
 	struct duo_op op;
 
-	if (d->me)
-		duo_recv(d, 0, tag, data, len, &op);
-	duo_meet(d);
-	if (!d->me)
-		duo_send(d, 1, tag, data, len, flags, &op);
-	duo_wait(d, &op);
+	if (duo->me)
+		duo_recv(duo, 0, tag, data, len, &op);
+	duo_meet(duo);
+	if (!duo->me)
+		duo_send(duo, 1, tag, data, len, flags, &op);
+	duo_wait(duo, &op);
 }
 
-void duo_gone(struct duo *d)
+void duo_gone(struct duo *duo)
 {
-	struct pollfd fd = {.fd = d->socket, .events = POLLIN};
+	struct pollfd fd = {.fd = duo->socket, .events = POLLIN};
 	char c;
 
 	while (poll(&fd, 1, 0) == 0)
-		tq_progress(d->ep);
-	t_true(recv(d->socket, &c, 1, 0) <= 0, "the other process is still there");
+		tq_progress(duo->ep);
+	t_true(recv(duo->socket, &c, 1, 0) <= 0, "the other process is still there");
 }
 
-uint64_t duo_counter(struct duo *d, const char *name)
+uint64_t duo_counter(struct duo *duo, const char *name)
 {
 	const struct tq_counter_desc *desc;
 
 	for (unsigned i = 0; (desc = tq_counter_desc(i)); i++) {
 		if (!strcmp(desc->name, name))
-			return tq_counter(d->ep, i);
+			return tq_counter(duo->ep, i);
 	}
 	t_fail("there is no counter %s", name);
 }
@@ -353,9 +355,9 @@ void duo_end(void)
 	_exit(0);
 }
 
-void duo_close(struct duo *d)
+void duo_close(struct duo *duo)
 {
-	tq_ctx_remove(d->ctx);
-	tq_close(d->ep);
+	tq_ctx_remove(duo->ctx);
+	tq_close(duo->ep);
 	_exit(0);
 }

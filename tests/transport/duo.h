@@ -35,7 +35,7 @@ struct duo_op {
 	struct tq_req *req;
 };
 
-typedef void duo_fn(struct duo *d);
+typedef void duo_fn(struct duo *duo);
 
 /*
  * Sets a parameter, as "NAME=VALUE", for all endpoints of the tests that follow, until all
@@ -56,28 +56,28 @@ void duo_run(const char *name, duo_fn *fn);
  */
 void duo_run_killed(const char *name, duo_fn *fn);
 
-void duo_send(struct duo *d, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
+void duo_send(struct duo *duo, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
 	      struct duo_op *op);
-void duo_recv(struct duo *d, int rank, int32_t tag, void *data, size_t len, struct duo_op *op);
+void duo_recv(struct duo *duo, int rank, int32_t tag, void *data, size_t len, struct duo_op *op);
 /* Makes progress until the operation has ended. */
-void duo_wait(struct duo *d, struct duo_op *op);
+void duo_wait(struct duo *duo, struct duo_op *op);
 /* Passes a message in `data` from rank 0 to rank 1, whose receive is posted first. */
-void duo_pass(struct duo *d, int32_t tag, void *data, size_t len, unsigned flags);
+void duo_pass(struct duo *duo, int32_t tag, void *data, size_t len, unsigned flags);
 /* Gives the other process the address and key of registered memory, and takes those of its own. */
-void duo_swap_memory(struct duo *d, const void *mem, const struct tq_mr *mr, uint64_t *addr,
+void duo_swap_memory(struct duo *duo, const void *mem, const struct tq_mr *mr, uint64_t *addr,
 		     uint32_t *key);
 /* Makes progress until both processes have come here. */
-void duo_meet(struct duo *d);
+void duo_meet(struct duo *duo);
 /* Waits until the other process has ended. */
-void duo_gone(struct duo *d);
+void duo_gone(struct duo *duo);
 /* Returns the value of a counter. */
-uint64_t duo_counter(struct duo *d, const char *name);
+uint64_t duo_counter(struct duo *duo, const char *name);
 /*
  * Ends the process without a failure and without closing anything, because its peer is dead or is
  * to believe that this one is.
  */
 void duo_end(void) __attribute__((noreturn));
 /* Closes the endpoint, whatever the other process does, and ends the process without a failure. */
-void duo_close(struct duo *d) __attribute__((noreturn));
+void duo_close(struct duo *duo) __attribute__((noreturn));
 
 #endif

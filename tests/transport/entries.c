@@ -37,17 +37,17 @@ static int32_t narrow(uint64_t bits)
 
 /* ---- decisions ---- */
 
-static uint64_t now(struct world *w)
+static uint64_t now(struct world *world)
 {
-	return ++w->decisions;
+	return ++world->decisions;
 }
 
 /* Returns the message that an envelope belongs to, after checking the envelope. */
-static struct op *named(struct world *w, const struct tq_envelope *env)
+static struct op *named(struct world *world, const struct tq_envelope *env)
 {
 	const uint8_t *header = env->header;
-	struct op *send = w->prog.ids[header[0]];
-	int neps = w->m.conf.neps;
+	struct op *send = world->prog.ids[header[0]];
+	int neps = world->model.conf.neps;
 
 	t_true(send && send->started, "an envelope is of no message");
 	for (int i = 1; i < ENTRIES_HEADER; i++)
@@ -66,7 +66,7 @@ static bool has_passed(const struct op *send, const struct op *entry)
 }
 
 /* Returns memory for one message, of an entry or of none. */
-static struct op *transfer(struct world *w, struct op *send, struct op *owner, uint64_t len,
+static struct op *transfer(struct world *world, struct op *send, struct op *owner, uint64_t len,
 			   struct tq_take *take)
 {
 	struct op *op = calloc(1, sizeof(*op));
@@ -77,20 +77,20 @@ static struct op *transfer(struct world *w, struct op *send, struct op *owner, u
 	op->len = len;
 	op->scattered = send->scattered;
 	op->npieces = send->npieces;
-	op->core = &w->m.ep[op->at].core;
+	op->core = &world->model.ep[op->at].core;
 	op->owner = owner;
 	op->started = true;
-	LL_PREPEND(w->prog.transfers, op);
+	LL_PREPEND(world->prog.transfers, op);
 	take->buf = op_buf(op);
 	take->user = op;
 	return op;
 }
 
-static void take(struct world *w, struct op *entry, struct op *send)
+static void take(struct world *world, struct op *entry, struct op *send)
 {
 	t_true(!send->match && !send->dropped, "message %u is taken twice", send->id);
 	send->match = entry;
-	send->taken_at = now(w);
+	send->taken_at = now(world);
 	if (!entry->stays) {
 		t_true(!entry->match, "entry %u at %d takes two messages", entry->order, entry->at);
 		entry->match = send;
@@ -107,8 +107,8 @@ static void give_back(struct op *op)
 static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *env,
 			     struct tq_take *taken)
 {
-	struct world *w = arg;
-	struct op *entry = user, *send = named(w, env);
+	struct world *world = arg;
+	struct op *entry = user, *send = named(world, env);
 	bool is_search = entry->kind != OP_RECV;
 
 	t_true(op_matches(entry, send->at, send->tag) && send->peer == entry->at &&
@@ -128,9 +128,9 @@ static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *en
 		send->passed[entry->order / 64] |= UINT64_C(1) << entry->order % 64;
 		return TQ_PASS;
 	}
-	take(w, entry, send);
+	take(world, entry, send);
 	if (entry->stays || is_search || entry->order % 2)
-		transfer(w, send, entry, entry->len, taken);
+		transfer(world, send, entry, entry->len, taken);
 	if (taken->user != entry && !entry->stays && !is_search) {
 		op_untouched(entry);
 		give_back(entry);
@@ -142,30 +142,30 @@ static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *en
 static enum tq_disposition unexpected(void *arg, const struct tq_envelope *env,
 				      struct tq_take *taken)
 {
-	struct world *w = arg;
-	struct op *send = named(w, env);
+	struct world *world = arg;
+	struct op *send = named(world, env);
 
 	t_true(!taken->user && !taken->buf.len && !env->taken, "something is filled in");
 	t_true(!send->offered && !send->match, "message %u is offered twice, or too late",
 	       send->id);
 	SIM_TRACE("      message %u has no entry", send->id);
 	send->offered = true;
-	send->offered_at = now(w);
+	send->offered_at = now(world);
 	if (send->disposition == TQ_STORE)
-		send->store = transfer(w, send, NULL, send->len, taken);
+		send->store = transfer(world, send, NULL, send->len, taken);
 	send->dropped = send->disposition == TQ_DROP;
 	if (send->dropped && send->id % 2)
-		transfer(w, send, NULL, send->len / 2, taken);
+		transfer(world, send, NULL, send->len / 2, taken);
 	return send->disposition;
 }
 
 /* ---- the end ---- */
 
-static void end_unmatched(struct world *w, struct op *op, int error)
+static void end_unmatched(struct world *world, struct op *op, int error)
 {
 	t_true(op->kind == OP_RECV && !op->owner && op->listed,
 	       "an end with error %d of what is not in a list", error);
-	t_true(error == -ECANCELED ? w->removed[op->at] : users_any_broken(w),
+	t_true(error == -ECANCELED ? world->removed[op->at] : users_any_broken(world),
 	       "entry %u at %d ended with error %d", op->order, op->at, error);
 	op->listed = false;
 	op->ended = op->withdrawn = true;
@@ -177,27 +177,27 @@ static void end_unmatched(struct world *w, struct op *op, int error)
 static void done(void *arg, void *user, const struct tq_arrival *arrival)
 {
 	const struct tq_envelope *env = &arrival->envelope;
-	struct world *w = arg;
+	struct world *world = arg;
 	struct op *op = user, *send;
 	uint64_t n = arrival->received;
 
 	if (!env->header) {
-		end_unmatched(w, op, arrival->error);
+		end_unmatched(world, op, arrival->error);
 		return;
 	}
-	send = named(w, env);
+	send = named(world, env);
 	SIM_TRACE("      message %u came to entry %u: %d", send->id,
 		  op->owner ? op->owner->order : op->order, arrival->error);
 	if (arrival->queue) {
 		t_true(op->queue && !op->owner, "an entry that wants no queue was in one");
 		t_true(!(send->flags & TQ_SEND_MATCHED), "message %u was in a queue", send->id);
 		if (!arrival->error)
-			take(w, op, send);
+			take(world, op, send);
 	}
 	t_true(!op->ended, "message %u ended twice", send->id);
 	op->ended = true;
 	if (arrival->error) {
-		t_true(arrival->error == -EIO && users_any_broken(w),
+		t_true(arrival->error == -EIO && users_any_broken(world),
 		       "message %u ended with error %d", send->id, arrival->error);
 		op->withdrawn = op->kind == OP_RECV;
 		give_back(op);
@@ -219,38 +219,39 @@ void entries_collected(struct tq_req *req)
 
 /* ---- operations ---- */
 
-static void do_send(struct world *w, struct op *op)
+static void do_send(struct world *world, struct op *op)
 {
-	struct tq_ctx *ctx = w->ctx[op->at][op->ctx];
+	struct tq_ctx *ctx = world->ctx[op->at][op->ctx];
 	struct tq_buf buf = op_buf(op);
 	uint8_t header[ENTRIES_HEADER];
-	int rank = program_rank(w->m.conf.neps, op->ctx, op->peer), rc;
+	int rank = program_rank(world->model.conf.neps, op->ctx, op->peer), rc;
 
 	for (int i = 0; i < ENTRIES_HEADER; i++)
 		header[i] = (uint8_t)(op->id + i);
 	rc = tq_core_send_bits(ctx, rank, wide((uint32_t)op->tag), header, &buf, op->flags, op,
 			       &op->req);
 	memset(header, 0xff, sizeof(header));
-	users_started_send(w, op, rc);
+	users_started_send(world, op, rc);
 }
 
-static int append(struct world *w, struct op *op, unsigned flags)
+static int append(struct world *world, struct op *op, unsigned flags)
 {
 	const struct tq_want want = {
-		.rank = op->peer == TQ_ANY_SOURCE ? TQ_ANY_SOURCE
-						  : program_rank(w->m.conf.neps, op->ctx, op->peer),
+		.rank = op->peer == TQ_ANY_SOURCE
+				? TQ_ANY_SOURCE
+				: program_rank(world->model.conf.neps, op->ctx, op->peer),
 		.tag = wide((uint32_t)op->tag),
 		.ignore = wide(op->ignore),
 	};
 	struct tq_buf buf = op_buf(op);
 	int rc;
 
-	op->order = w->nposted[op->at]++;
+	op->order = world->nposted[op->at]++;
 	t_true(op->order < PROGRAM_ORDERS, "there are too many entries");
-	op->appended_at = now(w);
+	op->appended_at = now(world);
 	op->listed = op->kind == OP_RECV;
-	rc = tq_core_entry_append(w->ctx[op->at][op->ctx], &want, &buf, flags, op, &op->entry);
-	t_true(rc >= 0 || (rc == -EIO && users_any_broken(w)), "an entry was refused: %d", rc);
+	rc = tq_core_entry_append(world->ctx[op->at][op->ctx], &want, &buf, flags, op, &op->entry);
+	t_true(rc >= 0 || (rc == -EIO && users_any_broken(world)), "an entry was refused: %d", rc);
 	if (rc < 0) {
 		op->listed = false;
 		op->ended = op->withdrawn = true;
@@ -259,25 +260,25 @@ static int append(struct world *w, struct op *op, unsigned flags)
 	return rc;
 }
 
-static void search(struct world *w, struct op *op)
+static void search(struct world *world, struct op *op)
 {
-	append(w, op, TQ_ENTRY_SEARCH);
+	append(world, op, TQ_ENTRY_SEARCH);
 	op->missed = !op->match;
 	op->ended = true;
 	give_back(op);
 }
 
-static void do_remove(struct world *w, struct op *op)
+static void do_remove(struct world *world, struct op *op)
 {
-	struct op *entry = op->receive < w->prog.recvs[op->at].n
-				   ? w->prog.recvs[op->at].ops[op->receive]
+	struct op *entry = op->receive < world->prog.recvs[op->at].n
+				   ? world->prog.recvs[op->at].ops[op->receive]
 				   : NULL;
 	int rc;
 
 	op->ended = true;
 	if (!entry || entry->kind != OP_RECV || !entry->entry || !entry->started)
 		return;
-	rc = tq_core_entry_remove(w->ctx[entry->at][entry->ctx], entry->entry);
+	rc = tq_core_entry_remove(world->ctx[entry->at][entry->ctx], entry->entry);
 	SIM_TRACE("      of entry %u: %d", entry->order, rc);
 	t_true(rc == 0 || rc == -EAGAIN || rc == -ENOENT, "an entry can't be removed: %d", rc);
 	/* A message that the HCA has matched may not be known yet. */
@@ -292,35 +293,35 @@ static void do_remove(struct world *w, struct op *op)
 	give_back(entry);
 }
 
-void entries_op(struct world *w, struct op *op)
+void entries_op(struct world *world, struct op *op)
 {
 	switch (op->kind) {
 	case OP_SEND:
-		do_send(w, op);
+		do_send(world, op);
 		break;
 	case OP_RECV:
-		append(w, op, op->queue ? TQ_ENTRY_QUEUE : 0);
+		append(world, op, op->queue ? TQ_ENTRY_QUEUE : 0);
 		break;
 	case OP_PROBE:
 	case OP_MPROBE:
-		search(w, op);
+		search(world, op);
 		break;
 	case OP_CANCEL:
-		do_remove(w, op);
+		do_remove(world, op);
 		break;
 	case OP_FLAGS:
 		op->ended = true;
-		w->closed[op->at] |= op->flags & TQ_CTX_CLOSED;
-		tq_core_ctx_set_flags(w->ctx[op->at][op->ctx], op->flags);
+		world->closed[op->at] |= op->flags & TQ_CTX_CLOSED;
+		tq_core_ctx_set_flags(world->ctx[op->at][op->ctx], op->flags);
 		break;
 	}
 }
 
 /* ---- checks ---- */
 
-static bool lost(const struct world *w, const struct op *send)
+static bool lost(const struct world *world, const struct op *send)
 {
-	return w->m.down[send->at][send->peer];
+	return world->model.down[send->at][send->peer];
 }
 
 static bool fits(const struct op *entry, const struct op *send)
@@ -342,89 +343,89 @@ static bool excused(const struct op *entry, const struct op *send)
 
 /* Checks that no entry was left out that came before `entry` (NULL: before the message was
  * offered). */
-static void check_earlier_entries(const struct world *w, const struct op *send,
+static void check_earlier_entries(const struct world *world, const struct op *send,
 				  const struct op *entry)
 {
-	const struct stream *s = &w->prog.recvs[send->peer];
+	const struct stream *stream = &world->prog.recvs[send->peer];
 
-	for (int i = 0; i < s->n; i++) {
-		const struct op *x = s->ops[i];
+	for (int i = 0; i < stream->n; i++) {
+		const struct op *op = stream->ops[i];
 
-		if (!fits(x, send) ||
-		    (entry ? x->order >= entry->order : x->appended_at > send->offered_at))
+		if (!fits(op, send) ||
+		    (entry ? op->order >= entry->order : op->appended_at > send->offered_at))
 			continue;
-		t_true(excused(x, send), "message %u: entry %u at %d was left out", send->id,
-		       x->order, x->at);
+		t_true(excused(op, send), "message %u: entry %u at %d was left out", send->id,
+		       op->order, op->at);
 	}
 }
 
 /* Checks that the earlier messages of the sender that fit the entry went before this one. */
-static void check_earlier_messages(const struct world *w, const struct op *send,
+static void check_earlier_messages(const struct world *world, const struct op *send,
 				   const struct op *entry)
 {
 	for (int i = 1; i < send->id; i++) {
-		const struct op *m = w->prog.ids[i];
+		const struct op *op = world->prog.ids[i];
 
-		if (m->at != send->at || !m->started || !fits(entry, m) || has_passed(m, entry) ||
-		    m->dropped)
+		if (op->at != send->at || !op->started || !fits(entry, op) ||
+		    has_passed(op, entry) || op->dropped)
 			continue;
-		t_true(m->match, "entry %u: message %u overtook message %u", entry->order, send->id,
-		       m->id);
-		if (m->match == entry)
-			t_true(m->taken_at < send->taken_at,
+		t_true(op->match, "entry %u: message %u overtook message %u", entry->order,
+		       send->id, op->id);
+		if (op->match == entry)
+			t_true(op->taken_at < send->taken_at,
 			       "entry %u took message %u before message %u", entry->order, send->id,
-			       m->id);
+			       op->id);
 		else
-			t_true(m->match->order < entry->order || m->match->kind != OP_RECV,
+			t_true(op->match->order < entry->order || op->match->kind != OP_RECV,
 			       "entry %u took message %u, and a later one message %u", entry->order,
-			       send->id, m->id);
+			       send->id, op->id);
 	}
 }
 
 /* Checks that no entry waits that could take the message. */
-static void check_stalled(const struct world *w, const struct op *send)
+static void check_stalled(const struct world *world, const struct op *send)
 {
-	const struct stream *s = &w->prog.recvs[send->peer];
+	const struct stream *stream = &world->prog.recvs[send->peer];
 
-	for (int i = 0; i < s->n; i++) {
-		const struct op *x = s->ops[i];
+	for (int i = 0; i < stream->n; i++) {
+		const struct op *op = stream->ops[i];
 
-		t_true(!fits(x, send) || !x->listed || has_passed(send, x),
+		t_true(!fits(op, send) || !op->listed || has_passed(send, op),
 		       "stalled: message %u of %d (tag %d) and entry %u at %d", send->id, send->at,
-		       send->tag, x->order, x->at);
+		       send->tag, op->order, op->at);
 	}
 }
 
-void entries_quiet(struct world *w)
+void entries_quiet(struct world *world)
 {
-	for (int i = 1; i <= w->prog.nids; i++) {
-		const struct op *send = w->prog.ids[i];
-		bool closed = w->closed[send->peer];
+	for (int i = 1; i <= world->prog.nids; i++) {
+		const struct op *send = world->prog.ids[i];
+		bool closed = world->closed[send->peer];
 
-		if (!send->started || lost(w, send) || w->removed[send->peer])
+		if (!send->started || lost(world, send) || world->removed[send->peer])
 			continue;
 		if (send->offered && !closed)
-			check_earlier_entries(w, send, NULL);
+			check_earlier_entries(world, send, NULL);
 		/* A closed context's entries are passed by for those that are appended then. */
 		if (send->match && send->match->kind == OP_RECV && !closed) {
-			check_earlier_entries(w, send, send->match);
-			check_earlier_messages(w, send, send->match);
+			check_earlier_entries(world, send, send->match);
+			check_earlier_messages(world, send, send->match);
 		}
 		t_true(send->match || send->offered, "message %u of %d is nowhere", send->id,
 		       send->at);
 		if (!send->match && !send->dropped && !closed)
-			check_stalled(w, send);
+			check_stalled(world, send);
 		t_true(send->ended || (!send->match && !send->dropped && !send->store),
 		       "message %u was received, but its send didn't end", send->id);
 	}
-	for (struct op *op = w->prog.transfers; op; op = op->next)
+	for (struct op *op = world->prog.transfers; op; op = op->next)
 		t_true(op->ended, "a transfer at %d doesn't end", op->at);
 }
 
-void entries_take_rest(struct world *w)
+void entries_take_rest(struct world *world)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		for (int c = 0; c < w->prog.nctx && !w->removed[e]; c++) {
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		for (int c = 0; c < world->prog.nctx && !world->removed[e]; c++) {
 			struct op open = {.kind = OP_FLAGS, .at = e, .ctx = c};
 			struct op op = {
 				.kind = OP_RECV,
@@ -436,15 +437,16 @@ void entries_take_rest(struct world *w)
 				.len = 1000,
 			};
 
-			program_add(&w->prog, &open);
-			program_add(&w->prog, &op);
+			program_add(&world->prog, &open);
+			program_add(&world->prog, &op);
 		}
 	}
-	world_settle(w);
-	for (int i = 1; i <= w->prog.nids; i++) {
-		const struct op *send = w->prog.ids[i];
+	world_settle(world);
+	for (int i = 1; i <= world->prog.nids; i++) {
+		const struct op *send = world->prog.ids[i];
 
-		t_true(send->match || send->dropped || lost(w, send) || w->removed[send->peer],
+		t_true(send->match || send->dropped || lost(world, send) ||
+			       world->removed[send->peer],
 		       "message %u waits on", send->id);
 	}
 }

@@ -16,12 +16,12 @@
 extern const struct tq_match_ops entries_ops;
 
 /* Carries out an operation. */
-void entries_op(struct world *w, struct op *op);
+void entries_op(struct world *world, struct op *op);
 /* Tells the users of an entry, or of a message without one, that it has ended. */
 void entries_collected(struct tq_req *req);
 /* Checks all that has happened, in a run in which no action is possible. */
-void entries_quiet(struct world *w);
+void entries_quiet(struct world *world);
 /* Appends entries that take what waits. */
-void entries_take_rest(struct world *w);
+void entries_take_rest(struct world *world);
 
 #endif

@@ -31,22 +31,22 @@ static int by_number(const void *a, const void *b)
 	return *(const uint16_t *)a - *(const uint16_t *)b;
 }
 
-static int actions(struct world *w, uint16_t acts[ACTS])
+static int actions(struct world *world, uint16_t acts[ACTS])
 {
-	int n = world_actions(w, acts);
+	int n = world_actions(world, acts);
 
 	qsort(acts, (size_t)n, sizeof(acts[0]), by_number);
 	return n;
 }
 
-static void add(struct actset *s, int act)
+static void add(struct actset *actset, int act)
 {
-	s->w[act / 64] |= 1ull << act % 64;
+	actset->w[act / 64] |= 1ull << act % 64;
 }
 
-static bool has(const struct actset *s, int act)
+static bool has(const struct actset *actset, int act)
 {
-	return s->w[act / 64] >> act % 64 & 1;
+	return actset->w[act / 64] >> act % 64 & 1;
 }
 
 unsigned long explore_size(void)
@@ -56,111 +56,111 @@ unsigned long explore_size(void)
 
 /* Collects the actions that sleep after the last choice: those that were tried before and that the
  * choice doesn't affect. */
-static void inherit(const struct explore *x, const struct world *w, struct actset *sleep)
+static void inherit(const struct explore *explore, const struct world *world, struct actset *sleep)
 {
-	const struct choice *c;
+	const struct choice *choice;
 	uint32_t touched;
 
 	memset(sleep, 0, sizeof(*sleep));
-	if (!x->depth)
+	if (!explore->depth)
 		return;
-	c = &x->choices[x->depth - 1];
-	touched = world_touches(w, c->act);
+	choice = &explore->choices[explore->depth - 1];
+	touched = world_touches(world, choice->act);
 	for (int word = 0; word < WORDS; word++) {
-		uint64_t bits = c->sleep.w[word] | c->done.w[word];
+		uint64_t bits = choice->sleep.w[word] | choice->done.w[word];
 
 		for (; bits; bits &= bits - 1) {
 			int act = word * 64 + __builtin_ctzll(bits);
 
-			if (act != c->act && !(world_touches(w, act) & touched))
+			if (act != choice->act && !(world_touches(world, act) & touched))
 				add(sleep, act);
 		}
 	}
 }
 
 /* Takes the first action that is awake and was not tried. Returns false if there is none. */
-static bool choose(struct choice *c, const uint16_t *acts, int n)
+static bool choose(struct choice *choice, const uint16_t *acts, int n)
 {
 	bool found = false;
 
-	c->more = false;
+	choice->more = false;
 	for (int i = 0; i < n; i++) {
-		if (has(&c->sleep, acts[i]) || has(&c->done, acts[i]))
+		if (has(&choice->sleep, acts[i]) || has(&choice->done, acts[i]))
 			continue;
 		if (found) {
-			c->more = true;
+			choice->more = true;
 			break;
 		}
-		c->act = acts[i];
-		c->nth = (uint16_t)i;
+		choice->act = acts[i];
+		choice->nth = (uint16_t)i;
 		found = true;
 	}
 	return found;
 }
 
-bool explore_run(struct explore *x, struct world *w)
+bool explore_run(struct explore *explore, struct world *world)
 {
 	uint16_t acts[ACTS];
 	int n;
 
-	for (x->depth = 0; x->depth < x->prefix; x->depth++)
-		world_act(w, x->choices[x->depth].act, false);
-	while ((n = actions(w, acts)) > 0) {
-		struct choice *c = &x->choices[x->depth];
+	for (explore->depth = 0; explore->depth < explore->prefix; explore->depth++)
+		world_act(world, explore->choices[explore->depth].act, false);
+	while ((n = actions(world, acts)) > 0) {
+		struct choice *choice = &explore->choices[explore->depth];
 
-		t_true(x->depth < DEPTH, "a schedule of more than %d actions", DEPTH);
-		memset(c, 0, sizeof(*c));
-		inherit(x, w, &c->sleep);
+		t_true(explore->depth < DEPTH, "a schedule of more than %d actions", DEPTH);
+		memset(choice, 0, sizeof(*choice));
+		inherit(explore, world, &choice->sleep);
 		for (int i = 0; i < n; i++)
-			add(&c->possible, acts[i]);
-		if (!choose(c, acts, n))
+			add(&choice->possible, acts[i]);
+		if (!choose(choice, acts, n))
 			return false;
-		x->depth++;
-		world_act(w, c->act, false);
+		explore->depth++;
+		world_act(world, choice->act, false);
 	}
 	return true;
 }
 
-bool explore_next(struct explore *x)
+bool explore_next(struct explore *explore)
 {
 	uint16_t acts[ACTS];
 
-	while (x->depth > 0) {
-		struct choice *c = &x->choices[x->depth - 1];
+	while (explore->depth > 0) {
+		struct choice *choice = &explore->choices[explore->depth - 1];
 		int n = 0;
 
-		add(&c->done, c->act);
-		if (c->more) {
+		add(&choice->done, choice->act);
+		if (choice->more) {
 			for (int act = 0; act < ACTS; act++) {
-				if (has(&c->possible, act))
+				if (has(&choice->possible, act))
 					acts[n++] = (uint16_t)act;
 			}
-			if (choose(c, acts, n)) {
-				x->prefix = x->depth;
+			if (choose(choice, acts, n)) {
+				explore->prefix = explore->depth;
 				return true;
 			}
 		}
-		x->depth--;
+		explore->depth--;
 	}
 	return false;
 }
 
-void explore_text(const struct explore *x, char *text, size_t size)
+void explore_text(const struct explore *explore, char *text, size_t size)
 {
 	size_t len = 0;
 
 	text[0] = '\0';
-	for (int i = 0; i < x->depth && len + 8 < size; i++)
+	for (int i = 0; i < explore->depth && len + 8 < size; i++)
 		len += (size_t)snprintf(text + len, size - len, "%s%d", i ? "." : "",
-					x->choices[i].nth);
+					explore->choices[i].nth);
 }
 
-void explore_replay(struct world *w, const char *choices)
+void explore_replay(struct world *world, const char *choices)
 {
 	uint16_t acts[ACTS];
 	int n;
 
-	while ((n = actions(w, acts)) > 0) {
+	while ((n = actions(world, acts)) > 0) {
 		char *end;
 		long nth = strtol(choices, &end, 10);
 
@@ -168,6 +168,6 @@ void explore_replay(struct world *w, const char *choices)
 			nth = 0;
 		choices = *end == '.' ? end + 1 : end;
 		t_true(nth >= 0 && nth < n, "these choices are of another case");
-		world_act(w, acts[nth], false);
+		world_act(world, acts[nth], false);
 	}
 }

@@ -19,18 +19,18 @@ unsigned long explore_size(void);
  * Runs a started world along the next schedule until no action is possible any more. Returns false
  * if all that follows repeats other schedules. Then the caller may end the run in any order.
  */
-bool explore_run(struct explore *x, struct world *w);
+bool explore_run(struct explore *explore, struct world *world);
 
 /* Sets up the next schedule. Returns false if the last one was the last of all. */
-bool explore_next(struct explore *x);
+bool explore_next(struct explore *explore);
 
 /* Writes the choices of this schedule, as "0.3.1", for a replay. */
-void explore_text(const struct explore *x, char *text, size_t size);
+void explore_text(const struct explore *explore, char *text, size_t size);
 
 /*
  * Runs a started world along choices in that form, and takes the first action of each step after
  * them.
  */
-void explore_replay(struct world *w, const char *choices);
+void explore_replay(struct world *world, const char *choices);
 
 #endif

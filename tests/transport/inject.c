@@ -297,9 +297,9 @@ void inject_init(void)
 		abort();
 }
 
-void inject_set(const struct inject_point *p)
+void inject_set(const struct inject_point *at)
 {
-	point = *p;
+	point = *at;
 	atomic_store(&armed, true);
 }
 

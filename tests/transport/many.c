@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "within.h"
+
 static const char *const names[MANY_MOST] = {"B", "A", "A2", "C", "D", "E", "F", "G", "H", "I",
 					     "J", "K", "L",  "M", "N", "O", "P", "Q", "R", "S"};
 struct tq_ep *many_eps[MANY_MOST];
@@ -70,22 +72,22 @@ int many_open_one(int node, const char *const *params)
 			     .log = log_line,
 			     .log_arg = (void *)(uintptr_t)names[many_neps],
 			     .complete = completed};
-	struct tq_params *p = tq_params_new();
+	struct tq_params *made = tq_params_new();
 	char why[200];
 
 	/* The case decides which endpoint polls, so there is no service thread. */
-	t_true(!tq_param_set(p, "service_thread", "0", why, sizeof(why)), "%s", why);
+	t_true(!tq_param_set(made, "service_thread", "0", why, sizeof(why)), "%s", why);
 	if (intranode)
-		t_true(!tq_param_set(p, "intranode", intranode, why, sizeof(why)), "%s", why);
+		within_set(made, intranode);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
 		const char *value = strchr(params[i], '=');
 
 		snprintf(name, sizeof(name), "%.*s", (int)(value - params[i]), params[i]);
-		t_true(!tq_param_set(p, name, value + 1, why, sizeof(why)), "%s", why);
+		t_true(!tq_param_set(made, name, value + 1, why, sizeof(why)), "%s", why);
 	}
-	t_true(!tq_open(p, &job, NULL, &many_eps[many_neps]), "no endpoint");
-	tq_params_free(p);
+	t_true(!tq_open(made, &job, NULL, &many_eps[many_neps]), "no endpoint");
+	tq_params_free(made);
 	return many_neps++;
 }
 
@@ -124,11 +126,11 @@ void many_context(uint32_t id, int n, struct tq_ctx **ctx)
 void many_context_of(uint32_t id, int n, const int *who, struct tq_ctx **ctx)
 {
 	for (int i = 0; i < n; i++) {
-		struct tq_peer *p[MANY_MOST];
+		struct tq_peer *peer[MANY_MOST];
 
 		for (int j = 0; j < n; j++)
-			p[j] = many_peers[who[i]][who[j]];
-		t_true(!tq_ctx_add(many_eps[who[i]], id, p, n, i, 0, &ctx[i]), "no context");
+			peer[j] = many_peers[who[i]][who[j]];
+		t_true(!tq_ctx_add(many_eps[who[i]], id, peer, n, i, 0, &ctx[i]), "no context");
 	}
 }
 
@@ -171,11 +173,11 @@ void many_needs_lanes(void)
 
 static unsigned counter_number(const char *name)
 {
-	const struct tq_counter_desc *d;
+	const struct tq_counter_desc *desc;
 	unsigned i;
 
-	for (i = 0; (d = tq_counter_desc(i)); i++) {
-		if (!strcmp(d->name, name))
+	for (i = 0; (desc = tq_counter_desc(i)); i++) {
+		if (!strcmp(desc->name, name))
 			return i;
 	}
 	t_true(false, "no counter %s", name);
@@ -312,7 +314,7 @@ static bool passes(void (*run)(void))
 
 int main(int argc, char **argv)
 {
-	const struct many_case *c;
+	const struct many_case *many_case;
 	const char *deadline = getenv("MANY_DEADLINE");
 	char words[200] = "";
 	int failed = 0, ran = 0;
@@ -324,16 +326,16 @@ int main(int argc, char **argv)
 		strncat(words, i > 1 ? " " : "", sizeof(words) - strlen(words) - 1);
 		strncat(words, argv[i], sizeof(words) - strlen(words) - 1);
 	}
-	for (c = many_cases; c->name; c++)
-		exact = exact || !strcmp(c->name, words);
-	for (c = many_cases; c->name; c++) {
+	for (many_case = many_cases; many_case->name; many_case++)
+		exact = exact || !strcmp(many_case->name, words);
+	for (many_case = many_cases; many_case->name; many_case++) {
 		bool ok;
 
-		if (exact ? strcmp(c->name, words) != 0 : !strstr(c->name, words))
+		if (exact ? strcmp(many_case->name, words) != 0 : !strstr(many_case->name, words))
 			continue;
 		ran++;
-		ok = passes(c->run);
-		printf("%s %s\n", ok ? "ok" : "not ok", c->name);
+		ok = passes(many_case->run);
+		printf("%s %s\n", ok ? "ok" : "not ok", many_case->name);
 		fflush(stdout);
 		failed += !ok;
 	}

@@ -49,15 +49,15 @@ struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, b
 /* Checks that the HCA can't use a registration any more that is given back. */
 static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 {
-	struct model *m = ep->model;
-	struct model_recv *r;
+	struct model *model = ep->model;
+	struct model_recv *recv;
 
-	for (uint32_t i = 0; i < m->nsrqs; i++) {
-		if (m->srqs[i]->ep != ep->id)
+	for (uint32_t i = 0; i < model->nsrqs; i++) {
+		if (model->srqs[i]->ep != ep->id)
 			continue;
-		DL_FOREACH(m->srqs[i]->recvs, r) {
-			for (int k = 0; k < r->nsg; k++)
-				t_true(r->sg[k].reg != &reg->reg,
+		DL_FOREACH(model->srqs[i]->recvs, recv) {
+			for (int k = 0; k < recv->nsg; k++)
+				t_true(recv->sg[k].reg != &reg->reg,
 				       "a registration is put that a receive in an SRQ uses");
 		}
 	}

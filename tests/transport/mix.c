@@ -58,42 +58,42 @@ static void started(struct op *op, int rc)
 		op->duo.status.error = rc;
 }
 
-static void out_to(struct duo *d, int rank, int32_t tag, size_t len)
+static void out_to(struct duo *duo, int rank, int32_t tag, size_t len)
 {
 	struct tq_buf buf;
 	struct op *op = next(false, tag, len, &buf);
 
-	started(op, tq_send(d->ctx, rank, tag, &buf, 0, op, &op->duo.req));
+	started(op, tq_send(duo->ctx, rank, tag, &buf, 0, op, &op->duo.req));
 }
 
-static void in_from(struct duo *d, int rank, int32_t tag, size_t len)
+static void in_from(struct duo *duo, int rank, int32_t tag, size_t len)
 {
 	struct tq_buf buf;
 	struct op *op = next(true, tag, len, &buf);
 
 	op->wild = rank == TQ_ANY_SOURCE;
-	started(op, tq_recv(d->ctx, rank, tag, &buf, op, &op->duo.req, &op->duo.status));
+	started(op, tq_recv(duo->ctx, rank, tag, &buf, op, &op->duo.req, &op->duo.status));
 }
 
-static void out(struct duo *d, int32_t tag, size_t len)
+static void out(struct duo *duo, int32_t tag, size_t len)
 {
-	out_to(d, !d->me, tag, len);
+	out_to(duo, !duo->me, tag, len);
 }
 
-static void in(struct duo *d, int32_t tag, size_t len)
+static void in(struct duo *duo, int32_t tag, size_t len)
 {
-	in_from(d, !d->me, tag, len);
+	in_from(duo, !duo->me, tag, len);
 }
 
 /* Waits for an operation. A receive from any source does not end when one of the possible senders
  * is gone. */
-static void wait_for(struct duo *d, struct op *op)
+static void wait_for(struct duo *duo, struct op *op)
 {
 	const unsigned char *data = memory[op - ops];
 
 	while (!op->duo.ended) {
-		tq_progress(d->ep);
-		if (op->wild && d->errors && !op->cancelled && !op->duo.ended) {
+		tq_progress(duo->ep);
+		if (op->wild && duo->errors && !op->cancelled && !op->duo.ended) {
 			op->cancelled = true;
 			tq_cancel(op->duo.req);
 		}
@@ -112,105 +112,106 @@ static void wait_for(struct duo *d, struct op *op)
 }
 
 /* Waits for all operations. Returns false if the other process is dead. */
-static bool wait_all(struct duo *d)
+static bool wait_all(struct duo *duo)
 {
 	for (unsigned i = 0; i < nops; i++)
-		wait_for(d, &ops[i]);
+		wait_for(duo, &ops[i]);
 	nops = 0;
 	return !dead;
 }
 
 /* ---- traffic ---- */
 
-static bool each_way(struct duo *d)
+static bool each_way(struct duo *duo)
 {
-	in(d, 1, SMALL);
-	in(d, 2, BIG);
-	out(d, 1, SMALL);
-	out(d, 2, BIG);
-	return wait_all(d);
+	in(duo, 1, SMALL);
+	in(duo, 2, BIG);
+	out(duo, 1, SMALL);
+	out(duo, 2, BIG);
+	return wait_all(duo);
 }
 
 /*
  * Sends unexpected messages. If the tuples have queues, wildcards find these messages held.
  */
-static bool late(struct duo *d, bool wild)
+static bool late(struct duo *duo, bool wild)
 {
-	out(d, 3, SMALL);
-	out(d, 3, SMALL);
-	out(d, 3, SMALL);
-	out(d, 4, SMALL);
-	in(d, 4, SMALL);
-	wait_for(d, &ops[nops - 1]);
-	in_from(d, wild ? TQ_ANY_SOURCE : !d->me, 3, SMALL);
-	in(d, 3, SMALL);
-	in(d, 3, SMALL);
-	return wait_all(d);
+	out(duo, 3, SMALL);
+	out(duo, 3, SMALL);
+	out(duo, 3, SMALL);
+	out(duo, 4, SMALL);
+	in(duo, 4, SMALL);
+	wait_for(duo, &ops[nops - 1]);
+	in_from(duo, wild ? TQ_ANY_SOURCE : !duo->me, 3, SMALL);
+	in(duo, 3, SMALL);
+	in(duo, 3, SMALL);
+	return wait_all(duo);
 }
 
-static bool wildcard_first(struct duo *d)
+static bool wildcard_first(struct duo *duo)
 {
-	in_from(d, TQ_ANY_SOURCE, 5, MEDIUM);
-	in(d, 5, MEDIUM);
-	out(d, 5, MEDIUM);
-	out(d, 5, MEDIUM);
-	return wait_all(d);
+	in_from(duo, TQ_ANY_SOURCE, 5, MEDIUM);
+	in(duo, 5, MEDIUM);
+	out(duo, 5, MEDIUM);
+	out(duo, 5, MEDIUM);
+	return wait_all(duo);
 }
 
-static bool in_pieces(struct duo *d)
+static bool in_pieces(struct duo *duo)
 {
-	in(d, 7, MEDIUM);
-	out(d, 7, MEDIUM);
-	return wait_all(d);
+	in(duo, 7, MEDIUM);
+	out(duo, 7, MEDIUM);
+	return wait_all(duo);
 }
 
-static bool probed(struct duo *d)
+static bool probed(struct duo *duo)
 {
 	struct tq_status status;
 	int rc;
 
-	out(d, 6, SMALL);
+	out(duo, 6, SMALL);
 	do {
-		rc = tq_probe(d->ctx, !d->me, 6, &status);
+		rc = tq_probe(duo->ctx, !duo->me, 6, &status);
 	} while (rc == 0);
 	t_true(rc == 1 || rc == -EIO, "probe: %d", rc);
-	in(d, 6, SMALL);
-	return wait_all(d);
+	in(duo, 6, SMALL);
+	return wait_all(duo);
 }
 
-bool mix_receive(struct duo *d)
+bool mix_receive(struct duo *duo)
 {
-	in(d, 1, SMALL);
-	return wait_all(d);
+	in(duo, 1, SMALL);
+	return wait_all(duo);
 }
 
-bool mix_round(struct duo *d, unsigned i)
+bool mix_round(struct duo *duo, unsigned i)
 {
-	return each_way(d) && late(d, i % 4 == 3) && each_way(d) &&
-	       (i % 4 != 1 || wildcard_first(d)) && in_pieces(d) && (i % 4 != 2 || probed(d));
+	return each_way(duo) && late(duo, i % 4 == 3) && each_way(duo) &&
+	       (i % 4 != 1 || wildcard_first(duo)) && in_pieces(duo) && (i % 4 != 2 || probed(duo));
 }
 
-void mix_until_failed(struct duo *d)
+void mix_until_failed(struct duo *duo)
 {
-	for (unsigned i = 0; i < ROUNDS && mix_round(d, i); i++)
+	for (unsigned i = 0; i < ROUNDS && mix_round(duo, i); i++)
 		;
 	t_true(dead, "it didn't come to the point");
 }
 
 /* ---- after a failure ---- */
 
-void mix_check_failed(struct duo *d)
+void mix_check_failed(struct duo *duo)
 {
-	t_true(d->errors == 1, "%u errors were logged", d->errors);
-	t_true(strstr(d->error, "the other"), "the error doesn't name the process: %s", d->error);
-	in(d, 9, SMALL); /* with other tags, because messages of these may have come before */
-	out(d, 9, SMALL);
+	t_true(duo->errors == 1, "%u errors were logged", duo->errors);
+	t_true(strstr(duo->error, "the other"), "the error doesn't name the process: %s",
+	       duo->error);
+	in(duo, 9, SMALL); /* with other tags, because messages of these may have come before */
+	out(duo, 9, SMALL);
 	for (unsigned i = 0; i < nops; i++)
 		t_true(ops[i].duo.ended && ops[i].duo.status.error == -EIO,
 		       "an operation with the dead is started");
 	nops = 0;
 	dead = false;
-	in_from(d, d->me, 1, BIG);
-	out_to(d, d->me, 1, BIG);
-	t_true(wait_all(d), "what doesn't concern it failed");
+	in_from(duo, duo->me, 1, BIG);
+	out_to(duo, duo->me, 1, BIG);
+	t_true(wait_all(duo), "what doesn't concern it failed");
 }

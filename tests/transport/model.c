@@ -33,40 +33,40 @@ static bool makes_tuples(const struct model_ep *ep)
 
 static struct model_sent *sent_to(struct model_ep *ep, int to, uint32_t ctx, int32_t tag)
 {
-	struct model_sent *s;
+	struct model_sent *sent;
 
-	LL_FOREACH(ep->sent, s) {
-		if (s->to == to && s->ctx == ctx && s->tag == tag)
-			return s;
+	LL_FOREACH(ep->sent, sent) {
+		if (sent->to == to && sent->ctx == ctx && sent->tag == tag)
+			return sent;
 	}
-	s = malloc(sizeof(*s));
-	*s = (struct model_sent){.to = to, .ctx = ctx, .tag = tag};
-	LL_PREPEND(ep->sent, s);
-	return s;
+	sent = malloc(sizeof(*sent));
+	*sent = (struct model_sent){.to = to, .ctx = ctx, .tag = tag};
+	LL_PREPEND(ep->sent, sent);
+	return sent;
 }
 
 /* Checks that the endpoint may request a tuple queue now. */
 static void check_asking(struct model_ep *ep, int to, const void *msg)
 {
-	const struct tq_msg_eager *m = msg; /* an RTS begins like an EAGER */
-	struct model_sent *s;
+	const struct tq_msg_eager *head = msg; /* an RTS begins like an EAGER */
+	struct model_sent *sent;
 	int32_t tag;
 
-	if (m->hdr.type != TQ_MSG_EAGER && m->hdr.type != TQ_MSG_RTS)
+	if (head->hdr.type != TQ_MSG_EAGER && head->hdr.type != TQ_MSG_RTS)
 		return;
-	tag = (int32_t)tq_get32(m->env.tag);
-	s = sent_to(ep, to, tq_get32(m->env.ctx), tag);
-	if (tq_get32(m->env.ask)) {
+	tag = (int32_t)tq_get32(head->env.tag);
+	sent = sent_to(ep, to, tq_get32(head->env.ctx), tag);
+	if (tq_get32(head->env.ask)) {
 		t_true(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
 		       ep->params.protocol);
 		t_true(tag > MODEL_ONCE_TAG, "a tag that is used once asks for a tuple queue");
-		t_true(s->n >= ep->params.promote_after,
-		       "a tuple asks for its queue with message %lld", (long long)s->n + 1);
-		t_true(m->hdr.type == TQ_MSG_RTS || !ep->params.promote_after ||
+		t_true(sent->n >= ep->params.promote_after,
+		       "a tuple asks for its queue with message %lld", (long long)sent->n + 1);
+		t_true(head->hdr.type == TQ_MSG_RTS || !ep->params.promote_after ||
 			       !(ep->model->conf.rings[ep->id] & 1u << to),
 		       "a message that goes through a ring asks for a tuple queue");
 	}
-	s->n++;
+	sent->n++;
 }
 
 static int op_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
@@ -138,6 +138,33 @@ static bool op_is_near(void *net, struct tq_link *link)
 	return ep->model->conf.rings[ep->id] & 1u << addressee(ep, link);
 }
 
+static bool op_is_readable(void *net, struct tq_link *link)
+{
+	struct model_ep *ep = net;
+
+	return ep->model->conf.readable[ep->id] & 1u << addressee(ep, link);
+}
+
+static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)
+{
+	struct model_ep *ep = model_enter(net);
+	int from = addressee(ep, link);
+
+	t_true(op_is_readable(net, link), "%d reads the memory of %d, which it may not", ep->id,
+	       from);
+	t_true(!ep->core.service, "the service thread copies users' data");
+	t_true(len > 0, "a copy of nothing");
+	if (ep->model->down[from][ep->id] || model_astray(ep->model, ep->id, from))
+		return -EIO;
+	/* What a copy that fails leaves is anything. */
+	if (model_fails(ep, ep->model->conf.no_near)) {
+		memset(to, 0xcc, len);
+		return -EIO;
+	}
+	memcpy(to, (const void *)(uintptr_t)addr, len);
+	return 0;
+}
+
 static bool op_data_ready(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
@@ -151,17 +178,17 @@ static bool op_data_ready(void *net, struct tq_link *link)
 static void op_bounce_put(void *net, struct tq_bounce *bounce)
 {
 	struct model_ep *ep = model_enter(net);
-	struct tq_bounce *b;
+	struct tq_bounce *kept;
 
-	DL_FOREACH(ep->bounces, b) {
-		if (b == bounce)
+	DL_FOREACH(ep->bounces, kept) {
+		if (kept == bounce)
 			break;
 	}
-	t_true(b, "bounce_put() of a buffer that isn't kept");
-	DL_DELETE(ep->bounces, b);
-	memset(b->msg, 0xdd, b->len);
-	free(b->msg);
-	free(b);
+	t_true(kept, "bounce_put() of a buffer that isn't kept");
+	DL_DELETE(ep->bounces, kept);
+	memset(kept->msg, 0xdd, kept->len);
+	free(kept->msg);
+	free(kept);
 }
 
 static void op_backpressure(void *net, bool stop)
@@ -282,13 +309,13 @@ static void op_report(void *net, struct tq_lane *lane)
 	struct model_ep *ep = model_enter(net);
 	int qp = model_qp(lane->node, lane->idx);
 	struct model_item *it;
-	struct model_done *d;
+	struct model_done *done;
 
 	t_true(lane->ep == ep->id && lane->taken, "report() of a lane that isn't taken");
 	for (it = ep->sq[qp]; it; it = it->next)
 		it->lazy = false;
-	for (d = ep->scq[qp]; d; d = d->next)
-		d->lazy = false;
+	for (done = ep->scq[qp]; done; done = done->next)
+		done->lazy = false;
 }
 
 static void op_remind(void *net)
@@ -302,11 +329,11 @@ static void op_remind(void *net)
 static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_link *link,
 		const struct tq_sg *sg, int nsg, uint64_t addr, uint32_t rkey, void *token)
 {
-	const struct tq_net_limits *l = &ep->limits;
+	const struct tq_net_limits *limits = &ep->limits;
 	int to = addressee(ep, link);
 	struct model_item *it;
 
-	t_true(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? l->max_sge_rd : l->max_sge),
+	t_true(nsg > 0 && nsg <= (int)(kind == MODEL_READ ? limits->max_sge_rd : limits->max_sge),
 	       "RDMA: %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
 		model_check_reg(ep, &sg[i], kind == MODEL_READ, "RDMA");
@@ -358,6 +385,8 @@ const struct tq_net_ops model_ops = {
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
 	.is_near = op_is_near,
+	.is_readable = op_is_readable,
+	.copy = op_copy,
 	.copy_get = model_op_copy_get,
 	.reserve_get = model_op_reserve_get,
 	.copy_put = model_op_copy_put,
@@ -380,46 +409,46 @@ const struct tq_net_ops model_ops = {
 
 /* ---- life ---- */
 
-static void start_ep(struct model *m, int id)
+static void start_ep(struct model *model, int id)
 {
-	struct model_ep *ep = &m->ep[id];
+	struct model_ep *ep = &model->ep[id];
 
-	ep->model = m;
+	ep->model = model;
 	ep->id = id;
-	for (int node = 0; node < m->conf.neps; node++) {
+	for (int node = 0; node < model->conf.neps; node++) {
 		for (int i = 0; i < MODEL_LANES; i++)
 			ep->lanes[node][i] = (struct tq_lane){
 				.ep = id,
 				.node = node,
 				.idx = i,
-				.confirmed = m->conf.lanes_ready ? ~0u : 0,
+				.confirmed = model->conf.lanes_ready ? ~0u : 0,
 			};
 	}
 	tq_core_init(&ep->core, &model_ops, ep, &ep->limits, &ep->params, &ep->stats);
-	for (int p = 0; p < m->conf.neps; p++) {
+	for (int p = 0; p < model->conf.neps; p++) {
 		ep->links[p].ep = ep;
 		ep->links[p].to = p;
 		t_true(!tq_core_peer_init(&ep->core, &ep->peers[p], &ep->links[p],
-					  ep->lanes[m->conf.node[p]]),
+					  ep->lanes[model->conf.node[p]]),
 		       "no memory");
 	}
 }
 
-void model_start(struct model *m, struct sim_rng *rng)
+void model_start(struct model *model, struct sim_rng *rng)
 {
-	m->rng = rng;
-	m->next_key = MODEL_FIRST_LKEY;
-	for (int i = 0; i < m->conf.neps; i++)
-		start_ep(m, i);
+	model->rng = rng;
+	model->next_key = MODEL_FIRST_LKEY;
+	for (int i = 0; i < model->conf.neps; i++)
+		start_ep(model, i);
 }
 
 static void stop_ep(struct model_ep *ep)
 {
 	struct model_item *it, *tmp;
-	struct model_sent *s, *snext;
+	struct model_sent *sent, *snext;
 
-	LL_FOREACH_SAFE(ep->sent, s, snext) {
-		free(s);
+	LL_FOREACH_SAFE(ep->sent, sent, snext) {
+		free(sent);
 	}
 	t_true(!ep->regs, "%d: a registration is left", ep->id);
 	t_true(!ep->bounces, "%d: a control buffer is left", ep->id);
@@ -439,11 +468,11 @@ static void stop_ep(struct model_ep *ep)
 	}
 }
 
-void model_stop(struct model *m)
+void model_stop(struct model *model)
 {
-	for (int i = 0; i < m->conf.neps; i++)
-		stop_ep(&m->ep[i]);
-	for (uint32_t i = 0; i < m->nsrqs; i++)
-		free(m->srqs[i]);
-	free(m->srqs);
+	for (int i = 0; i < model->conf.neps; i++)
+		stop_ep(&model->ep[i]);
+	for (uint32_t i = 0; i < model->nsrqs; i++)
+		free(model->srqs[i]);
+	free(model->srqs);
 }

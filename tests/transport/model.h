@@ -44,6 +44,9 @@ struct model_conf {
 	/* By sender, a bit mask of receivers: the control messages go through a ring, so that their
 	 * buffer can't be kept. */
 	uint8_t rings[MODEL_EPS];
+	/* By reader, a bit mask of the endpoints whose memory it may read. */
+	uint8_t readable[MODEL_EPS];
+	uint32_t no_near; /* the chance, of 256, that a copy from there fails */
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
@@ -182,9 +185,9 @@ struct model {
 extern const struct tq_net_ops model_ops;
 
 /* Starts the endpoints. The caller has set model->conf, and each endpoint's params and limits. */
-void model_start(struct model *m, struct sim_rng *rng);
+void model_start(struct model *model, struct sim_rng *rng);
 /* Frees the model after the protocol's cores. None of their resources may be left. */
-void model_stop(struct model *m);
+void model_stop(struct model *model);
 
 static inline int model_qp(int node, int lane)
 {
@@ -194,7 +197,7 @@ static inline int model_qp(int node, int lane)
 /* Returns the registration that the protocol named. A wrong one is a violation. */
 struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, bool write,
 				  const char *what);
-struct tq_srq *model_srq(struct model *m, uint32_t srqn);
+struct tq_srq *model_srq(struct model *model, uint32_t srqn);
 /* Destroys the SRQs that the endpoint has withdrawn. */
 void model_srqs_gone(struct model_ep *ep);
 
@@ -202,9 +205,9 @@ void model_srqs_gone(struct model_ep *ep);
  * Returns true if work between the two endpoints may be wrong: it then ends with an error and
  * breaks the connection.
  */
-static inline bool model_astray(const struct model *m, int a, int b)
+static inline bool model_astray(const struct model *model, int a, int b)
 {
-	return m->conf.hostile && a + b == MODEL_HOSTILE + MODEL_VICTIM && a != b;
+	return model->conf.hostile && a + b == MODEL_HOSTILE + MODEL_VICTIM && a != b;
 }
 
 #endif

@@ -8,13 +8,13 @@
 #define BEFORE 0xee /* fills a receive's memory at first */
 #define AFTER  0xcc /* fills the memory of an operation that has ended */
 
-static void stream_add(struct stream *s, struct op *op)
+static void stream_add(struct stream *stream, struct op *op)
 {
-	if (s->n == s->room) {
-		s->room = s->room ? 2 * s->room : 32;
-		s->ops = realloc(s->ops, (size_t)s->room * sizeof(struct op *));
+	if (stream->n == stream->room) {
+		stream->room = stream->room ? 2 * stream->room : 32;
+		stream->ops = realloc(stream->ops, (size_t)stream->room * sizeof(struct op *));
 	}
-	s->ops[s->n++] = op;
+	stream->ops[stream->n++] = op;
 }
 
 struct op *program_add(struct program *prog, const struct op *from)
@@ -35,13 +35,13 @@ struct op *program_add(struct program *prog, const struct op *from)
 	return op;
 }
 
-static void stream_free(struct stream *s)
+static void stream_free(struct stream *stream)
 {
-	for (int i = 0; i < s->n; i++) {
-		free(s->ops[i]->mem);
-		free(s->ops[i]);
+	for (int i = 0; i < stream->n; i++) {
+		free(stream->ops[i]->mem);
+		free(stream->ops[i]);
 	}
-	free(s->ops);
+	free(stream->ops);
 }
 
 void program_free(struct program *prog)

@@ -23,21 +23,21 @@ struct rma_end {
 	int error;
 };
 
-bool rma_has_atomics(const struct duo *d);
+bool rma_has_atomics(const struct duo *duo);
 
 /* Exposes zeroed memory in both processes, with these rights; RMA_ALL gives all rights. */
-void rma_window_expose(struct duo *d, struct rma_window *w, size_t size, unsigned access);
-void rma_window_open(struct duo *d, struct rma_window *w, size_t size);
-void rma_window_close(struct duo *d, struct rma_window *w);
+void rma_window_expose(struct duo *duo, struct rma_window *window, size_t size, unsigned access);
+void rma_window_open(struct duo *duo, struct rma_window *window, size_t size);
+void rma_window_close(struct duo *duo, struct rma_window *window);
 
 /* The callback of an operation whose `user` is a struct rma_end. */
 void rma_done(void *user, int error);
 /* Makes progress until n operations have ended. */
-void rma_await(struct duo *d, struct rma_end *end, unsigned n);
-void rma_start(struct duo *d, int rank, struct tq_rma rma, struct rma_end *end);
+void rma_await(struct duo *duo, struct rma_end *end, unsigned n);
+void rma_start(struct duo *duo, int rank, struct tq_rma rma, struct rma_end *end);
 /* Starts an operation and waits for its end. Returns the operation's error. */
-int rma_go(struct duo *d, int rank, struct tq_rma rma);
-void rma_go_well(struct duo *d, int rank, struct tq_rma rma);
+int rma_go(struct duo *duo, int rank, struct tq_rma rma);
+void rma_go_well(struct duo *duo, int rank, struct tq_rma rma);
 
 /* Runs the tests in which operations are refused or fail (rma_faults.c). `alone`: only the test's
  * thread makes progress. */

@@ -6,15 +6,15 @@
 
 #include "rma.h"
 
-static void misuse(struct duo *d)
+static void misuse(struct duo *duo)
 {
 	uint64_t value = 0;
 	struct rma_window w;
 	struct tq_rma rma = {.kind = TQ_RMA_WRITE, .local = &value, .len = 8, .done = rma_done};
-	struct tq_peer *peer = d->peers[!d->me];
+	struct tq_peer *peer = duo->peers[!duo->me];
 	struct tq_mr *mr;
 
-	rma_window_open(d, &w, RMA_PAGE);
+	rma_window_open(duo, &w, RMA_PAGE);
 	rma.addr = w.addr;
 	rma.key = w.key;
 	rma.done = NULL;
@@ -29,116 +29,116 @@ static void misuse(struct duo *d)
 	rma.local = &value;
 	rma.kind = TQ_RMA_FETCH_ADD;
 	rma.addr++;
-	t_true(tq_rma(peer, &rma) == (rma_has_atomics(d) ? -EINVAL : -EOPNOTSUPP), "not aligned");
-	t_true(tq_mr_expose(d->ep, w.mem, RMA_PAGE, 8, &mr) == -EINVAL, "no such right");
-	t_true(tq_mr_expose(d->ep, NULL, RMA_PAGE, RMA_ALL, &mr) < 0, "no memory to expose");
-	if (!rma_has_atomics(d))
-		t_true(tq_mr_expose(d->ep, w.mem, RMA_PAGE, TQ_ACCESS_ATOMIC, &mr) == -EOPNOTSUPP,
+	t_true(tq_rma(peer, &rma) == (rma_has_atomics(duo) ? -EINVAL : -EOPNOTSUPP), "not aligned");
+	t_true(tq_mr_expose(duo->ep, w.mem, RMA_PAGE, 8, &mr) == -EINVAL, "no such right");
+	t_true(tq_mr_expose(duo->ep, NULL, RMA_PAGE, RMA_ALL, &mr) < 0, "no memory to expose");
+	if (!rma_has_atomics(duo))
+		t_true(tq_mr_expose(duo->ep, w.mem, RMA_PAGE, TQ_ACCESS_ATOMIC, &mr) == -EOPNOTSUPP,
 		       "atomic operations without any");
-	t_true(!duo_counter(d, "rma"), "something was started");
-	rma_window_close(d, &w);
+	t_true(!duo_counter(duo, "rma"), "something was started");
+	rma_window_close(duo, &w);
 }
 
 /* Operations that are under way when their peer is removed end without an error. */
-static void removed(struct duo *d)
+static void removed(struct duo *duo)
 {
 	unsigned char *data = calloc(1, RMA_LONG);
 	struct rma_end end = {0};
 	struct rma_window w;
 
-	rma_window_open(d, &w, RMA_LONG);
-	if (!d->me) {
+	rma_window_open(duo, &w, RMA_LONG);
+	if (!duo->me) {
 		for (int i = 0; i < 4; i++)
-			rma_start(d, 1,
+			rma_start(duo, 1,
 				  (struct tq_rma){.kind = TQ_RMA_WRITE,
 						  .local = data,
 						  .len = RMA_LONG,
 						  .addr = w.addr,
 						  .key = w.key},
 				  &end);
-		tq_ctx_remove(d->ctx);
-		tq_peer_remove(d->peers[1]);
-		rma_await(d, &end, 4);
+		tq_ctx_remove(duo->ctx);
+		tq_peer_remove(duo->peers[1]);
+		rma_await(duo, &end, 4);
 		t_true(!end.error, "an operation ended with %d", end.error);
 		duo_end();
 	}
-	duo_gone(d);
+	duo_gone(duo);
 	duo_end();
 }
 
 /* A refused operation ends with an error, whose sentence names the peer, and so do the operations
  * that were under way with it. */
-static void refused(struct duo *d, const struct rma_window *w, enum tq_rma_kind kind)
+static void refused(struct duo *duo, const struct rma_window *window, enum tq_rma_kind kind)
 {
 	static uint64_t value[8];
 	struct rma_end end = {0};
 	int rc;
 
 	for (int i = 0; i < 8; i++)
-		rma_start(d, 1,
+		rma_start(duo, 1,
 			  (struct tq_rma){.kind = kind,
 					  .local = &value[i],
 					  .len = sizeof(value[i]),
-					  .addr = w->addr,
-					  .key = w->key},
+					  .addr = window->addr,
+					  .key = window->key},
 			  &end);
-	rc = tq_rma_flush(d->ep, d->peers[1]);
+	rc = tq_rma_flush(duo->ep, duo->peers[1]);
 	t_true(rc == -EIO, "flush: %d", rc);
 	t_true(end.ended == 8 && end.error == -EIO, "%u of 8 ended, with %d", end.ended, end.error);
-	t_true(strstr(d->error, "the other"), "\"%s\" doesn't name the peer", d->error);
-	t_true(tq_rma(d->peers[1], &(struct tq_rma){.kind = kind,
-						    .local = value,
-						    .len = 8,
-						    .addr = w->addr,
-						    .key = w->key,
-						    .done = rma_done,
-						    .user = &end}) == -EIO,
+	t_true(strstr(duo->error, "the other"), "\"%s\" doesn't name the peer", duo->error);
+	t_true(tq_rma(duo->peers[1], &(struct tq_rma){.kind = kind,
+						      .local = value,
+						      .len = 8,
+						      .addr = window->addr,
+						      .key = window->key,
+						      .done = rma_done,
+						      .user = &end}) == -EIO,
 	       "the peer is still there");
-	t_true(tq_peer_error(d->peers[1]) == -EIO, "no error of the peer");
-	t_true(strstr(d->error, "registered"), "\"%s\" doesn't name the cause", d->error);
+	t_true(tq_peer_error(duo->peers[1]) == -EIO, "no error of the peer");
+	t_true(strstr(duo->error, "registered"), "\"%s\" doesn't name the cause", duo->error);
 }
 
-static void key_gone(struct duo *d)
+static void key_gone(struct duo *duo)
 {
 	struct rma_window w;
 
-	rma_window_open(d, &w, RMA_PAGE);
-	if (d->me)
+	rma_window_open(duo, &w, RMA_PAGE);
+	if (duo->me)
 		tq_mr_deregister(w.mr);
-	duo_meet(d);
-	if (d->me) {
-		duo_gone(d);
+	duo_meet(duo);
+	if (duo->me) {
+		duo_gone(duo);
 		duo_end();
 	}
-	refused(d, &w, TQ_RMA_WRITE);
+	refused(duo, &w, TQ_RMA_WRITE);
 	duo_end();
 }
 
-static void no_right(struct duo *d)
+static void no_right(struct duo *duo)
 {
 	struct rma_window w;
 
-	rma_window_expose(d, &w, RMA_PAGE, TQ_ACCESS_READ);
-	if (d->me) {
-		duo_gone(d);
+	rma_window_expose(duo, &w, RMA_PAGE, TQ_ACCESS_READ);
+	if (duo->me) {
+		duo_gone(duo);
 		t_true(!w.mem[0], "written without the right");
 		duo_end();
 	}
-	rma_go_well(d, 1,
+	rma_go_well(duo, 1,
 		    (struct tq_rma){.kind = TQ_RMA_READ,
 				    .local = w.mem,
 				    .len = RMA_PAGE,
 				    .addr = w.addr,
 				    .key = w.key});
 	w.mem[0] = 1;
-	refused(d, &w, rma_has_atomics(d) ? TQ_RMA_FETCH_ADD : TQ_RMA_WRITE);
+	refused(duo, &w, rma_has_atomics(duo) ? TQ_RMA_FETCH_ADD : TQ_RMA_WRITE);
 	duo_end();
 }
 
 /* Only the test's thread makes progress. */
 static bool is_alone;
 
-static void dead_peer(struct duo *d)
+static void dead_peer(struct duo *duo)
 {
 	unsigned char *data = calloc(1, RMA_LONG);
 	struct rma_end end = {0};
@@ -146,11 +146,11 @@ static void dead_peer(struct duo *d)
 	unsigned n = 0;
 	int rc;
 
-	rma_window_open(d, &w, RMA_LONG);
-	duo_meet(d);
-	if (d->me)
+	rma_window_open(duo, &w, RMA_LONG);
+	duo_meet(duo);
+	if (duo->me)
 		duo_end();
-	duo_gone(d);
+	duo_gone(duo);
 	do {
 		struct tq_rma rma = {.kind = n % 2 ? TQ_RMA_READ : TQ_RMA_WRITE,
 				     .local = data,
@@ -160,17 +160,17 @@ static void dead_peer(struct duo *d)
 				     .done = rma_done,
 				     .user = &end};
 
-		rc = tq_rma(d->peers[1], &rma);
+		rc = tq_rma(duo->peers[1], &rma);
 		n += !rc;
 	} while (!rc && n < 20);
 	t_true(!rc || rc == -EIO, "rma: %d", rc);
-	rc = tq_rma_flush(d->ep, NULL);
+	rc = tq_rma_flush(duo->ep, NULL);
 	t_true(end.ended == n && end.error == -EIO, "%u of %u ended, with %d", end.ended, n,
 	       end.error);
 	/* The service thread may have seen the failure before the flush began. */
 	t_true(rc == -EIO || (!rc && !is_alone), "flush: %d", rc);
-	t_eq(tq_rma_flush(d->ep, d->peers[1]), -EIO);
-	t_true(strstr(d->error, "the other"), "\"%s\" doesn't name the peer", d->error);
+	t_eq(tq_rma_flush(duo->ep, duo->peers[1]), -EIO);
+	t_true(strstr(duo->error, "the other"), "\"%s\" doesn't name the peer", duo->error);
 	duo_end();
 }
 

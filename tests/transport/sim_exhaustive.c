@@ -37,43 +37,43 @@ static void count(struct tq_stats *sum, const struct tq_stats *st)
 #undef LEVEL
 }
 
-static void check_counts(const struct small_case *c, const struct world *w)
+static void check_counts(const struct small_case *small_case, const struct world *world)
 {
-	for (int i = 0; i < CASE_COUNTS && c->counts[i].name; i++) {
-		const struct case_count *want = &c->counts[i];
+	for (int i = 0; i < CASE_COUNTS && small_case->counts[i].name; i++) {
+		const struct case_count *want = &small_case->counts[i];
 		uint64_t n = 0;
 
-		for (int e = 0; e < w->m.conf.neps; e++)
-			n += *(const _Atomic uint64_t *)((const char *)&w->m.ep[e].stats +
+		for (int e = 0; e < world->model.conf.neps; e++)
+			n += *(const _Atomic uint64_t *)((const char *)&world->model.ep[e].stats +
 							 want->offset);
 		t_true(n == want->n, "%s is %llu, not %llu", want->name, (unsigned long long)n,
 		       (unsigned long long)want->n);
 	}
 }
 
-static void finish(const struct small_case *c, struct world *w)
+static void finish(const struct small_case *small_case, struct world *world)
 {
-	world_finish(w);
-	check_counts(c, w);
-	for (int e = 0; e < w->m.conf.neps; e++)
-		count(&shared->stats, &w->m.ep[e].stats);
-	free(w);
+	world_finish(world);
+	check_counts(small_case, world);
+	for (int e = 0; e < world->model.conf.neps; e++)
+		count(&shared->stats, &world->model.ep[e].stats);
+	free(world);
 }
 
 static void explore_case(void *arg, uint64_t i)
 {
 	(void)i;
 	do {
-		struct world *w = case_world(arg);
+		struct world *world = case_world(arg);
 
-		case_start(arg, w);
-		if (explore_run(explore, w)) {
+		case_start(arg, world);
+		if (explore_run(explore, world)) {
 			shared->schedules++;
 		} else {
 			shared->cut++;
-			w->away = 0; /* the other endpoints had more to do */
+			world->away = 0; /* the other endpoints had more to do */
 		}
-		finish(arg, w);
+		finish(arg, world);
 		if (shared->schedules >= shared->limit) {
 			shared->stopped = true;
 			return;
@@ -82,18 +82,18 @@ static void explore_case(void *arg, uint64_t i)
 }
 
 /* Returns --rings, unless the case counts messages that ask for a queue. */
-static unsigned rings_of(const struct small_case *c)
+static unsigned rings_of(const struct small_case *small_case)
 {
-	return c->promote_after ? 0 : rings;
+	return small_case->promote_after ? 0 : rings;
 }
 
-static bool check(const struct small_case *c)
+static bool check(const struct small_case *small_case)
 {
 	struct runner_result res;
 	char choices[1000];
-	struct small_case copy = *c;
+	struct small_case copy = *small_case;
 
-	copy.rings |= rings_of(c);
+	copy.rings |= rings_of(small_case);
 	memset(explore, 0, explore_size());
 	memset(shared, 0, offsetof(struct shared, limit));
 	memset(&shared->stats, 0, sizeof(shared->stats));
@@ -101,34 +101,36 @@ static bool check(const struct small_case *c)
 	res = runner_go(explore_case, &copy, 0, 1, 1, 600);
 	if (res.failed) {
 		explore_text(explore, choices, sizeof(choices));
-		printf("not ok exhaustive %s - %s (--trace %s)\n", c->name, res.why, choices);
+		printf("not ok exhaustive %s - %s (--trace %s)\n", small_case->name, res.why,
+		       choices);
 		return false;
 	}
-	if (shared->stopped && !c->partial && !any_failure) {
-		printf("not ok exhaustive %s - has more than %llu schedules\n", c->name,
+	if (shared->stopped && !small_case->partial && !any_failure) {
+		printf("not ok exhaustive %s - has more than %llu schedules\n", small_case->name,
 		       (unsigned long long)shared->limit);
 		return false;
 	}
 	printf("ok exhaustive %s (%llu schedules%s, %llu cut; %llu direct, %llu held, %llu "
 	       "recalls, %llu CTS-DIRECT)\n",
-	       c->name, (unsigned long long)shared->schedules, shared->stopped ? ", not all" : "",
-	       (unsigned long long)shared->cut, (unsigned long long)shared->stats.recv_direct,
+	       small_case->name, (unsigned long long)shared->schedules,
+	       shared->stopped ? ", not all" : "", (unsigned long long)shared->cut,
+	       (unsigned long long)shared->stats.recv_direct,
 	       (unsigned long long)shared->stats.held, (unsigned long long)shared->stats.recalls,
 	       (unsigned long long)shared->stats.cts_direct);
 	return true;
 }
 
-static int replay(const struct small_case *c, const char *choices)
+static int replay(const struct small_case *small_case, const char *choices)
 {
-	struct small_case copy = *c;
-	struct world *w;
+	struct small_case copy = *small_case;
+	struct world *world;
 
-	copy.rings |= rings_of(c);
-	w = case_world(&copy);
+	copy.rings |= rings_of(small_case);
+	world = case_world(&copy);
 	sim_tracing = true;
-	case_start(&copy, w);
-	explore_replay(w, choices);
-	finish(&copy, w);
+	case_start(&copy, world);
+	explore_replay(world, choices);
+	finish(&copy, world);
 	return 0;
 }
 
@@ -140,10 +142,10 @@ static const struct small_case *first_case(void)
 	return *list;
 }
 
-static const struct small_case *next_case(const struct small_case *c)
+static const struct small_case *next_case(const struct small_case *small_case)
 {
-	if ((++c)->name)
-		return c;
+	if ((++small_case)->name)
+		return small_case;
 	return *++list;
 }
 
@@ -168,17 +170,18 @@ int main(int argc, char **argv)
 		else
 			break;
 	}
-	for (const struct small_case *c = first_case(); c; c = next_case(c)) {
+	for (const struct small_case *small_case = first_case(); small_case;
+	     small_case = next_case(small_case)) {
 		bool named = i == argc;
 
 		for (int k = i; k < argc; k++)
-			named |= !strcmp(argv[k], c->name);
+			named |= !strcmp(argv[k], small_case->name);
 		if (!named)
 			continue;
 		found = true;
 		if (choices)
-			return replay(c, choices);
-		ok &= check(c);
+			return replay(small_case, choices);
+		ok &= check(small_case);
 		if (!ok && any_failure)
 			return 1;
 	}

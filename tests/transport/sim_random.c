@@ -54,20 +54,20 @@ static uint32_t pace_of(const struct pace *pace, int act)
 	return pace->user[act / MODEL_EPS];
 }
 
-static int choose(struct world *w, const struct pace *pace, const uint16_t *acts, int n)
+static int choose(struct world *world, const struct pace *pace, const uint16_t *acts, int n)
 {
 	for (;;) {
-		int act = acts[sim_below(&w->rng, (uint32_t)n)];
+		int act = acts[sim_below(&world->rng, (uint32_t)n)];
 
-		if (sim_below(&w->rng, 64) < pace_of(pace, act))
+		if (sim_below(&world->rng, 64) < pace_of(pace, act))
 			return act;
 	}
 }
 
-static void add_stats(const struct world *w)
+static void add_stats(const struct world *world)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		const struct tq_stats *st = &w->m.ep[e].stats;
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		const struct tq_stats *st = &world->model.ep[e].stats;
 
 #define COUNT(name, help) sim.stats->name += st->name;
 #define LEVEL(name, help) sim.stats->name##_high += st->name##_high;
@@ -79,24 +79,25 @@ static void add_stats(const struct world *w)
 
 static void run(void *arg, uint64_t seed)
 {
-	struct world *w = traffic_world(seed, arg);
+	struct world *world = traffic_world(seed, arg);
 	uint16_t acts[ACTS];
 	struct pace pace;
 	int n;
 
-	random_pace(&w->rng, &pace, w->late);
-	world_start(w);
-	while ((n = world_actions(w, acts)) > 0) {
+	random_pace(&world->rng, &pace, world->late);
+	world_start(world);
+	while ((n = world_actions(world, acts)) > 0) {
 		/* Sometimes poll without need: that must do no harm. */
-		int act = sim_chance(&w->rng, w->late ? 64 : 4)
-				  ? ACT_POLL + (int)sim_below(&w->rng, (uint32_t)w->m.conf.neps)
-				  : choose(w, &pace, acts, n);
+		int act = sim_chance(&world->rng, world->late ? 64 : 4)
+				  ? ACT_POLL + (int)sim_below(&world->rng,
+							      (uint32_t)world->model.conf.neps)
+				  : choose(world, &pace, acts, n);
 
-		world_act(w, act, w->service && sim_chance(&w->rng, 128));
+		world_act(world, act, world->service && sim_chance(&world->rng, 128));
 	}
-	world_finish(w);
-	add_stats(w);
-	free(w);
+	world_finish(world);
+	add_stats(world);
+	free(world);
 }
 
 /* Returns true if the runs reached all paths. */
@@ -112,6 +113,8 @@ static bool covered(uint64_t runs)
 		{"rput", sim.stats->recv_rput},
 		{"pipelined", sim.stats->recv_pipelined},
 		{"copied", sim.stats->sent_copied},
+		{"copied from a process of the node", sim.stats->recv_copied},
+		{"which failed", sim.stats->copies_failed},
 		{"truncated", sim.stats->recv_truncated},
 		{"cts-direct", sim.stats->cts_direct},
 		{"promotions", sim.stats->promotions},

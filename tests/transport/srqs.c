@@ -5,21 +5,21 @@
 
 #include "model_ops.h"
 
-struct tq_srq *model_srq(struct model *m, uint32_t srqn)
+struct tq_srq *model_srq(struct model *model, uint32_t srqn)
 {
-	return srqn && srqn <= m->nsrqs ? m->srqs[srqn - 1] : NULL;
+	return srqn && srqn <= model->nsrqs ? model->srqs[srqn - 1] : NULL;
 }
 
-static struct tq_srq *srq_new(struct model *m, int ep)
+static struct tq_srq *srq_new(struct model *model, int ep)
 {
 	struct tq_srq *srq = calloc(1, sizeof(*srq));
 
-	if (m->nsrqs == m->srqs_room) {
-		m->srqs_room = m->srqs_room ? 2 * m->srqs_room : 16;
-		m->srqs = realloc(m->srqs, m->srqs_room * sizeof(*m->srqs));
+	if (model->nsrqs == model->srqs_room) {
+		model->srqs_room = model->srqs_room ? 2 * model->srqs_room : 16;
+		model->srqs = realloc(model->srqs, model->srqs_room * sizeof(*model->srqs));
 	}
-	m->srqs[m->nsrqs++] = srq;
-	srq->srqn = m->nsrqs;
+	model->srqs[model->nsrqs++] = srq;
+	srq->srqn = model->nsrqs;
 	srq->ep = ep;
 	return srq;
 }
@@ -27,21 +27,21 @@ static struct tq_srq *srq_new(struct model *m, int ep)
 struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 {
 	struct model_ep *ep = model_enter(net);
-	struct model *m = ep->model;
+	struct model *model = ep->model;
 	struct tq_srq *srq = NULL;
 
 	t_true(ep->params.protocol == TQ_PROTOCOL_TUPLEQ || ep->params.protocol == TQ_PROTOCOL_COPY,
 	       "a tuple queue is made in protocol %d", ep->params.protocol);
 	t_true(ep->nsrqs < (uint64_t)ep->params.tuples, "more tuples have queues than may");
-	t_true(ep->limits.max_direct || m->conf.exact, "a tuple queue is made without a sink");
-	if (ep->nsrqs >= m->conf.srqs || model_fails(ep, m->conf.no_srq))
+	t_true(ep->limits.max_direct || model->conf.exact, "a tuple queue is made without a sink");
+	if (ep->nsrqs >= model->conf.srqs || model_fails(ep, model->conf.no_srq))
 		return NULL;
-	for (uint32_t i = 0; i < m->nsrqs && !srq; i++) {
-		if (m->srqs[i]->ep == ep->id && !m->srqs[i]->used && !m->srqs[i]->dead)
-			srq = m->srqs[i];
+	for (uint32_t i = 0; i < model->nsrqs && !srq; i++) {
+		if (model->srqs[i]->ep == ep->id && !model->srqs[i]->used && !model->srqs[i]->dead)
+			srq = model->srqs[i];
 	}
 	if (!srq)
-		srq = srq_new(m, ep->id);
+		srq = srq_new(model, ep->id);
 	srq->used = true;
 	ep->nsrqs++;
 	*srqn = srq->srqn;
@@ -51,7 +51,7 @@ struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
 {
 	struct model_ep *ep = model_enter(net);
-	struct model_recv *r;
+	struct model_recv *recv;
 
 	t_true(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
 	t_true(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
@@ -59,12 +59,12 @@ int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int
 		model_check_reg(ep, &sg[i], true, "srq_post()");
 	if (srq->nrecvs >= ep->limits.srq_depth || model_fails(ep, ep->model->conf.no_room))
 		return -EAGAIN;
-	r = calloc(1, sizeof(*r));
-	r->token = token;
-	r->nsg = nsg;
+	recv = calloc(1, sizeof(*recv));
+	recv->token = token;
+	recv->nsg = nsg;
 	for (int i = 0; i < nsg; i++)
-		r->sg[i] = sg[i];
-	DL_APPEND(srq->recvs, r);
+		recv->sg[i] = sg[i];
+	DL_APPEND(srq->recvs, recv);
 	srq->nrecvs++;
 	SIM_TRACE("      srq_post %d: SRQ %u has %u", ep->id, srq->srqn, srq->nrecvs);
 	return 0;
@@ -81,11 +81,11 @@ static bool any_down(const struct model_ep *ep)
 
 static void srq_clear(struct tq_srq *srq)
 {
-	struct model_recv *r, *tmp;
+	struct model_recv *recv, *tmp;
 
-	DL_FOREACH_SAFE(srq->recvs, r, tmp) {
-		DL_DELETE(srq->recvs, r);
-		free(r);
+	DL_FOREACH_SAFE(srq->recvs, recv, tmp) {
+		DL_DELETE(srq->recvs, recv);
+		free(recv);
 	}
 	srq->nrecvs = 0;
 }
@@ -117,13 +117,13 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 
 void model_srqs_gone(struct model_ep *ep)
 {
-	struct model *m = ep->model;
+	struct model *model = ep->model;
 
-	for (uint32_t i = 0; i < m->nsrqs; i++) {
-		if (m->srqs[i]->ep != ep->id || !m->srqs[i]->withdrawn)
+	for (uint32_t i = 0; i < model->nsrqs; i++) {
+		if (model->srqs[i]->ep != ep->id || !model->srqs[i]->withdrawn)
 			continue;
-		m->srqs[i]->withdrawn = false;
-		srq_clear(m->srqs[i]);
+		model->srqs[i]->withdrawn = false;
+		srq_clear(model->srqs[i]);
 	}
 	ep->nwithdrawn = 0;
 }

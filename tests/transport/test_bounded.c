@@ -407,5 +407,5 @@ const struct many_case many_cases[] = {
 	{"told while it is away", told_while_away},
 	{"operations and registrations", operations},
 	{"a bank with few buffers", smaller_bank},
-	{NULL},
+	{0},
 };

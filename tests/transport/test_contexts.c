@@ -118,5 +118,5 @@ const struct many_case many_cases[] = {
 	{"a context's id again", id_again},
 	{"a context's id again, for a message", id_again_for_message},
 	{"a context's id again, after a matched receive", id_again_after_mrecv},
-	{NULL},
+	{0},
 };

@@ -24,10 +24,10 @@
 #define RANDOM_RUNS 16
 #define SMALL       16
 
-static void after(struct duo *d)
+static void after(struct duo *duo)
 {
-	mix_check_failed(d);
-	duo_close(d);
+	mix_check_failed(duo);
+	duo_close(duo);
 }
 
 /* ---- killed ---- */
@@ -36,73 +36,73 @@ static struct inject_point point;
 static unsigned seed;
 
 /* Has this process fail at the point. */
-static void set_point(struct duo *d)
+static void set_point(struct duo *duo)
 {
-	inject_rings(d->ep);
+	inject_rings(duo->ep);
 	inject_set(&point);
 }
 
 /* Checks that the sentence says that the process has died: both share the file of the XRC
  * domain. */
-static void died(struct duo *d)
+static void died(struct duo *duo)
 {
-	t_true(!strncmp(d->error, "the other has died", strlen("the other has died")),
-	       "what is said of its death is: %s", d->error);
-	after(d);
+	t_true(!strncmp(duo->error, "the other has died", strlen("the other has died")),
+	       "what is said of its death is: %s", duo->error);
+	after(duo);
 }
 
-static void killed(struct duo *d)
+static void killed(struct duo *duo)
 {
-	duo_meet(d); /* each has added the other as a peer */
-	if (d->me)
-		set_point(d);
-	mix_until_failed(d);
+	duo_meet(duo); /* each has added the other as a peer */
+	if (duo->me)
+		set_point(duo);
+	mix_until_failed(duo);
 	/* On a busy machine the process may have been given up before. It dies all the same. */
-	if (d->me)
+	if (duo->me)
 		raise(SIGKILL);
-	died(d);
+	died(duo);
 }
 
 /*
  * A process has published its address and ends, perhaps before the other has connected to it.
  */
-static void killed_at_once(struct duo *d)
+static void killed_at_once(struct duo *duo)
 {
-	if (d->me)
+	if (duo->me)
 		raise(SIGKILL);
-	duo_gone(d);
-	mix_until_failed(d);
-	after(d);
+	duo_gone(duo);
+	mix_until_failed(duo);
+	after(duo);
 }
 
 /* The other process has nothing to send to the one that dies. */
-static void awaited_only(struct duo *d)
+static void awaited_only(struct duo *duo)
 {
-	duo_meet(d);
-	if (d->me)
+	duo_meet(duo);
+	if (duo->me)
 		raise(SIGKILL);
-	mix_receive(d);
-	died(d);
+	mix_receive(duo);
+	died(duo);
 }
 
 /* All messages are delivered. Then one process dies while both close. */
-static void killed_in_close(struct duo *d)
+static void killed_in_close(struct duo *duo)
 {
 	for (unsigned i = 0; i < 8; i++)
-		t_true(mix_round(d, i), "it failed before");
-	tq_flush(d->ep);
-	duo_meet(d);
-	if (d->me) {
-		set_point(d);
-		tq_ctx_remove(d->ctx);
-		tq_close(d->ep);
+		t_true(mix_round(duo, i), "it failed before");
+	tq_flush(duo->ep);
+	duo_meet(duo);
+	if (duo->me) {
+		set_point(duo);
+		tq_ctx_remove(duo->ctx);
+		tq_close(duo->ep);
 		/*
 		 * On a busy machine the other process may be gone already, and then needs no
 		 * goodbye.
 		 */
 		raise(SIGKILL);
 	}
-	duo_close(d);
+	duo_close(duo);
 }
 
 #define DATAGRAM(type) INJECT_DATAGRAM, TQ_OOB_##type
@@ -163,9 +163,21 @@ static const struct {
 	{"before it answers a goodbye", {DATAGRAM(BYE_ACK), 1, BEFORE, 0}, NULL, killed_in_close},
 };
 
-/* Returns true if there is such a point in a job whose messages go through rings, or don't. */
-static bool occurs(const struct inject_point *at, bool rings)
+/* Returns true if no long message goes through the adapter. */
+static bool is_shm(const char *intranode)
 {
+	return intranode && !strcmp(intranode, "shm");
+}
+
+/* Returns true if there is such a point in a job whose messages go through rings, or don't, and
+ * whose long ones are copied by their receiver, or not. */
+static bool occurs(const struct inject_point *at, bool rings, bool copies)
+{
+	if (copies && (at->what == INJECT_READ || at->what == INJECT_WRITE))
+		return false;
+	if (copies && at->what == INJECT_CONTROL &&
+	    (at->type == TQ_MSG_CTS || at->type == TQ_MSG_WRITTEN))
+		return false;
 	if (at->what == INJECT_CONTROL && at->type == TQ_MSG_CREDIT)
 		return !rings;
 	return at->what != INJECT_DATAGRAM || at->type != TQ_OOB_WAKE || rings;
@@ -173,6 +185,7 @@ static bool occurs(const struct inject_point *at, bool rings)
 
 static void run_kills(const char *only)
 {
+	const char *intranode = getenv("TEST_INTRANODE");
 	char name[100];
 	int n;
 
@@ -181,7 +194,7 @@ static void run_kills(const char *only)
 	for (unsigned i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
 		snprintf(name, sizeof(name), "killed %s", kills[i].name);
 		if ((only && !strstr(name, only)) ||
-		    !occurs(&kills[i].point, getenv("TEST_INTRANODE")))
+		    !occurs(&kills[i].point, intranode, is_shm(intranode)))
 			continue;
 		point = kills[i].point;
 		if (kills[i].param)
@@ -209,24 +222,24 @@ static void run_random(unsigned runs)
 
 /* ---- broken ---- */
 
-static void broken(struct duo *d)
+static void broken(struct duo *duo)
 {
-	bool mine = point.how == INJECT_BREAK ? d->me == 0 : d->me == 1;
+	bool mine = point.how == INJECT_BREAK ? duo->me == 0 : duo->me == 1;
 
 	if (mine)
-		set_point(d);
-	mix_until_failed(d);
-	mix_check_failed(d);
-	t_true(!strstr(d->error, "died"), "of one that lives it is said: %s", d->error);
-	duo_meet(d); /* the other was told so, and still believes that this process lives */
-	duo_close(d);
+		set_point(duo);
+	mix_until_failed(duo);
+	mix_check_failed(duo);
+	t_true(!strstr(duo->error, "died"), "of one that lives it is said: %s", duo->error);
+	duo_meet(duo); /* the other was told so, and still believes that this process lives */
+	duo_close(duo);
 }
 
 /* The other process goes on to send direct messages until it is told of the failure. */
-static void broken_one_way(struct duo *d)
+static void broken_one_way(struct duo *duo)
 {
 	inject_slow_srqs(1000);
-	broken(d);
+	broken(duo);
 }
 
 static const struct {
@@ -281,7 +294,7 @@ static void run_breaks(const char *only)
  * their completions have not, because the link takes some milliseconds. No drain fits behind them
  * when the connection breaks.
  */
-static void broken_when_full(struct duo *d)
+static void broken_when_full(struct duo *duo)
 {
 	enum { PASSES = 80, SENDS = 12 }; /* more than the sends that are timed; hold_depth is 8 */
 	static unsigned char data[SMALL], more[SMALL];
@@ -292,28 +305,28 @@ static void broken_when_full(struct duo *d)
 
 	point = (struct inject_point){CONTROL(EAGER), 1, INJECT_BREAK, 0};
 	for (int i = 0; i < PASSES; i++)
-		duo_pass(d, 1, data, SMALL, 0);
-	duo_recv(d, !d->me, 2, more, SMALL, &waiting);
-	for (int i = 0; i < SENDS && d->me; i++)
-		duo_recv(d, 0, 1, data, SMALL, &ops[i]);
-	duo_meet(d);
-	direct = duo_counter(d, "sent_direct");
-	for (int i = 0; i < SENDS && !d->me; i++)
-		duo_send(d, 1, 1, data, SMALL, 0, &ops[i]);
-	direct = duo_counter(d, "sent_direct") - direct;
-	t_true(d->me || direct >= SENDS / 2, "%llu messages went direct",
+		duo_pass(duo, 1, data, SMALL, 0);
+	duo_recv(duo, !duo->me, 2, more, SMALL, &waiting);
+	for (int i = 0; i < SENDS && duo->me; i++)
+		duo_recv(duo, 0, 1, data, SMALL, &ops[i]);
+	duo_meet(duo);
+	direct = duo_counter(duo, "sent_direct");
+	for (int i = 0; i < SENDS && !duo->me; i++)
+		duo_send(duo, 1, 1, data, SMALL, 0, &ops[i]);
+	direct = duo_counter(duo, "sent_direct") - direct;
+	t_true(duo->me || direct >= SENDS / 2, "%llu messages went direct",
 	       (unsigned long long)direct);
-	if (!d->me)
-		set_point(d);
+	if (!duo->me)
+		set_point(duo);
 	/* The second send finds the queue pair in the error state. */
-	for (int i = 0; i < 2 && !d->me; i++) {
-		rc = tq_send(d->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
+	for (int i = 0; i < 2 && !duo->me; i++) {
+		rc = tq_send(duo->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
 		t_true(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
 	}
-	duo_wait(d, &waiting);
+	duo_wait(duo, &waiting);
 	t_true(waiting.status.error == -EIO, "the receive ended with %d", waiting.status.error);
-	duo_meet(d);
-	duo_close(d);
+	duo_meet(duo);
+	duo_close(duo);
 }
 
 static void run_full(void)
@@ -326,45 +339,45 @@ static void run_full(void)
 /* ---- completion queues ---- */
 
 /* No completion queue of process 0 works any more, and each operation ends nevertheless. */
-static void check_nothing_goes(struct duo *d, struct duo_op *waiting)
+static void check_nothing_goes(struct duo *duo, struct duo_op *waiting)
 {
 	static unsigned char anything[SMALL];
 	struct tq_buf buf = {.addr = anything, .len = SMALL};
 	struct tq_status status;
 	struct duo_op op;
 
-	duo_wait(d, waiting);
+	duo_wait(duo, waiting);
 	t_true(waiting->status.error == -EIO, "a receive from anybody ended with %d",
 	       waiting->status.error);
-	t_true(d->errors == 1, "%u errors were logged", d->errors);
-	t_true(strstr(d->error, "completion queue") && strstr(d->error, "process 0"),
-	       "the error doesn't say what failed: %s", d->error);
+	t_true(duo->errors == 1, "%u errors were logged", duo->errors);
+	t_true(strstr(duo->error, "completion queue") && strstr(duo->error, "process 0"),
+	       "the error doesn't say what failed: %s", duo->error);
 	for (int rank = TQ_ANY_SOURCE; rank < 2; rank++) {
-		t_true(tq_recv(d->ctx, rank, 9, &buf, &op, &op.req, &op.status) == -EIO,
+		t_true(tq_recv(duo->ctx, rank, 9, &buf, &op, &op.req, &op.status) == -EIO,
 		       "a receive from %d is started", rank);
-		t_true(tq_probe(d->ctx, rank, 9, &status) == -EIO, "%d is probed", rank);
-		t_true(rank < 0 || tq_send(d->ctx, rank, 9, &buf, 0, &op, &op.req) == -EIO,
+		t_true(tq_probe(duo->ctx, rank, 9, &status) == -EIO, "%d is probed", rank);
+		t_true(rank < 0 || tq_send(duo->ctx, rank, 9, &buf, 0, &op, &op.req) == -EIO,
 		       "a send to %d is started", rank);
 	}
-	t_true(tq_flush(d->ep) == 0, "a failure was reported twice");
+	t_true(tq_flush(duo->ep) == 0, "a failure was reported twice");
 }
 
-static void queue_broken(struct duo *d)
+static void queue_broken(struct duo *duo)
 {
 	static unsigned char anything[SMALL];
 	struct duo_op waiting;
 
-	if (!d->me) {
-		duo_recv(d, TQ_ANY_SOURCE, 10, anything, SMALL, &waiting);
-		set_point(d);
+	if (!duo->me) {
+		duo_recv(duo, TQ_ANY_SOURCE, 10, anything, SMALL, &waiting);
+		set_point(duo);
 	}
-	mix_until_failed(d);
-	if (d->me)
-		mix_check_failed(d);
+	mix_until_failed(duo);
+	if (duo->me)
+		mix_check_failed(duo);
 	else
-		check_nothing_goes(d, &waiting);
-	duo_meet(d);
-	duo_close(d);
+		check_nothing_goes(duo, &waiting);
+	duo_meet(duo);
+	duo_close(duo);
 }
 
 static const struct {
@@ -406,18 +419,18 @@ static void run_queues(const char *only)
 
 /* ---- datagrams ---- */
 
-static void with_datagrams_lost(struct duo *d)
+static void with_datagrams_lost(struct duo *duo)
 {
-	inject_datagrams(2 * seed + (unsigned)d->me, 50, 0, 0);
+	inject_datagrams(2 * seed + (unsigned)duo->me, 50, 0, 0);
 	for (unsigned i = 0; i < 12; i++)
-		t_true(mix_round(d, i), "it failed");
+		t_true(mix_round(duo, i), "it failed");
 }
 
-static void with_datagrams_mixed_up(struct duo *d)
+static void with_datagrams_mixed_up(struct duo *duo)
 {
-	inject_datagrams(2 * seed + (unsigned)d->me, 10, 30, 40);
+	inject_datagrams(2 * seed + (unsigned)duo->me, 10, 30, 40);
 	for (unsigned i = 0; i < 12; i++)
-		t_true(mix_round(d, i), "it failed");
+		t_true(mix_round(duo, i), "it failed");
 }
 
 static void run_datagrams(void)

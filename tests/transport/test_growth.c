@@ -19,53 +19,53 @@ static int value(int tag, int i)
 }
 
 /* Passes messages one after the other, until each tag has its queue. */
-static void promote(struct duo *d)
+static void promote(struct duo *duo)
 {
 	char c = 0;
 
 	for (int n = 0; n < 3 * TAGS; n++)
-		duo_pass(d, n % TAGS, &c, 1, 0);
+		duo_pass(duo, n % TAGS, &c, 1, 0);
 }
 
-static void many(struct duo *d)
+static void many(struct duo *duo)
 {
 	static struct duo_op ops[TAGS][EACH];
 	static int data[TAGS][EACH];
-	uint64_t entries, had = duo_counter(d, "cq_entries");
+	uint64_t entries, had = duo_counter(duo, "cq_entries");
 
-	promote(d);
+	promote(duo);
 	/*
 	 * Half of the receives are posted before the first message comes, the others while messages
 	 * come.
 	 */
 	for (int part = 0; part < 2; part++) {
-		if (part == 0 && !d->me)
-			duo_meet(d);
+		if (part == 0 && !duo->me)
+			duo_meet(duo);
 		for (int i = part * EACH / 2; i < (part + 1) * EACH / 2; i++)
 			for (int t = 0; t < TAGS; t++) {
-				if (d->me) {
-					duo_recv(d, 0, t, &data[t][i], sizeof(int), &ops[t][i]);
+				if (duo->me) {
+					duo_recv(duo, 0, t, &data[t][i], sizeof(int), &ops[t][i]);
 					continue;
 				}
 				data[t][i] = value(t, i);
-				duo_send(d, 1, t, &data[t][i], sizeof(int), 0, &ops[t][i]);
+				duo_send(duo, 1, t, &data[t][i], sizeof(int), 0, &ops[t][i]);
 			}
-		if (part == 0 && d->me)
-			duo_meet(d);
+		if (part == 0 && duo->me)
+			duo_meet(duo);
 	}
 	for (int t = 0; t < TAGS; t++)
 		for (int i = 0; i < EACH; i++) {
-			duo_wait(d, &ops[t][i]);
+			duo_wait(duo, &ops[t][i]);
 			t_true(data[t][i] == value(t, i), "tag %d: message %d was number %d", t,
 			       data[t][i] - value(t, 0), i);
 		}
-	if (!d->me)
+	if (!duo->me)
 		return;
-	entries = duo_counter(d, "cq_entries");
+	entries = duo_counter(duo, "cq_entries");
 	t_true(limited ? entries == had : entries > 2 * had,
 	       "the completion queue had %llu entries, and has %llu", (unsigned long long)had,
 	       (unsigned long long)entries);
-	t_true(duo_counter(d, "recv_direct") > TAGS, "the tuples had no queues");
+	t_true(duo_counter(duo, "recv_direct") > TAGS, "the tuples had no queues");
 }
 
 int main(int argc, char **argv)

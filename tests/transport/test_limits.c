@@ -437,5 +437,5 @@ const struct many_case many_cases[] = {
 	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
 	{"many goodbyes", goodbyes},
-	{NULL},
+	{0},
 };

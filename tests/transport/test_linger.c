@@ -12,36 +12,36 @@ enum { POOL = 256 << 10 };
 
 static char data[LENGTH];
 
-static void lingering(struct duo *d)
+static void lingering(struct duo *duo)
 {
 	static struct duo_op ops[TAGS * EACH];
 	uint64_t direct, rts;
 
 	/* The first sends of a tuple are timed, and so are reported. These are more. */
 	for (int n = 0; n < 70 * TAGS; n++)
-		duo_pass(d, n % TAGS, data, sizeof(data), 0);
-	direct = duo_counter(d, "sent_direct");
-	for (int n = 0; n < TAGS * EACH && d->me; n++)
-		duo_recv(d, 0, n % TAGS, data, sizeof(data), &ops[n]);
-	duo_meet(d);
-	for (int n = 0; n < TAGS * EACH && !d->me; n++)
-		duo_send(d, 1, n % TAGS, data, sizeof(data), 0, &ops[n]);
+		duo_pass(duo, n % TAGS, data, sizeof(data), 0);
+	direct = duo_counter(duo, "sent_direct");
+	for (int n = 0; n < TAGS * EACH && duo->me; n++)
+		duo_recv(duo, 0, n % TAGS, data, sizeof(data), &ops[n]);
+	duo_meet(duo);
+	for (int n = 0; n < TAGS * EACH && !duo->me; n++)
+		duo_send(duo, 1, n % TAGS, data, sizeof(data), 0, &ops[n]);
 	for (int n = 0; n < TAGS * EACH; n++)
-		duo_wait(d, &ops[n]);
-	direct = duo_counter(d, "sent_direct") - direct;
-	t_true(d->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
+		duo_wait(duo, &ops[n]);
+	direct = duo_counter(duo, "sent_direct") - direct;
+	t_true(duo->me || direct > TAGS * EACH / 2, "only %llu messages went direct",
 	       (unsigned long long)direct);
 	/* Copies of sends that are reported are freed meanwhile, so other sends find room. */
 	for (int n = 0; n < OTHERS; n++)
-		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
 	/* The last send is reported, but perhaps not yet. */
-	duo_meet(d);
-	t_true(duo_counter(d, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
-	       (unsigned long long)duo_counter(d, "copy_bytes"));
-	rts = duo_counter(d, "sent_rts");
+	duo_meet(duo);
+	t_true(duo_counter(duo, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
+	       (unsigned long long)duo_counter(duo, "copy_bytes"));
+	rts = duo_counter(duo, "sent_rts");
 	for (int n = 0; n < OTHERS; n++)
-		duo_pass(d, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
-	rts = duo_counter(d, "sent_rts") - rts;
+		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+	rts = duo_counter(duo, "sent_rts") - rts;
 	t_true(rts == 0, "then %llu messages found no copy", (unsigned long long)rts);
 }
 

@@ -386,5 +386,5 @@ const struct many_case many_cases[] = {
 	{"one who never answers", never_answers},
 	{"held for one who died", held_for_a_dead_peer},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
-	{NULL},
+	{0},
 };

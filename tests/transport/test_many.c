@@ -393,5 +393,5 @@ const struct many_case many_cases[] = {
 	{"complete() may call", complete_calls},
 	{"what is granted counts once", counts_granted},
 	{"a thread that polls, and one that calls", polls_and_calls},
-	{NULL},
+	{0},
 };

@@ -50,18 +50,18 @@ static void complete(void *user, const struct tq_status *status)
 /* Opens an endpoint and closes it. */
 static int try_open(const char *dir)
 {
-	struct tq_params *p = tq_params_new();
+	struct tq_params *params = tq_params_new();
 	struct tq_job job = {
 		.key = KEY, .dir = dir, .name = "a test", .log = log_text, .complete = complete};
 	struct tq_ep *ep;
 	int rc;
 
-	if (!p)
+	if (!params)
 		return -ENOMEM;
-	rc = tq_open(p, &job, NULL, &ep);
+	rc = tq_open(params, &job, NULL, &ep);
 	if (!rc)
 		tq_close(ep);
-	tq_params_free(p);
+	tq_params_free(params);
 	return rc;
 }
 

@@ -41,7 +41,7 @@ static void attributes(void)
 		"max_rd_atomic=4", "mtu=1024",         "service_level=2",
 		"gid_index=0",     "traffic_class=96", NULL};
 	const struct tq_link *link;
-	struct tq_target *t, *tmp;
+	struct tq_target *target, *tmp;
 	struct ibv_qp_attr qp;
 	struct tq_ctx *ctx[2];
 	int targets = 0;
@@ -54,8 +54,8 @@ static void attributes(void)
 	t_true(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 && qp.max_rd_atomic == 4,
 	       "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
 	       qp.max_rd_atomic);
-	HASH_ITER(hh, many_eps[1]->net.connections->targets, t, tmp) {
-		qp = ask(t->qp);
+	HASH_ITER(hh, many_eps[1]->net.connections->targets, target, tmp) {
+		qp = ask(target->qp);
 		path_is(&qp, "TGT");
 		t_true(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,
 		       "the QP that receives has %d and %d", qp.min_rnr_timer,
@@ -154,5 +154,5 @@ const struct many_case many_cases[] = {
 	{"short messages in time", in_time},
 	{"messages beyond eager_limit in time", in_time_medium},
 	{"the address space registered on demand", on_demand},
-	{NULL},
+	{0},
 };

@@ -147,5 +147,5 @@ const struct many_case many_cases[] = {
 	{"RoCE v2, link-local", by_v2},
 	{"RoCE v1, IPv4", by_ipv4_v1},
 	{"RoCE v2, IPv4", by_ipv4_v2},
-	{NULL},
+	{0},
 };

@@ -230,5 +230,5 @@ const struct many_case many_cases[] = {
 	{"taken in by the thread, then probed", taken_in_then_probed},
 	{"an empty message, in turn", empty_in_turn},
 	{"patient sends", patient_sends},
-	{NULL},
+	{0},
 };

@@ -41,41 +41,41 @@ static void *memory(size_t len)
  * Passes messages of one size to and fro, often enough for the tuple to get its queue. Receives are
  * posted before their messages, after them, or at the same time.
  */
-static void ping_pong(struct duo *d, size_t len, unsigned char *out, unsigned char *in)
+static void ping_pong(struct duo *duo, size_t len, unsigned char *out, unsigned char *in)
 {
 	struct duo_op s, r;
 
 	for (unsigned i = 0; i < 12; i++) {
-		fill(out, len, i + (unsigned)d->me);
+		fill(out, len, i + (unsigned)duo->me);
 		memset(in, 0xee, len + 1);
 		if (i % 3 == 0) {
-			duo_recv(d, !d->me, 1, in, len, &r);
-			duo_meet(d);
+			duo_recv(duo, !duo->me, 1, in, len, &r);
+			duo_meet(duo);
 		}
-		duo_send(d, !d->me, 1, out, len, 0, &s);
+		duo_send(duo, !duo->me, 1, out, len, 0, &s);
 		if (i % 3 == 1)
-			duo_meet(d);
+			duo_meet(duo);
 		if (i % 3)
-			duo_recv(d, !d->me, 1, in, len, &r);
-		duo_wait(d, &r);
-		duo_wait(d, &s);
+			duo_recv(duo, !duo->me, 1, in, len, &r);
+		duo_wait(duo, &r);
+		duo_wait(duo, &s);
 		t_true(!r.status.error && r.status.length == len && r.status.tag == 1 &&
-			       r.status.source == !d->me,
+			       r.status.source == !duo->me,
 		       "%zu bytes: error %d, length %llu, source %d, tag %d", len, r.status.error,
 		       (unsigned long long)r.status.length, r.status.source, r.status.tag);
-		check(in, len, i + (unsigned)!d->me);
+		check(in, len, i + (unsigned)!duo->me);
 		t_true(in[len] == 0xee, "%zu bytes: written beyond the end", len);
 	}
 }
 
-static void sizes(struct duo *d)
+static void sizes(struct duo *duo)
 {
 	static const size_t list[] = {0,    1,    63,    64,    255,      256,    4096,
 				      4097, 8191, 12345, 65536, 1u << 20, BIG + 3};
 	unsigned char *out = memory(BIG + 3), *in = memory(BIG + 3);
 
 	for (unsigned i = 0; i < sizeof(list) / sizeof(list[0]); i++)
-		ping_pong(d, list[i], out, in);
+		ping_pong(duo, list[i], out, in);
 	free(out);
 	free(in);
 }
@@ -85,7 +85,7 @@ static void sizes(struct duo *d)
 #define TAGS 20
 
 /* More tags wait than there are lanes, and are received in the reverse order. */
-static void crossed(struct duo *d)
+static void crossed(struct duo *duo)
 {
 	static const size_t lens[] = {16, 10000, 100000};
 	struct duo_op ops[TAGS];
@@ -97,46 +97,46 @@ static void crossed(struct duo *d)
 		size_t len = lens[round % 3];
 
 		for (int t = 0; t < TAGS; t++) {
-			int tag = d->me ? TAGS - 1 - t : t;
+			int tag = duo->me ? TAGS - 1 - t : t;
 
-			if (!d->me) {
+			if (!duo->me) {
 				fill(data[tag], len, (unsigned)(tag + round));
-				duo_send(d, 1, tag, data[tag], len, 0, &ops[tag]);
+				duo_send(duo, 1, tag, data[tag], len, 0, &ops[tag]);
 			} else {
-				duo_recv(d, 0, tag, data[tag], len, &ops[tag]);
-				duo_wait(d, &ops[tag]);
+				duo_recv(duo, 0, tag, data[tag], len, &ops[tag]);
+				duo_wait(duo, &ops[tag]);
 				check(data[tag], len, (unsigned)(tag + round));
 			}
 		}
 		for (int t = 0; t < TAGS; t++)
-			duo_wait(d, &ops[t]);
+			duo_wait(duo, &ops[t]);
 	}
 	for (int t = 0; t < TAGS; t++)
 		free(data[t]);
 }
 
 /* Messages of one sender and tag come in their order, whichever kind of receive takes them. */
-static void wildcards(struct duo *d)
+static void wildcards(struct duo *duo)
 {
 	enum { N = 600 };
 	static unsigned char data[N][64];
 	static struct duo_op ops[N];
 	unsigned next[3] = {0};
 
-	for (unsigned i = 0; i < N && d->me == 0; i++) {
+	for (unsigned i = 0; i < N && duo->me == 0; i++) {
 		memcpy(data[i], &i, sizeof(i));
-		duo_send(d, 1, (int)(i % 3), data[i], 64, 0, &ops[i]);
+		duo_send(duo, 1, (int)(i % 3), data[i], 64, 0, &ops[i]);
 		if (i % 16 == 0)
-			duo_wait(d, &ops[i]);
+			duo_wait(duo, &ops[i]);
 	}
-	for (unsigned i = 0; i < N && d->me == 1; i++) {
+	for (unsigned i = 0; i < N && duo->me == 1; i++) {
 		unsigned got;
 		int tag = (int)(i % 3);
 
 		/* Receives of one kind come in runs, so that the tuple has time to get a queue. */
-		duo_recv(d, i / 60 % 3 == 1 ? TQ_ANY_SOURCE : 0, i / 60 % 4 == 2 ? TQ_ANY_TAG : tag,
-			 data[i], 64, &ops[i]);
-		duo_wait(d, &ops[i]);
+		duo_recv(duo, i / 60 % 3 == 1 ? TQ_ANY_SOURCE : 0,
+			 i / 60 % 4 == 2 ? TQ_ANY_TAG : tag, data[i], 64, &ops[i]);
+		duo_wait(duo, &ops[i]);
 		memcpy(&got, data[i], sizeof(got));
 		t_true(!ops[i].status.error && got == 3 * next[got % 3] + got % 3 &&
 			       ops[i].status.tag == (int)(got % 3) && ops[i].status.source == 0,
@@ -144,10 +144,10 @@ static void wildcards(struct duo *d)
 		next[got % 3]++;
 	}
 	for (unsigned i = 0; i < N; i++)
-		duo_wait(d, &ops[i]);
+		duo_wait(duo, &ops[i]);
 }
 
-static void to_itself(struct duo *d)
+static void to_itself(struct duo *duo)
 {
 	unsigned char *in = memory(50000), *out = memory(50000);
 	struct duo_op s, r;
@@ -156,17 +156,17 @@ static void to_itself(struct duo *d)
 		size_t len = i % 2 ? 50000 : 100;
 
 		fill(out, len, i);
-		duo_send(d, d->me, 7, out, len, 0, &s);
-		duo_recv(d, i % 4 ? d->me : TQ_ANY_SOURCE, 7, in, len, &r);
-		duo_wait(d, &r);
-		duo_wait(d, &s);
+		duo_send(duo, duo->me, 7, out, len, 0, &s);
+		duo_recv(duo, i % 4 ? duo->me : TQ_ANY_SOURCE, 7, in, len, &r);
+		duo_wait(duo, &r);
+		duo_wait(duo, &s);
 		check(in, len, i);
 	}
 	free(in);
 	free(out);
 }
 
-static void truncated(struct duo *d)
+static void truncated(struct duo *duo)
 {
 	unsigned char *data = memory(100000);
 	struct duo_op op;
@@ -175,14 +175,14 @@ static void truncated(struct duo *d)
 		size_t len = i % 2 ? 100000 : 200;
 
 		fill(data, len, i);
-		if (d->me == 0) {
-			duo_send(d, 1, 2, data, len, 0, &op);
-			duo_wait(d, &op);
+		if (duo->me == 0) {
+			duo_send(duo, 1, 2, data, len, 0, &op);
+			duo_wait(duo, &op);
 			continue;
 		}
 		memset(data, 0xee, 100000);
-		duo_recv(d, 0, 2, data, i % 3 ? 100 : 0, &op);
-		duo_wait(d, &op);
+		duo_recv(duo, 0, 2, data, i % 3 ? 100 : 0, &op);
+		duo_wait(duo, &op);
 		t_true(op.status.error == -EMSGSIZE && op.status.length == len,
 		       "error %d, length %llu", op.status.error,
 		       (unsigned long long)op.status.length);
@@ -192,27 +192,27 @@ static void truncated(struct duo *d)
 	free(data);
 }
 
-static void synchronous(struct duo *d)
+static void synchronous(struct duo *duo)
 {
 	char c = 's';
 	struct duo_op op;
 
 	for (int i = 0; i < 12; i++) {
-		if (d->me == 0) {
-			duo_send(d, 1, 3, &c, 1, TQ_SEND_SYNC, &op);
+		if (duo->me == 0) {
+			duo_send(duo, 1, 3, &c, 1, TQ_SEND_SYNC, &op);
 			for (int k = 0; k < 1000; k++)
-				tq_progress(d->ep);
+				tq_progress(duo->ep);
 			t_true(!op.ended, "it ended without a receive");
-			duo_meet(d);
+			duo_meet(duo);
 		} else {
-			duo_meet(d);
-			duo_recv(d, 0, 3, &c, 1, &op);
+			duo_meet(duo);
+			duo_recv(duo, 0, 3, &c, 1, &op);
 		}
-		duo_wait(d, &op);
+		duo_wait(duo, &op);
 	}
 }
 
-static void probes(struct duo *d)
+static void probes(struct duo *duo)
 {
 	unsigned char data[300];
 	struct tq_status status;
@@ -224,17 +224,17 @@ static void probes(struct duo *d)
 	for (unsigned i = 0; i < 30; i++) {
 		size_t len = i * 10;
 
-		if (d->me == 0) {
+		if (duo->me == 0) {
 			fill(data, len, i);
-			duo_send(d, 1, 4, data, len, 0, &op);
-			duo_wait(d, &op);
+			duo_send(duo, 1, 4, data, len, 0, &op);
+			duo_wait(duo, &op);
 			continue;
 		}
-		while ((rc = tq_probe(d->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &status)) == 0)
+		while ((rc = tq_probe(duo->ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &status)) == 0)
 			;
 		t_true(rc == 1 && status.length == len && status.tag == 4, "probe: %d, %llu", rc,
 		       (unsigned long long)status.length);
-		while ((rc = tq_mprobe(d->ctx, 0, 4, &status, &msg)) == 0)
+		while ((rc = tq_mprobe(duo->ctx, 0, 4, &status, &msg)) == 0)
 			;
 		t_true(rc == 1 && status.length == len, "mprobe: %d, %llu", rc,
 		       (unsigned long long)status.length);
@@ -242,12 +242,12 @@ static void probes(struct duo *d)
 		rc = tq_mrecv(msg, &buf, &op, &op.req, &op.status);
 		t_true(rc >= 0, "mrecv: %d", rc);
 		op.ended = rc;
-		duo_wait(d, &op);
+		duo_wait(duo, &op);
 		check(data, len, i);
 	}
 }
 
-static void cancelled(struct duo *d)
+static void cancelled(struct duo *duo)
 {
 	struct duo_op first, second;
 	char a = 0, b = 0;
@@ -256,20 +256,20 @@ static void cancelled(struct duo *d)
 	for (int i = 0; i < 20; i++) {
 		char c = (char)i;
 
-		if (d->me == 0) {
-			duo_meet(d);
-			duo_send(d, 1, 5, &c, 1, 0, &first);
-			duo_wait(d, &first);
+		if (duo->me == 0) {
+			duo_meet(duo);
+			duo_send(duo, 1, 5, &c, 1, 0, &first);
+			duo_wait(duo, &first);
 			continue;
 		}
-		duo_recv(d, i % 2 ? TQ_ANY_SOURCE : 0, 5, &a, 1, &first);
-		duo_recv(d, 0, 5, &b, 1, &second);
+		duo_recv(duo, i % 2 ? TQ_ANY_SOURCE : 0, 5, &a, 1, &first);
+		duo_recv(duo, 0, 5, &b, 1, &second);
 		rc = tq_cancel(first.req);
 		t_true(!rc, "cancel: %d", rc);
-		duo_wait(d, &first);
+		duo_wait(duo, &first);
 		t_true(first.status.error == -ECANCELED, "error %d", first.status.error);
-		duo_meet(d);
-		duo_wait(d, &second);
+		duo_meet(duo);
+		duo_wait(duo, &second);
 		t_true(b == c, "message %d came as %d", c, b);
 	}
 }
@@ -278,7 +278,7 @@ static void cancelled(struct duo *d)
  * Receives of one tag are ended together, in queues and behind wildcards. Receives of other tags,
  * and later ones of that tag, are not.
  */
-static void ended(struct duo *d)
+static void ended(struct duo *duo)
 {
 	enum { N = 6 };
 	struct duo_op ops[N], other;
@@ -288,28 +288,28 @@ static void ended(struct duo *d)
 	for (int i = 0; i < 20; i++) {
 		char c = (char)i;
 
-		if (d->me == 0) {
-			duo_meet(d);
-			duo_send(d, 1, 8, &c, 1, 0, &other);
-			duo_wait(d, &other);
-			duo_send(d, 1, 9, &c, 1, 0, &other);
-			duo_wait(d, &other);
+		if (duo->me == 0) {
+			duo_meet(duo);
+			duo_send(duo, 1, 8, &c, 1, 0, &other);
+			duo_wait(duo, &other);
+			duo_send(duo, 1, 9, &c, 1, 0, &other);
+			duo_wait(duo, &other);
 			continue;
 		}
 		for (k = 0; k < N; k++)
-			duo_recv(d, k == 3 && i % 2 ? TQ_ANY_SOURCE : 0, 8, &data[k], 1, &ops[k]);
-		duo_recv(d, 0, 9, &last, 1, &other);
-		tq_end_receives(d->ep, DUO_CTX, 8, -EMSGSIZE);
+			duo_recv(duo, k == 3 && i % 2 ? TQ_ANY_SOURCE : 0, 8, &data[k], 1, &ops[k]);
+		duo_recv(duo, 0, 9, &last, 1, &other);
+		tq_end_receives(duo->ep, DUO_CTX, 8, -EMSGSIZE);
 		for (k = 0; k < N; k++) {
-			duo_wait(d, &ops[k]);
+			duo_wait(duo, &ops[k]);
 			t_true(ops[k].status.error == -EMSGSIZE, "receive %d: error %d", k,
 			       ops[k].status.error);
 		}
-		tq_end_receives(d->ep, DUO_CTX + 1000, 9, -EMSGSIZE);
-		duo_meet(d);
-		duo_recv(d, 0, 8, &data[0], 1, &ops[0]);
-		duo_wait(d, &ops[0]);
-		duo_wait(d, &other);
+		tq_end_receives(duo->ep, DUO_CTX + 1000, 9, -EMSGSIZE);
+		duo_meet(duo);
+		duo_recv(duo, 0, 8, &data[0], 1, &ops[0]);
+		duo_wait(duo, &ops[0]);
+		duo_wait(duo, &other);
 		t_true(!other.status.error && data[0] == c && last == c,
 		       "message %d came as %d and %d", c, data[0], last);
 	}
@@ -317,26 +317,26 @@ static void ended(struct duo *d)
 
 /* ---- failures ---- */
 
-static void dead_peer(struct duo *d)
+static void dead_peer(struct duo *duo)
 {
 	static char data[1000000];
 	struct duo_op op, recv;
 	int rc = 0;
 
 	for (int i = 0; i < 12; i++) {
-		if (d->me)
-			duo_recv(d, 0, 8, data, sizeof(data), &op);
+		if (duo->me)
+			duo_recv(duo, 0, 8, data, sizeof(data), &op);
 		else
-			duo_send(d, 1, 8, data, sizeof(data), 0, &op);
-		duo_wait(d, &op);
+			duo_send(duo, 1, 8, data, sizeof(data), 0, &op);
+		duo_wait(duo, &op);
 	}
 	/* Posted while the other lives: it may be known to have died as soon as it is gone. */
-	if (!d->me)
-		duo_recv(d, 1, 9, data, sizeof(data), &recv);
-	duo_meet(d);
-	if (d->me)
+	if (!duo->me)
+		duo_recv(duo, 1, 9, data, sizeof(data), &recv);
+	duo_meet(duo);
+	if (duo->me)
 		duo_end();
-	duo_gone(d);
+	duo_gone(duo);
 	/*
 	 * The queues of a process that died may outlive it by a moment, and what they take gets no
 	 * answer. So the messages are short ones, which need none.
@@ -345,19 +345,19 @@ static void dead_peer(struct duo *d)
 		struct tq_buf buf = {.addr = data, .len = 1};
 
 		op = (struct duo_op){0};
-		rc = tq_send(d->ctx, 1, 8, &buf, 0, &op, &op.req);
+		rc = tq_send(duo->ctx, 1, 8, &buf, 0, &op, &op.req);
 		if (rc == 0) {
-			duo_wait(d, &op);
+			duo_wait(duo, &op);
 			rc = op.status.error;
 		}
-		tq_progress(d->ep);
+		tq_progress(duo->ep);
 	}
-	duo_wait(d, &recv);
+	duo_wait(duo, &recv);
 	t_true(recv.status.error == -EIO, "a receive from it ends with %d", recv.status.error);
 	/* Operations that don't concern the dead process go on. */
-	duo_recv(d, 0, 1, data, 1, &recv);
-	duo_send(d, 0, 1, data, 1, 0, &op);
-	duo_wait(d, &recv);
+	duo_recv(duo, 0, 1, data, 1, &recv);
+	duo_send(duo, 0, 1, data, 1, 0, &op);
+	duo_wait(duo, &recv);
 	duo_end();
 }
 

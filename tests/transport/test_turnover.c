@@ -182,5 +182,5 @@ const struct many_case many_cases[] = {
 	{"a rank of an open context that nobody has", open_context},
 	{"contexts that come and go", contexts},
 	{"peers that come and go", peers},
-	{NULL},
+	{0},
 };

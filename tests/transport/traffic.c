@@ -38,6 +38,8 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->lazy = (uint32_t)SIM_ONE_OF(rng, 0, 128, 256);
 	for (int e = 0; e < conf->neps; e++)
 		conf->rings[e] = (uint8_t)SIM_ONE_OF(rng, 0, 0, 15, sim_below(rng, 16));
+	for (int e = 0; e < conf->neps; e++)
+		conf->readable[e] = (uint8_t)SIM_ONE_OF(rng, 0, 15, sim_below(rng, 16));
 	if (!harsh)
 		return;
 	conf->eager_bufs = (uint32_t)SIM_ONE_OF(rng, 2, 1000, 1000);
@@ -51,10 +53,11 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_data = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->no_near = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_rdma = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 }
 
-static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
+static void random_params(struct sim_rng *rng, struct world *world, bool harsh)
 {
 	static struct tq_params defaults;
 	bool mixed = sim_chance(rng, 8); /* each endpoint has a protocol of its own */
@@ -77,6 +80,9 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 	p.tuples = harsh ? SIM_ONE_OF(rng, 1, 2, 1000) : SIM_ONE_OF(rng, 1, 3, 1000, 1000, 1000);
 	p.tuple_records = SIM_ONE_OF(rng, 1, 2, 4096);
 	p.unexpected_limit = SIM_ONE_OF(rng, 300, 1500, 1 << 20);
+	p.intranode_queue = SIM_ONE_OF(rng, 0, 64, 1 << 20);
+	p.intranode_copy = SIM_ONE_OF(rng, 0, 64, 1 << 20);
+	p.rdma_chunk = SIM_ONE_OF(rng, 24, 1 << 20);
 	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
 		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
@@ -94,11 +100,15 @@ static void random_params(struct sim_rng *rng, struct world *w, bool harsh)
 		limits.max_send = (uint64_t)SIM_ONE_OF(rng, 100, 1 << 20, 1 << 20);
 		limits.srq_depth = (uint32_t)SIM_ONE_OF(rng, 1, 3, 100);
 	}
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		w->m.ep[e].params = p;
-		w->m.ep[e].limits = limits;
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		world->model.ep[e].params = p;
+		world->model.ep[e].limits = limits;
+		/* Where there are rings the parameter allows them. */
+		world->model.ep[e].params.intranode = (int)SIM_ONE_OF(
+			rng, TQ_INTRANODE_AUTO, TQ_INTRANODE_SHM,
+			world->model.conf.rings[e] ? TQ_INTRANODE_AUTO : TQ_INTRANODE_HCA);
 		if (mixed)
-			w->m.ep[e].params.protocol = (int)sim_below(rng, 4);
+			world->model.ep[e].params.protocol = (int)sim_below(rng, 4);
 	}
 }
 
@@ -124,36 +134,36 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 }
 
 /* Draws the tuples of the run's messages: few, so that each has many messages. */
-static void random_flows(struct sim_rng *rng, struct world *w, struct mix *mix)
+static void random_flows(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
-	uint32_t neps = (uint32_t)w->m.conf.neps;
+	uint32_t neps = (uint32_t)world->model.conf.neps;
 
 	mix->nflows = (int)SIM_ONE_OF(rng, 1, 2, 2, 3, 4, 6);
 	for (int i = 0; i < mix->nflows; i++) {
-		struct flow *f = &mix->flows[i];
+		struct flow *flow = &mix->flows[i];
 
-		f->from = (int)sim_below(rng, neps);
-		f->to = (int)sim_below(rng, neps);
+		flow->from = (int)sim_below(rng, neps);
+		flow->to = (int)sim_below(rng, neps);
 		/* Programs seldom send to themselves. */
-		if (f->to == f->from && !sim_chance(rng, 40))
-			f->to = (f->from + 1) % (int)neps;
+		if (flow->to == flow->from && !sim_chance(rng, 40))
+			flow->to = (flow->from + 1) % (int)neps;
 		/* Several senders send to one receiver, so that wildcards have a choice. */
 		if (i && sim_chance(rng, 128))
-			f->to = mix->flows[0].to;
-		f->ctx = (int)sim_below(rng, (uint32_t)w->prog.nctx);
-		f->tag = mix->tags[sim_below(rng, (uint32_t)mix->ntags)];
+			flow->to = mix->flows[0].to;
+		flow->ctx = (int)sim_below(rng, (uint32_t)world->prog.nctx);
+		flow->tag = mix->tags[sim_below(rng, (uint32_t)mix->ntags)];
 	}
 }
 
-static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix)
+static bool add_send(struct sim_rng *rng, struct world *world, const struct mix *mix)
 {
-	const struct flow *f = &mix->flows[sim_below(rng, (uint32_t)mix->nflows)];
+	const struct flow *flow = &mix->flows[sim_below(rng, (uint32_t)mix->nflows)];
 	struct op op = {
 		.kind = OP_SEND,
-		.at = f->from,
-		.peer = f->to,
-		.ctx = f->ctx,
-		.tag = f->tag,
+		.at = flow->from,
+		.peer = flow->to,
+		.ctx = flow->ctx,
+		.tag = flow->tag,
 		.len = mix->sizes[sim_below(rng, (uint32_t)mix->nsizes)],
 		.flags = (sim_chance(rng, mix->sync) ? TQ_SEND_SYNC : 0) |
 			 (sim_chance(rng, mix->patient) ? TQ_SEND_PATIENT : 0),
@@ -162,14 +172,14 @@ static bool add_send(struct sim_rng *rng, struct world *w, const struct mix *mix
 	};
 
 	if (sim_chance(rng, mix->notup)) {
-		op.tag = MODEL_ONCE_TAG - w->prog.nids;
+		op.tag = MODEL_ONCE_TAG - world->prog.nids;
 		op.flags |= TQ_SEND_NOTUP;
 	}
-	return program_add(&w->prog, &op);
+	return program_add(&world->prog, &op);
 }
 
 /* Adds a receive that matches a message, but may be too short, or take another one. */
-static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *mix,
+static void add_receive(struct sim_rng *rng, struct world *world, const struct mix *mix,
 			const struct op *send)
 {
 	struct op op = {
@@ -189,19 +199,19 @@ static void add_receive(struct sim_rng *rng, struct world *w, const struct mix *
 		other.kind = sim_chance(rng, 128) ? OP_PROBE : OP_MPROBE;
 		/* The first message of a tuple with a queue only recalls it. */
 		for (uint32_t i = sim_below(rng, 4); i < 4; i++)
-			program_add(&w->prog, &other);
+			program_add(&world->prog, &other);
 	}
-	program_add(&w->prog, &op);
+	program_add(&world->prog, &op);
 	if (sim_chance(rng, mix->cancel)) {
 		other.kind = OP_CANCEL;
-		other.receive = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.at].n);
-		program_add(&w->prog, &other);
+		other.receive = (int)sim_below(rng, (uint32_t)world->prog.recvs[op.at].n);
+		program_add(&world->prog, &other);
 	}
 }
 
 /* Draws a tuple whose receives are always late, and that is used long enough to give its queue
  * back. */
-static int give_back_mix(struct world *w, struct mix *mix)
+static int give_back_mix(struct world *world, struct mix *mix)
 {
 	mix->nflows = 1;
 	mix->nsizes = 1;
@@ -209,56 +219,56 @@ static int give_back_mix(struct world *w, struct mix *mix)
 	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
 	mix->sync = mix->scattered = mix->notup = 0;
 	mix->in_order = 256;
-	for (int e = 0; e < w->m.conf.neps; e++)
-		w->m.ep[e].params.eager_limit = 8;
-	w->late = true;
+	for (int e = 0; e < world->model.conf.neps; e++)
+		world->model.ep[e].params.eager_limit = 8;
+	world->late = true;
 	return 200;
 }
 
 /* Has long messages held, without memory for them at the receiver. */
-static void starve(struct sim_rng *rng, struct world *w, struct mix *mix)
+static void starve(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
 	mix->notup = 0;
-	w->m.conf.dry = 1u << mix->flows[0].to;
-	w->m.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
-	w->plenty = false;
-	w->late = true;
+	world->model.conf.dry = 1u << mix->flows[0].to;
+	world->model.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
+	world->plenty = false;
+	world->late = true;
 }
 
 /* Gives each message its receive, so that contexts can be removed before they meet. */
-static void remove_mix(struct world *w, struct mix *mix)
+static void remove_mix(struct world *world, struct mix *mix)
 {
 	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
-	w->removes = true;
+	world->removes = true;
 }
 
 /* Has no message longer than its receive. Messages longer than the sink go direct, too: if such a
  * message is held, it needs memory, or its sender has to be given up. */
-static void exact_mix(struct sim_rng *rng, struct world *w, struct mix *mix)
+static void exact_mix(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
-	w->m.conf.dry = w->m.conf.no_reg = 0;
+	world->model.conf.dry = world->model.conf.no_reg = 0;
 	mix->nsizes = 1;
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 30, 130, 300);
 	mix->short_recv = 0;
-	w->m.conf.exact = true;
-	w->prog.ctx_flags |= TQ_CTX_EXACT_LENGTH;
-	for (int e = 0; e < w->m.conf.neps; e++)
-		w->m.ep[e].limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 1 << 20);
+	world->model.conf.exact = true;
+	world->prog.ctx_flags |= TQ_CTX_EXACT_LENGTH;
+	for (int e = 0; e < world->model.conf.neps; e++)
+		world->model.ep[e].limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 1 << 20);
 }
 
 /* Adds operations by which all endpoints withdraw that promise. */
-static void end_exact(struct sim_rng *rng, struct world *w, struct mix *mix)
+static void end_exact(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
+	for (int e = 0; e < world->model.conf.neps; e++) {
 		struct op op = {
 			.kind = OP_FLAGS,
 			.at = e,
-			.flags = w->prog.ctx_flags & ~TQ_CTX_EXACT_LENGTH,
+			.flags = world->prog.ctx_flags & ~TQ_CTX_EXACT_LENGTH,
 		};
 
-		for (op.ctx = 0; op.ctx < w->prog.nctx; op.ctx++)
-			program_add(&w->prog, &op);
+		for (op.ctx = 0; op.ctx < world->prog.nctx; op.ctx++)
+			program_add(&world->prog, &op);
 	}
 	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 128);
 }
@@ -293,13 +303,13 @@ static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
 			(enum tq_disposition)SIM_ONE_OF(rng, TQ_KEEP, TQ_KEEP, TQ_STORE, TQ_DROP);
 }
 
-static bool add_bits_send(struct sim_rng *rng, struct world *w, const struct mix *mix)
+static bool add_bits_send(struct sim_rng *rng, struct world *world, const struct mix *mix)
 {
 	struct op *op;
 
-	if (!add_send(rng, w, mix))
+	if (!add_send(rng, world, mix))
 		return false;
-	op = w->prog.ids[w->prog.nids];
+	op = world->prog.ids[world->prog.nids];
 	op->tag ^= (int32_t)(sim_below(rng, 16) & mix->mask);
 	op->flags |= sim_chance(rng, mix->matched) ? TQ_SEND_MATCHED : 0;
 	op->disposition = mix->dispositions[sim_below(rng, 3)];
@@ -308,7 +318,7 @@ static bool add_bits_send(struct sim_rng *rng, struct world *w, const struct mix
 
 /* Adds an entry that fits a message, but may be too short, pass over the message, or take another
  * one. */
-static void add_entry(struct sim_rng *rng, struct world *w, const struct mix *mix,
+static void add_entry(struct sim_rng *rng, struct world *world, const struct mix *mix,
 		      const struct op *send)
 {
 	struct op op = {
@@ -330,98 +340,98 @@ static void add_entry(struct sim_rng *rng, struct world *w, const struct mix *mi
 	op.picky = !op.queue && sim_chance(rng, mix->picky);
 	if (sim_chance(rng, mix->probe)) {
 		other.kind = sim_chance(rng, 128) ? OP_PROBE : OP_MPROBE;
-		program_add(&w->prog, &other);
+		program_add(&world->prog, &other);
 	}
-	program_add(&w->prog, &op);
+	program_add(&world->prog, &op);
 	if (sim_chance(rng, mix->cancel)) {
 		other.kind = OP_CANCEL;
-		other.receive = (int)sim_below(rng, (uint32_t)w->prog.recvs[op.at].n);
-		program_add(&w->prog, &other);
+		other.receive = (int)sim_below(rng, (uint32_t)world->prog.recvs[op.at].n);
+		program_add(&world->prog, &other);
 	}
 	if (sim_chance(rng, mix->close)) {
 		other.kind = OP_FLAGS;
 		other.flags = sim_chance(rng, 128) ? TQ_CTX_CLOSED : 0;
-		program_add(&w->prog, &other);
+		program_add(&world->prog, &other);
 	}
 }
 
 /* Draws a program for contexts with match bits. */
-static void bits_program(struct sim_rng *rng, struct world *w, struct mix *mix, int n)
+static void bits_program(struct sim_rng *rng, struct world *world, struct mix *mix, int n)
 {
 	struct op *order[PROGRAM_IDS];
 
-	w->prog.bits = true;
+	world->prog.bits = true;
 	/* The bits and the header in front of the data are a piece more. Few messages of a run know
 	 * their mask. */
-	for (int e = 0; e < w->m.conf.neps && sim_chance(rng, 240); e++) {
-		struct tq_net_limits *limits = &w->m.ep[e].limits;
+	for (int e = 0; e < world->model.conf.neps && sim_chance(rng, 240); e++) {
+		struct tq_net_limits *limits = &world->model.ep[e].limits;
 
 		limits->max_sge = limits->max_sge < 3 ? 2 : limits->max_sge;
 		limits->max_srq_sge = limits->max_srq_sge < 3 ? 2 : limits->max_srq_sge;
 	}
 	n = (int)SIM_ONE_OF(rng, n, 40, 80);
 	mix->ntags = (int)SIM_ONE_OF(rng, 1, 1, 2);
-	w->plenty = false; /* some dispositions need memory */
+	world->plenty = false; /* some dispositions need memory */
 	random_bits_mix(rng, mix);
-	random_flows(rng, w, mix);
-	for (int i = 0; i < n && add_bits_send(rng, w, mix); i++)
-		order[i] = w->prog.ids[i + 1];
+	random_flows(rng, world, mix);
+	for (int i = 0; i < n && add_bits_send(rng, world, mix); i++)
+		order[i] = world->prog.ids[i + 1];
 	shuffle(rng, mix, order, n);
 	for (int i = 0; i < n; i++)
-		add_entry(rng, w, mix, order[i]);
+		add_entry(rng, world, mix, order[i]);
 }
 
-static void random_program(struct sim_rng *rng, struct world *w, bool bits)
+static void random_program(struct sim_rng *rng, struct world *world, bool bits)
 {
 	struct mix mix;
 	struct op *order[PROGRAM_IDS];
 	int n = (int)SIM_ONE_OF(rng, 6, 8, 12, 16, 24, 40);
 
 	random_mix(rng, &mix);
-	w->prog.nctx = sim_chance(rng, 40) ? 2 : 1;
+	world->prog.nctx = sim_chance(rng, 40) ? 2 : 1;
 	if (sim_chance(rng, 40) || bits) {
-		bits_program(rng, w, &mix, n);
+		bits_program(rng, world, &mix, n);
 		return;
 	}
-	random_flows(rng, w, &mix);
+	random_flows(rng, world, &mix);
 	if (sim_chance(rng, 10))
-		n = give_back_mix(w, &mix);
+		n = give_back_mix(world, &mix);
 	else if (sim_chance(rng, 10))
-		starve(rng, w, &mix);
+		starve(rng, world, &mix);
 	else if (sim_chance(rng, 16))
-		remove_mix(w, &mix);
+		remove_mix(world, &mix);
 	else if (sim_chance(rng, 10))
-		exact_mix(rng, w, &mix);
+		exact_mix(rng, world, &mix);
 	if (!mix.any_source && sim_chance(rng, 60))
-		w->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
+		world->prog.ctx_flags |= TQ_CTX_NO_ANY_SOURCE;
 	if (!mix.any_tag && sim_chance(rng, 60))
-		w->prog.ctx_flags |= TQ_CTX_NO_ANY_TAG;
+		world->prog.ctx_flags |= TQ_CTX_NO_ANY_TAG;
 	if (sim_chance(rng, 20))
-		w->prog.ctx_flags |= TQ_CTX_OVERTAKING;
-	for (int i = 0; i < n && add_send(rng, w, &mix); i++)
-		order[i] = w->prog.ids[i + 1];
+		world->prog.ctx_flags |= TQ_CTX_OVERTAKING;
+	for (int i = 0; i < n && add_send(rng, world, &mix); i++)
+		order[i] = world->prog.ids[i + 1];
 	shuffle(rng, &mix, order, n);
 	for (int i = 0; i < n; i++) {
-		if (w->m.conf.exact && i == n / 2)
-			end_exact(rng, w, &mix);
-		add_receive(rng, w, &mix, order[i]);
+		if (world->model.conf.exact && i == n / 2)
+			end_exact(rng, world, &mix);
+		add_receive(rng, world, &mix, order[i]);
 	}
 }
 
 struct world *traffic_world(uint64_t seed, const struct traffic_options *opt)
 {
-	struct world *w = calloc(1, sizeof(*w));
+	struct world *world = calloc(1, sizeof(*world));
 	bool harsh;
 
-	sim_seed(&w->rng, seed);
-	harsh = sim_chance(&w->rng, 80);
-	w->plenty = !harsh;
-	random_network(&w->rng, &w->m.conf, harsh);
-	random_params(&w->rng, w, harsh);
-	random_program(&w->rng, w, opt->bits);
-	w->service = sim_chance(&w->rng, 100);
-	w->late_ctxs = sim_chance(&w->rng, 64);
-	w->may_break = opt->breaks;
-	w->break_at = sim_below(&w->rng, (uint32_t)SIM_ONE_OF(&w->rng, 1, 100, 400));
-	return w;
+	sim_seed(&world->rng, seed);
+	harsh = sim_chance(&world->rng, 80);
+	world->plenty = !harsh;
+	random_network(&world->rng, &world->model.conf, harsh);
+	random_params(&world->rng, world, harsh);
+	random_program(&world->rng, world, opt->bits);
+	world->service = sim_chance(&world->rng, 100);
+	world->late_ctxs = sim_chance(&world->rng, 64);
+	world->may_break = opt->breaks;
+	world->break_at = sim_below(&world->rng, (uint32_t)SIM_ONE_OF(&world->rng, 1, 100, 400));
+	return world;
 }

@@ -4,7 +4,7 @@
 
 #include "tupleq_queues.h"
 
-void queues_promoted(struct duo *d)
+void queues_promoted(struct duo *duo)
 {
 	static char data[100000];
 	struct duo_op op;
@@ -13,16 +13,16 @@ void queues_promoted(struct duo *d)
 	for (int i = 0; i < 200; i++) {
 		size_t len = i % 2 ? sizeof(data) : 8;
 
-		if (d->me) {
-			duo_recv(d, 0, 6, data, len, &op);
-			duo_meet(d);
+		if (duo->me) {
+			duo_recv(duo, 0, 6, data, len, &op);
+			duo_meet(duo);
 		} else {
-			duo_meet(d);
-			duo_send(d, 1, 6, data, len, 0, &op);
+			duo_meet(duo);
+			duo_send(duo, 1, 6, data, len, 0, &op);
 		}
-		duo_wait(d, &op);
+		duo_wait(duo, &op);
 	}
-	direct = duo_counter(d, d->me ? "recv_direct" : "sent_direct");
+	direct = duo_counter(duo, duo->me ? "recv_direct" : "sent_direct");
 	t_true(direct > 150, "only %llu of 200 messages went to the tuple's queue",
 	       (unsigned long long)direct);
 }
@@ -31,52 +31,52 @@ void queues_promoted(struct duo *d)
  * Receives any message of rank 0 when one of tag 71 has come, while another tag has a queue.
  * Returns the recalls that this took.
  */
-static uint64_t wild_beside_queue(struct duo *d)
+static uint64_t wild_beside_queue(struct duo *duo)
 {
-	uint64_t before = duo_counter(d, "recalls");
+	uint64_t before = duo_counter(duo, "recalls");
 	struct duo_op op;
 	char data;
 
-	if (!d->me) {
-		duo_send(d, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
-		duo_wait(d, &op);
-		duo_meet(d);
+	if (!duo->me) {
+		duo_send(duo, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
+		duo_wait(duo, &op);
+		duo_meet(duo);
 		return 0;
 	}
-	t_true(duo_counter(d, "tuples") == 1, "the tuple has no queue");
-	while (!duo_counter(d, "unexpected"))
-		tq_progress(d->ep);
-	duo_recv(d, 0, TQ_ANY_TAG, &data, 1, &op);
-	duo_wait(d, &op);
+	t_true(duo_counter(duo, "tuples") == 1, "the tuple has no queue");
+	while (!duo_counter(duo, "unexpected"))
+		tq_progress(duo->ep);
+	duo_recv(duo, 0, TQ_ANY_TAG, &data, 1, &op);
+	duo_wait(duo, &op);
 	t_true(op.status.tag == 71 && data == 'x', "it received tag %d", op.status.tag);
-	duo_meet(d);
-	return duo_counter(d, "recalls") - before;
+	duo_meet(duo);
+	return duo_counter(duo, "recalls") - before;
 }
 
-void queues_overtaking(struct duo *d)
+void queues_overtaking(struct duo *duo)
 {
 	struct duo_op op;
 	uint64_t n;
 	char data;
 
 	for (int i = 0; i < 200; i++) {
-		if (d->me)
-			duo_recv(d, 0, 70, &data, 1, &op);
-		duo_meet(d);
-		if (!d->me)
-			duo_send(d, 1, 70, "y", 1, 0, &op);
-		duo_wait(d, &op);
+		if (duo->me)
+			duo_recv(duo, 0, 70, &data, 1, &op);
+		duo_meet(duo);
+		if (!duo->me)
+			duo_send(duo, 1, 70, "y", 1, 0, &op);
+		duo_wait(duo, &op);
 	}
-	tq_ctx_set_flags(d->ctx, TQ_CTX_OVERTAKING);
-	n = wild_beside_queue(d);
+	tq_ctx_set_flags(duo->ctx, TQ_CTX_OVERTAKING);
+	n = wild_beside_queue(duo);
 	t_true(n == 0, "%llu recalls, which nobody needed", (unsigned long long)n);
-	t_true(!d->me || duo_counter(d, "recv_overtaking") == 1, "it is not counted");
-	tq_ctx_set_flags(d->ctx, 0);
-	n = wild_beside_queue(d);
-	t_true(n == (uint64_t)d->me, "%llu recalls", (unsigned long long)n);
+	t_true(!duo->me || duo_counter(duo, "recv_overtaking") == 1, "it is not counted");
+	tq_ctx_set_flags(duo->ctx, 0);
+	n = wild_beside_queue(duo);
+	t_true(n == (uint64_t)duo->me, "%llu recalls", (unsigned long long)n);
 }
 
-void queues_computing(struct duo *d)
+void queues_computing(struct duo *duo)
 {
 	enum { TAG = 50, N = 24, ROUNDS = 40, ALONE = 30 };
 	static struct duo_op ops[N];
@@ -86,22 +86,22 @@ void queues_computing(struct duo *d)
 	for (int round = 0; round < ROUNDS; round++) {
 		int n = round < ALONE ? 1 : N; /* the first messages after the switch may be held */
 
-		for (int i = 0; i < n && d->me; i++)
-			duo_recv(d, 0, TAG, &data[i], 1, &ops[i]);
-		duo_meet(d);
-		for (int i = 0; i < n && !d->me; i++)
-			duo_send(d, 1, TAG, &data[i], 1, 0, &ops[i]);
-		if (!d->me)
+		for (int i = 0; i < n && duo->me; i++)
+			duo_recv(duo, 0, TAG, &data[i], 1, &ops[i]);
+		duo_meet(duo);
+		for (int i = 0; i < n && !duo->me; i++)
+			duo_send(duo, 1, TAG, &data[i], 1, 0, &ops[i]);
+		if (!duo->me)
 			nanosleep(&pause, NULL);
 		for (int i = 0; i < n; i++)
-			duo_wait(d, &ops[i]);
+			duo_wait(duo, &ops[i]);
 	}
-	duo_meet(d);
-	t_true(!d->me || duo_counter(d, "recv_direct") > N, "the tuple had no queue");
-	t_true(!d->me || duo_counter(d, "recalls_asked") == 0, "the tuple was given back");
+	duo_meet(duo);
+	t_true(!duo->me || duo_counter(duo, "recv_direct") > N, "the tuple had no queue");
+	t_true(!duo->me || duo_counter(duo, "recalls_asked") == 0, "the tuple was given back");
 }
 
-void queues_crowded(struct duo *d)
+void queues_crowded(struct duo *duo)
 {
 	enum { OTHERS = 20, TAG = 40, N = 200 };
 	static struct duo_op ops[OTHERS];
@@ -110,20 +110,20 @@ void queues_crowded(struct duo *d)
 	char c = 0;
 
 	for (int i = 0; i < 12 * (OTHERS + 1); i++)
-		duo_pass(d, TAG + i % (OTHERS + 1), &c, 1, 0);
-	for (int i = 0; i < OTHERS && !d->me; i++)
-		duo_send(d, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
+		duo_pass(duo, TAG + i % (OTHERS + 1), &c, 1, 0);
+	for (int i = 0; i < OTHERS && !duo->me; i++)
+		duo_send(duo, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
 	for (int i = 0; i < N; i++) {
-		duo_pass(d, TAG, &c, 1, 0);
+		duo_pass(duo, TAG, &c, 1, 0);
 		if (i == N / 2)
-			before = duo_counter(d, "sent_rts");
+			before = duo_counter(duo, "sent_rts");
 	}
-	before = duo_counter(d, "sent_rts") - before;
+	before = duo_counter(duo, "sent_rts") - before;
 	t_true(before < N / 4, "%llu of the last %d messages went by rendezvous",
 	       (unsigned long long)before, N / 2);
 	for (int i = 0; i < OTHERS; i++) {
-		if (d->me)
-			duo_recv(d, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
-		duo_wait(d, &ops[i]);
+		if (duo->me)
+			duo_recv(duo, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
+		duo_wait(duo, &ops[i]);
 	}
 }

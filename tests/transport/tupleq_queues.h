@@ -6,21 +6,21 @@
 #include "duo.h"
 
 /* Checks that the HCA matches messages where the parameters let it. */
-void queues_promoted(struct duo *d);
+void queues_promoted(struct duo *duo);
 /*
  * Checks that a wildcard takes what is there if messages may overtake each other, and otherwise
  * recalls the queue first.
  */
-void queues_overtaking(struct duo *d);
+void queues_overtaking(struct duo *duo);
 /*
  * Has a sender compute, which finds its completions late, and takes them in several polls. Its
  * messages don't count as held, because the receives were posted.
  */
-void queues_computing(struct duo *d);
+void queues_computing(struct duo *duo);
 /*
  * Has messages without receives take all hold lanes. A short message of another tuple can't be sent
  * direct then, but it does not go by rendezvous for ever either.
  */
-void queues_crowded(struct duo *d);
+void queues_crowded(struct duo *duo);
 
 #endif

@@ -130,6 +130,7 @@ static bool is_near(void *net, struct tq_link *to)
 
 static const struct tq_net_ops network = {
 	.is_near = is_near,
+	.is_readable = is_near,
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
 	.remind = remind,

@@ -105,12 +105,12 @@ int ibv_close_device(struct ibv_context *context)
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
-	const struct adapter *a = adapter_of(context->device);
+	const struct adapter *adapter = adapter_of(context->device);
 
 	*attr = (struct ibv_device_attr){
-		.device_cap_flags = a->no_xrc ? 0 : IBV_DEVICE_XRC,
+		.device_cap_flags = adapter->no_xrc ? 0 : IBV_DEVICE_XRC,
 		.phys_port_cnt = PORTS,
-		.max_srq = a->max_srq,
+		.max_srq = adapter->max_srq,
 		.max_srq_wr = 1000,
 		.max_srq_sge = 4,
 		.max_sge = 4,
@@ -270,15 +270,15 @@ static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_at
 	return errno ? NULL : ibv_create_qp(NULL, NULL);
 }
 
-static void open_adapter(struct adapter *a, int async_fd)
+static void open_adapter(struct adapter *adapter, int async_fd)
 {
-	a->verbs = (struct verbs_context){
-		.sz = sizeof(a->verbs),
+	adapter->verbs = (struct verbs_context){
+		.sz = sizeof(adapter->verbs),
 		.open_xrcd = open_xrcd,
 		.close_xrcd = close_xrcd,
 		.create_qp_ex = create_qp_ex,
 		.open_qp = open_qp,
-		.context = {.device = &a->ibv,
+		.context = {.device = &adapter->ibv,
 			    .async_fd = async_fd,
 			    .abi_compat = __VERBS_ABI_IS_EXTENDED},
 	};
@@ -297,21 +297,21 @@ static void keep(void *arg, enum tq_log_level level, const char *text)
 static void begin(void)
 {
 	for (int i = 0; i < DEVICES; i++) {
-		struct adapter *a = &adapters[i];
+		struct adapter *adapter = &adapters[i];
 
-		a->distance = 10 * (i + 1);
-		a->no_xrc = false;
-		a->open_qp_error = 0;
-		a->max_srq = 1000;
+		adapter->distance = 10 * (i + 1);
+		adapter->no_xrc = false;
+		adapter->open_qp_error = 0;
+		adapter->max_srq = 1000;
 		for (int p = 0; p < PORTS; p++)
-			a->ports[p] = (struct port){
+			adapter->ports[p] = (struct port){
 				.state = p ? IBV_PORT_DOWN : IBV_PORT_ACTIVE,
 				.link = IBV_LINK_LAYER_INFINIBAND,
 				.pkey = 0xffff,
 				.width = 2,
 				.speed = 32,
 			};
-		snprintf(a->ibv.name, sizeof(a->ibv.name), "hca%d", i);
+		snprintf(adapter->ibv.name, sizeof(adapter->ibv.name), "hca%d", i);
 	}
 	*said = '\0';
 }
@@ -407,7 +407,7 @@ static void of_what_works(void)
 	near[0].state = IBV_PORT_DOWN;
 	takes("one that is active, though the other is nearer", "hca1:1", NULL);
 	far[0].state = IBV_PORT_DOWN;
-	takes("none is active", "port hca1:2 is not active", NULL);
+	takes("none is active", "Port hca1:2 is not active", NULL);
 	begin();
 	near[0].pkey = 0x8001;
 	takes("one in the partition, though the other is nearer", "hca1:1", "pkey=0x7fff");
@@ -420,15 +420,15 @@ static void of_what_works(void)
 	takes("one with XRC, though the other is nearer", "hca1:1", NULL);
 	adapters[1].no_xrc = true;
 	takes("none has XRC",
-	      "no RDMA device with XRC (extended reliable connections) was found "
-	      "among hca0, hca1: use ",
+	      "No RDMA device with XRC (extended reliable connections) was found "
+	      "among hca0, hca1. Use ",
 	      NULL);
 	begin();
 	adapters[0].open_qp_error = EOPNOTSUPP;
 	takes("one with ibv_open_qp(), though the other is nearer", "hca1:1", NULL);
 	takes("one without ibv_open_qp() that is asked for",
 	      "hca0 has XRC, but not ibv_open_qp() (Operation not supported), by which processes "
-	      "share connections: use ",
+	      "share connections. Use ",
 	      "if_include=hca0");
 	adapters[0].open_qp_error = ENOSYS;
 	takes("one whose kernel has no ibv_open_qp()",

@@ -14,49 +14,49 @@ static void check(const char *name, int ok)
 }
 
 /* Checks that the handle of a removed object names nothing while its place is used again. */
-static int late_ones_name_nothing(struct tq_handles *h, void *what)
+static int late_ones_name_nothing(struct tq_handles *handles, void *what)
 {
 	uint32_t old[100];
 
 	for (int i = 0; i < 100; i++) {
-		old[i] = tq_handle_new(h, what);
-		if (!old[i] || tq_handle_get(h, old[i]) != what)
+		old[i] = tq_handle_new(handles, what);
+		if (!old[i] || tq_handle_get(handles, old[i]) != what)
 			return 0;
 		for (int k = 0; k < i; k++) {
-			if (old[k] == old[i] || tq_handle_get(h, old[k]))
+			if (old[k] == old[i] || tq_handle_get(handles, old[k]))
 				return 0;
 		}
-		tq_handle_free(h, old[i]);
+		tq_handle_free(handles, old[i]);
 	}
 	return 1;
 }
 
-static int many(struct tq_handles *h)
+static int many(struct tq_handles *table)
 {
 	static int things[5000];
 	static uint32_t handles[5000];
 	int ok = 1;
 
 	for (int i = 0; i < 5000; i++)
-		handles[i] = tq_handle_new(h, &things[i]);
+		handles[i] = tq_handle_new(table, &things[i]);
 	for (int i = 0; i < 5000; i++)
-		ok &= handles[i] && tq_handle_get(h, handles[i]) == &things[i];
+		ok &= handles[i] && tq_handle_get(table, handles[i]) == &things[i];
 	for (int i = 0; i < 5000; i += 2)
-		tq_handle_free(h, handles[i]);
+		tq_handle_free(table, handles[i]);
 	for (int i = 0; i < 5000; i++)
-		ok &= tq_handle_get(h, handles[i]) == (i % 2 ? &things[i] : NULL);
+		ok &= tq_handle_get(table, handles[i]) == (i % 2 ? &things[i] : NULL);
 	return ok;
 }
 
 int main(void)
 {
-	struct tq_handles h = {0};
+	struct tq_handles table = {0};
 	int what;
 
-	check("none of none", !tq_handle_get(&h, 0) && !tq_handle_get(&h, 12345));
-	check("late ones name nothing", late_ones_name_nothing(&h, &what));
-	check("many", many(&h));
-	check("0 is none", !tq_handle_get(&h, 0));
-	tq_handles_destroy(&h);
+	check("none of none", !tq_handle_get(&table, 0) && !tq_handle_get(&table, 12345));
+	check("late ones name nothing", late_ones_name_nothing(&table, &what));
+	check("many", many(&table));
+	check("0 is none", !tq_handle_get(&table, 0));
+	tq_handles_destroy(&table);
 	return failed;
 }

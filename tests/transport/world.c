@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "entries.h"
+#include "invariants.h"
 #include "oracle.h"
 #include "proto/ctxs.h"
 #include "proto/rx_objects.h"
@@ -15,11 +16,11 @@
 
 void world_defaults(struct tq_params *params)
 {
-	struct tq_params *p = tq_params_new();
+	struct tq_params *defaults = tq_params_new();
 
-	t_true(p, "no parameters");
-	*params = *p;
-	tq_params_free(p);
+	t_true(defaults, "no parameters");
+	*params = *defaults;
+	tq_params_free(defaults);
 }
 
 /* ---- actions ---- */
@@ -40,41 +41,41 @@ static int actor(int act)
 	return act % MODEL_EPS;
 }
 
-static bool has_ctxs(const struct world *w, int ep)
+static bool has_ctxs(const struct world *world, int ep)
 {
-	return w->ctx[ep][0];
+	return world->ctx[ep][0];
 }
 
 /* Returns true if all operations of the endpoint are posted, so that its contexts may be
  * removed. */
-static bool can_remove(const struct world *w, int ep)
+static bool can_remove(const struct world *world, int ep)
 {
-	return w->removes && !w->removed[ep] && !w->taken[ep] &&
-	       w->prog.sends[ep].next == w->prog.sends[ep].n &&
-	       w->prog.recvs[ep].next == w->prog.recvs[ep].n;
+	return world->removes && !world->removed[ep] && !world->taken[ep] &&
+	       world->prog.sends[ep].next == world->prog.sends[ep].n &&
+	       world->prog.recvs[ep].next == world->prog.recvs[ep].n;
 }
 
-static bool deferred(const struct world *w, int ep)
+static bool deferred(const struct world *world, int ep)
 {
-	const struct tq_core *core = &w->m.ep[ep].core;
+	const struct tq_core *core = &world->model.ep[ep].core;
 
-	return !w->waits[ep] && (core->copies || core->pieces || core->room || core->failing);
+	return !world->waits[ep] && (core->copies || core->pieces || core->room || core->failing);
 }
 
-static bool can_break(const struct world *w, int ep)
+static bool can_break(const struct world *world, int ep)
 {
-	if (!w->may_break)
+	if (!world->may_break)
 		return false;
-	if (w->broken[0] < 0)
-		return w->m.conf.neps > 1 && w->step >= w->break_at;
-	return (ep == w->broken[0] || ep == w->broken[1]) && !w->told[ep];
+	if (world->broken[0] < 0)
+		return world->model.conf.neps > 1 && world->step >= world->break_at;
+	return (ep == world->broken[0] || ep == world->broken[1]) && !world->told[ep];
 }
 
 /* Lists the network's actions of an endpoint. */
-static int network_actions(struct world *w, int e, uint16_t *acts)
+static int network_actions(struct world *world, int e, uint16_t *acts)
 {
-	struct model_ep *ep = &w->m.ep[e];
-	int neps = w->m.conf.neps, nqps = neps * (MODEL_LANES + 1), n = 0;
+	struct model_ep *ep = &world->model.ep[e];
+	int neps = world->model.conf.neps, nqps = neps * (MODEL_LANES + 1), n = 0;
 
 	for (int p = 0; p < neps; p++) {
 		if (ep->making[p])
@@ -83,9 +84,9 @@ static int network_actions(struct world *w, int e, uint16_t *acts)
 			acts[n++] = (uint16_t)(ACT_CONTROL + e * MODEL_EPS + p);
 	}
 	for (int qp = 0; qp < nqps; qp++) {
-		if (ep->sq[qp] && hca_can_move(&w->m, e, qp))
+		if (ep->sq[qp] && hca_can_move(&world->model, e, qp))
 			acts[n++] = (uint16_t)(ACT_SQ + e * MODEL_QPS + qp);
-		if (hca_reported(&w->m, e, qp))
+		if (hca_reported(&world->model, e, qp))
 			acts[n++] = (uint16_t)(ACT_SCQ + e * MODEL_QPS + qp);
 		for (int p = 0; p < neps; p++) {
 			if (ep->rcq[p][qp])
@@ -97,278 +98,228 @@ static int network_actions(struct world *w, int e, uint16_t *acts)
 }
 
 /* Leaves out the actions of endpoints that are away, except those of their HCAs. */
-static int drop_away(const struct world *w, uint16_t *acts, int n)
+static int drop_away(const struct world *world, uint16_t *acts, int n)
 {
 	int left = 0;
 
 	for (int i = 0; i < n; i++) {
 		int ep = actor(acts[i]);
 
-		if (ep < 0 || !(w->away & 1u << ep))
+		if (ep < 0 || !(world->away & 1u << ep))
 			acts[left++] = acts[i];
 	}
 	return left;
 }
 
-int world_actions(struct world *w, uint16_t acts[ACTS])
+int world_actions(struct world *world, uint16_t acts[ACTS])
 {
 	int n = 0;
 
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		bool here = has_ctxs(w, e);
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		bool here = has_ctxs(world, e);
 
 		if (!here)
 			acts[n++] = (uint16_t)(ACT_CTX + e);
-		if (here && w->prog.sends[e].next < w->prog.sends[e].n)
+		if (here && world->prog.sends[e].next < world->prog.sends[e].n)
 			acts[n++] = (uint16_t)(ACT_SEND + e);
-		if (here && w->prog.recvs[e].next < w->prog.recvs[e].n)
+		if (here && world->prog.recvs[e].next < world->prog.recvs[e].n)
 			acts[n++] = (uint16_t)(ACT_RECV + e);
-		if (w->taken[e])
+		if (world->taken[e])
 			acts[n++] = (uint16_t)(ACT_MRECV + e);
-		if (can_break(w, e))
+		if (can_break(world, e))
 			acts[n++] = (uint16_t)(ACT_BREAK + e);
-		if (w->m.ep[e].nwithdrawn)
+		if (world->model.ep[e].nwithdrawn)
 			acts[n++] = (uint16_t)(ACT_GONE + e);
-		if (w->m.ep[e].reminds)
+		if (world->model.ep[e].reminds)
 			acts[n++] = (uint16_t)(ACT_REMIND + e);
-		if (here && can_remove(w, e))
+		if (here && can_remove(world, e))
 			acts[n++] = (uint16_t)(ACT_REMOVE + e);
-		if (deferred(w, e))
+		if (deferred(world, e))
 			acts[n++] = (uint16_t)(ACT_POLL + e);
-		n += network_actions(w, e, acts + n);
+		n += network_actions(world, e, acts + n);
 	}
-	return w->away ? drop_away(w, acts, n) : n;
+	return world->away ? drop_away(world, acts, n) : n;
 }
 
-static void add_ctxs(struct world *w, int ep)
+static void add_ctxs(struct world *world, int ep)
 {
 	struct tq_peer *peers[MODEL_EPS];
-	int neps = w->m.conf.neps;
+	int neps = world->model.conf.neps;
 
-	for (int c = 0; c < w->prog.nctx; c++) {
+	for (int c = 0; c < world->prog.nctx; c++) {
 		int rc;
 
 		for (int p = 0; p < neps; p++)
-			peers[program_rank(neps, c, p)] = &w->m.ep[ep].peers[p];
-		if (w->prog.bits)
-			rc = tq_core_ctx_add_bits(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c),
-						  peers, neps, program_rank(neps, c, ep), 0,
-						  ENTRIES_HEADER, &entries_ops, w, &w->ctx[ep][c]);
+			peers[program_rank(neps, c, p)] = &world->model.ep[ep].peers[p];
+		if (world->prog.bits)
+			rc = tq_core_ctx_add_bits(&world->model.ep[ep].core,
+						  (uint32_t)(WORLD_CTX_ID + c), peers, neps,
+						  program_rank(neps, c, ep), 0, ENTRIES_HEADER,
+						  &entries_ops, world, &world->ctx[ep][c]);
 		else
-			rc = tq_core_ctx_add(&w->m.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers,
-					     neps, program_rank(neps, c, ep), w->prog.ctx_flags,
-					     &w->ctx[ep][c]);
+			rc = tq_core_ctx_add(&world->model.ep[ep].core,
+					     (uint32_t)(WORLD_CTX_ID + c), peers, neps,
+					     program_rank(neps, c, ep), world->prog.ctx_flags,
+					     &world->ctx[ep][c]);
 		t_true(!rc, "ctx_add: %d", rc);
 	}
 }
 
-void world_broken(struct world *w, int a, int b)
+void world_broken(struct world *world, int a, int b)
 {
-	w->may_break = true;
-	w->broken[0] = a;
-	w->broken[1] = b;
+	world->may_break = true;
+	world->broken[0] = a;
+	world->broken[1] = b;
 }
 
-static void do_break(struct world *w, int ep)
+static void do_break(struct world *world, int ep)
 {
 	int other;
 
-	if (w->broken[0] < 0) {
-		other = (ep + 1 + (int)sim_below(&w->rng, (uint32_t)w->m.conf.neps - 1)) %
-			w->m.conf.neps;
-		world_broken(w, ep, other);
-		hca_break(&w->m, ep, other);
+	if (world->broken[0] < 0) {
+		other = (ep + 1 +
+			 (int)sim_below(&world->rng, (uint32_t)world->model.conf.neps - 1)) %
+			world->model.conf.neps;
+		world_broken(world, ep, other);
+		hca_break(&world->model, ep, other);
 		return;
 	}
-	other = w->broken[w->broken[0] == ep];
-	w->told[ep] = true;
-	tq_core_peer_failed(&w->m.ep[ep].core, &w->m.ep[ep].peers[other]);
+	other = world->broken[world->broken[0] == ep];
+	world->told[ep] = true;
+	tq_core_peer_failed(&world->model.ep[ep].core, &world->model.ep[ep].peers[other]);
 }
 
-static void remove_ctxs(struct world *w, int ep)
+static void remove_ctxs(struct world *world, int ep)
 {
-	for (int c = 0; c < w->prog.nctx && !w->removed[ep]; c++)
-		tq_core_ctx_remove(w->ctx[ep][c]);
-	w->removed[ep] = true;
+	for (int c = 0; c < world->prog.nctx && !world->removed[ep]; c++)
+		tq_core_ctx_remove(world->ctx[ep][c]);
+	world->removed[ep] = true;
 }
 
-static void user_act(struct world *w, int act)
+static void user_act(struct world *world, int act)
 {
 	int ep = act % MODEL_EPS;
-	struct stream *s;
+	struct stream *stream;
 
 	if (act >= ACT_REMIND) {
-		w->m.ep[ep].reminds = false;
-		tq_core_reminded(&w->m.ep[ep].core);
+		world->model.ep[ep].reminds = false;
+		tq_core_reminded(&world->model.ep[ep].core);
 	} else if (act >= ACT_REMOVE) {
-		remove_ctxs(w, ep);
+		remove_ctxs(world, ep);
 	} else if (act >= ACT_GONE) {
-		hca_srqs_gone(&w->m, ep);
+		hca_srqs_gone(&world->model, ep);
 	} else if (act >= ACT_BREAK) {
-		do_break(w, ep);
+		do_break(world, ep);
 	} else if (act >= ACT_MRECV) {
-		users_mrecv(w, ep);
+		users_mrecv(world, ep);
 	} else if (act >= ACT_CTX) {
-		add_ctxs(w, ep);
+		add_ctxs(world, ep);
 	} else if (act >= ACT_POLL) {
-		w->waits[ep] = !tq_core_poll(&w->m.ep[ep].core);
+		world->waits[ep] = !tq_core_poll(&world->model.ep[ep].core);
 	} else {
-		s = act >= ACT_RECV ? &w->prog.recvs[ep] : &w->prog.sends[ep];
-		users_op(w, s->ops[s->next++]);
+		stream = act >= ACT_RECV ? &world->prog.recvs[ep] : &world->prog.sends[ep];
+		users_op(world, stream->ops[stream->next++]);
 	}
 }
 
-static void network_act(struct world *w, int act)
+static void network_act(struct world *world, int act)
 {
 	if (act >= ACT_RCQ) {
 		act -= ACT_RCQ;
-		hca_delivered(&w->m, act / MODEL_QPS / MODEL_EPS, act / MODEL_QPS % MODEL_EPS,
-			      act % MODEL_QPS);
+		hca_delivered(&world->model, act / MODEL_QPS / MODEL_EPS,
+			      act / MODEL_QPS % MODEL_EPS, act % MODEL_QPS);
 	} else if (act >= ACT_SCQ) {
 		act -= ACT_SCQ;
-		hca_sent(&w->m, act / MODEL_QPS, act % MODEL_QPS);
+		hca_sent(&world->model, act / MODEL_QPS, act % MODEL_QPS);
 	} else if (act >= ACT_SQ) {
 		act -= ACT_SQ;
-		hca_move(&w->m, act / MODEL_QPS, act % MODEL_QPS);
+		hca_move(&world->model, act / MODEL_QPS, act % MODEL_QPS);
 	} else if (act >= ACT_CONTROL) {
 		act -= ACT_CONTROL;
-		hca_control(&w->m, act / MODEL_EPS, act % MODEL_EPS);
+		hca_control(&world->model, act / MODEL_EPS, act % MODEL_EPS);
 	} else {
 		act -= ACT_LANE;
-		hca_lane_ready(&w->m, act / MODEL_EPS, act % MODEL_EPS);
+		hca_lane_ready(&world->model, act / MODEL_EPS, act % MODEL_EPS);
 	}
 }
 
 /* Returns a sum over the buffers of receives that are under way at an endpoint. */
-static uint64_t sums(const struct world *w, int ep)
+static uint64_t sums(const struct world *world, int ep)
 {
-	const struct stream *s = &w->prog.recvs[ep];
+	const struct stream *stream = &world->prog.recvs[ep];
 	uint64_t sum = 0;
 
-	for (int i = 0; i < s->next; i++) {
-		if (s->ops[i]->req && !s->ops[i]->ended)
-			sum = sum * 7 + op_sum(s->ops[i]);
+	for (int i = 0; i < stream->next; i++) {
+		if (stream->ops[i]->req && !stream->ops[i]->ended)
+			sum = sum * 7 + op_sum(stream->ops[i]);
 	}
 	return sum;
 }
 
-/* Checks that no peer may send more when the limit is passed. */
-static void check_unexpected(const struct model_ep *ep)
-{
-	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;
-
-	t_true(ep->backpressured || now <= limit, "%d keeps %lld unexpected bytes and takes more",
-	       ep->id, (long long)now);
-	t_true(!ep->backpressured || now >= limit / 4 * 3,
-	       "%d keeps only %lld unexpected bytes and takes no more", ep->id, (long long)now);
-}
-
-static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ctx *ctx)
-{
-	const struct tq_tx_tuple *tuple;
-
-	for (int rank = 0; rank < ctx->npeers; rank++) {
-		tuple = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL;
-		for (; tuple; tuple = tuple->hh.next)
-			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
-			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
-			       (int32_t)tuple->tag);
-	}
-}
-
-/* Checks that records that nothing needs are on the lists from which they are dropped. */
-static void check_records(const struct model_ep *ep)
-{
-	const struct tq_core *core = &ep->core;
-	const struct tq_rx_tuple *tuple;
-	const struct tq_ctx *ctx;
-
-	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
-		t_true(!tq_rx_tuple_quiet(tuple),
-		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
-		       (int32_t)tuple->tag);
-	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
-		check_parked_tx_tuples(ep, ctx);
-}
-
-/* Checks that an idle endpoint has no work in its queues, because it may leave, and its queues go
- * then. */
-static void check_idle(const struct model_ep *ep)
-{
-	if (!tq_core_idle(&ep->core))
-		return;
-	for (int qp = 0; qp < MODEL_QPS; qp++)
-		t_true(!ep->sq[qp] || ep->sq[qp]->kind == MODEL_READ,
-		       "%d is idle with work in a send queue", ep->id);
-}
-
-void world_act(struct world *w, int act, bool service)
+void world_act(struct world *world, int act, bool service)
 {
 	int ep = actor(act);
 	bool may = ep >= 0 && (act >= ACT_LANE || (act >= ACT_POLL && act < ACT_CTX));
-	uint32_t touched = world_touches(w, act);
+	uint32_t touched = world_touches(world, act);
 	uint64_t before = 0;
 
 	service &= may;
 	if (sim_tracing) {
 		char text[80];
 
-		world_describe(w, act, text, sizeof(text));
-		SIM_TRACE("%4llu  %s%s", (unsigned long long)w->step, text,
+		world_describe(world, act, text, sizeof(text));
+		SIM_TRACE("%4llu  %s%s", (unsigned long long)world->step, text,
 			  service ? " (service)" : "");
 	}
-	w->step++;
+	world->step++;
 	if (service) {
-		w->m.ep[ep].core.service = true;
-		before = sums(w, ep);
+		world->model.ep[ep].core.service = true;
+		before = sums(world, ep);
 	}
-	for (int e = 0; e < w->m.conf.neps; e++) {
+	for (int e = 0; e < world->model.conf.neps; e++) {
 		if (touched & 1u << e)
-			w->waits[e] = false;
+			world->waits[e] = false;
 	}
 	if (act < ACT_LANE)
-		user_act(w, act);
+		user_act(world, act);
 	else
-		network_act(w, act);
+		network_act(world, act);
 	if (service) {
-		t_true(before == sums(w, ep), "user data were written in service mode");
-		w->m.ep[ep].core.service = false;
+		t_true(before == sums(world, ep), "user data were written in service mode");
+		world->model.ep[ep].core.service = false;
 	} else if (ep >= 0) {
-		users_collect(w, ep);
+		users_collect(world, ep);
 	}
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		check_unexpected(&w->m.ep[e]);
-		check_records(&w->m.ep[e]);
-		check_idle(&w->m.ep[e]);
-	}
-	if (w->broken[0] < 0 && users_any_broken(w))
-		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
-	t_true(w->step < MANY, "it doesn't come to an end");
+	for (int e = 0; e < world->model.conf.neps; e++)
+		invariants_check(&world->model.ep[e]);
+	if (world->broken[0] < 0 && users_any_broken(world))
+		world_broken(world, MODEL_VICTIM, MODEL_HOSTILE);
+	t_true(world->step < MANY, "it doesn't come to an end");
 }
 
-void world_settle(struct world *w)
+void world_settle(struct world *world)
 {
 	uint16_t acts[ACTS];
 	int n, events;
 
 	do {
-		while ((n = world_actions(w, acts)) > 0) {
+		while ((n = world_actions(world, acts)) > 0) {
 			/* Deferred work comes last, because it may have to wait for the rest. */
 			int i = 0;
 
 			while (i < n - 1 && acts[i] >= ACT_POLL && acts[i] < ACT_CTX)
 				i++;
-			world_act(w, acts[i], false);
+			world_act(world, acts[i], false);
 		}
 		events = 0;
-		for (int e = 0; e < w->m.conf.neps; e++) {
-			events += tq_core_poll(&w->m.ep[e].core);
-			users_collect(w, e);
+		for (int e = 0; e < world->model.conf.neps; e++) {
+			events += tq_core_poll(&world->model.ep[e].core);
+			users_collect(world, e);
 		}
-	} while (events || world_actions(w, acts));
+	} while (events || world_actions(world, acts));
 }
 
-uint32_t world_touches(const struct world *w, int act)
+uint32_t world_touches(const struct world *world, int act)
 {
 	uint32_t mask = 0;
 	int ep = actor(act), qp;
@@ -377,14 +328,14 @@ uint32_t world_touches(const struct world *w, int act)
 		return 1u << ep;
 	ep = (act - ACT_SQ) / MODEL_QPS;
 	qp = (act - ACT_SQ) % MODEL_QPS;
-	for (int p = 0; p < w->m.conf.neps; p++) {
-		if (w->m.conf.node[p] == qp / (MODEL_LANES + 1))
+	for (int p = 0; p < world->model.conf.neps; p++) {
+		if (world->model.conf.node[p] == qp / (MODEL_LANES + 1))
 			mask |= 1u << p;
 	}
 	return qp % (MODEL_LANES + 1) == MODEL_BULK ? mask | 1u << ep : mask;
 }
 
-void world_describe(const struct world *w, int act, char *text, size_t size)
+void world_describe(const struct world *world, int act, char *text, size_t size)
 {
 	static const char *const user[] = {"send",  "receive",   "poll",   "context", "mrecv",
 					   "break", "srqs gone", "remove", "remind"};
@@ -393,9 +344,9 @@ void world_describe(const struct world *w, int act, char *text, size_t size)
 	if (act < ACT_LANE) {
 		snprintf(text, size, "%s at %d", user[act / MODEL_EPS], ep);
 		if (act < ACT_POLL) {
-			const struct stream *s =
-				act < ACT_RECV ? &w->prog.sends[ep] : &w->prog.recvs[ep];
-			const struct op *op = s->ops[s->next];
+			const struct stream *stream =
+				act < ACT_RECV ? &world->prog.sends[ep] : &world->prog.recvs[ep];
+			const struct op *op = stream->ops[stream->next];
 			static const char *const kinds[] = {"send",   "recv",   "probe",
 							    "mprobe", "cancel", "flags"};
 
@@ -418,7 +369,7 @@ void world_describe(const struct world *w, int act, char *text, size_t size)
 		const struct model_item *it;
 
 		i = act - ACT_CONTROL;
-		it = w->m.ep[i / MODEL_EPS].control[ep];
+		it = world->model.ep[i / MODEL_EPS].control[ep];
 		snprintf(text, size, "control %d to %d: %s", i / MODEL_EPS, ep,
 			 it ? tq_msg_name(it->msg[0]) : "?");
 	} else {
@@ -434,77 +385,80 @@ static void trace_state(const char *what, const void *object, const char *from, 
 	SIM_TRACE("      %s %p: %s to %s", what, object, from, to);
 }
 
-void world_start(struct world *w)
+void world_start(struct world *world)
 {
-	w->broken[0] = w->broken[1] = -1;
-	model_start(&w->m, &w->rng);
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		w->m.ep[e].core.send_pending = users_send_pending;
+	world->broken[0] = world->broken[1] = -1;
+	model_start(&world->model, &world->rng);
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		world->model.ep[e].core.send_pending = users_send_pending;
 		if (sim_tracing)
-			w->m.ep[e].core.trace = trace_state;
-		if (!w->late_ctxs)
-			add_ctxs(w, e);
+			world->model.ep[e].core.trace = trace_state;
+		if (!world->late_ctxs)
+			add_ctxs(world, e);
 	}
 }
 
-static void cancel_rest(struct world *w)
+static void cancel_rest(struct world *world)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		for (int i = 0; i < w->prog.recvs[e].n; i++) {
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		for (int i = 0; i < world->prog.recvs[e].n; i++) {
 			struct op cancel = {.kind = OP_CANCEL, .at = e, .receive = i};
 
-			users_op(w, &cancel);
+			users_op(world, &cancel);
 		}
 	}
-	world_settle(w);
+	world_settle(world);
 }
 
-static void end_cores(struct world *w)
+static void end_cores(struct world *world)
 {
-	for (int e = 0; e < w->m.conf.neps; e++)
-		remove_ctxs(w, e);
-	world_settle(w);
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		t_true(!w->m.ep[e].core.removed || w->broken[0] >= 0,
+	for (int e = 0; e < world->model.conf.neps; e++)
+		remove_ctxs(world, e);
+	world_settle(world);
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		t_true(!world->model.ep[e].core.removed || world->broken[0] >= 0,
 		       "%d: a context that was removed stays", e);
-		tq_core_destroy(&w->m.ep[e].core);
+		tq_core_destroy(&world->model.ep[e].core);
 	}
-	oracle_nothing_left(w);
-	model_stop(&w->m);
+	oracle_nothing_left(world);
+	model_stop(&world->model);
 }
 
 /* Checks that all operations have ended that need nothing of endpoints that are away. */
-static void end_away(struct world *w)
+static void end_away(struct world *world)
 {
-	for (int e = 0; e < w->m.conf.neps; e++) {
-		for (int i = 0; i < w->prog.sends[e].n; i++)
-			t_true(!w->prog.sends[e].ops[i]->awaited || w->prog.sends[e].ops[i]->ended,
-			       "message %u waits for one who is away", w->prog.sends[e].ops[i]->id);
-		for (int i = 0; i < w->prog.recvs[e].n; i++)
-			t_true(!w->prog.recvs[e].ops[i]->awaited || w->prog.recvs[e].ops[i]->ended,
+	for (int e = 0; e < world->model.conf.neps; e++) {
+		for (int i = 0; i < world->prog.sends[e].n; i++)
+			t_true(!world->prog.sends[e].ops[i]->awaited ||
+				       world->prog.sends[e].ops[i]->ended,
+			       "message %u waits for one who is away",
+			       world->prog.sends[e].ops[i]->id);
+		for (int i = 0; i < world->prog.recvs[e].n; i++)
+			t_true(!world->prog.recvs[e].ops[i]->awaited ||
+				       world->prog.recvs[e].ops[i]->ended,
 			       "receive %u at %d waits for one who is away",
-			       w->prog.recvs[e].ops[i]->order, e);
+			       world->prog.recvs[e].ops[i]->order, e);
 	}
-	w->away = 0;
+	world->away = 0;
 }
 
-void world_finish(struct world *w)
+void world_finish(struct world *world)
 {
-	w->m.calm = true;
-	if (w->away)
-		end_away(w);
-	if (w->m.conf.hostile) {
-		hca_break(&w->m, MODEL_VICTIM, MODEL_HOSTILE);
-		world_broken(w, MODEL_VICTIM, MODEL_HOSTILE);
+	world->model.calm = true;
+	if (world->away)
+		end_away(world);
+	if (world->model.conf.hostile) {
+		hca_break(&world->model, MODEL_VICTIM, MODEL_HOSTILE);
+		world_broken(world, MODEL_VICTIM, MODEL_HOSTILE);
 	}
-	w->may_break = w->broken[0] >= 0;
-	world_settle(w);
-	oracle_quiet(w);
-	oracle_take_rest(w);
-	oracle_quiet(w);
-	w->m.report_all = true;
-	cancel_rest(w);
-	oracle_end(w);
-	end_cores(w);
-	program_free(&w->prog);
+	world->may_break = world->broken[0] >= 0;
+	world_settle(world);
+	oracle_quiet(world);
+	oracle_take_rest(world);
+	oracle_quiet(world);
+	world->model.report_all = true;
+	cancel_rest(world);
+	oracle_end(world);
+	end_cores(world);
+	program_free(&world->prog);
 }

@@ -29,7 +29,7 @@
 #define ACTS        (ACT_RCQ + MODEL_EPS * MODEL_EPS * MODEL_QPS)
 
 struct world {
-	struct model m;
+	struct model model;
 	struct sim_rng rng;
 	struct program prog;
 	struct tq_ctx *ctx[MODEL_EPS][PROGRAM_CTXS];
@@ -56,38 +56,38 @@ struct world {
  * Returns true if the operation belongs to the hostile endpoint, from whose users nothing is
  * expected.
  */
-static inline bool world_unjudged(const struct world *w, const struct op *op)
+static inline bool world_unjudged(const struct world *world, const struct op *op)
 {
-	return w->m.conf.hostile && op->at == MODEL_HOSTILE;
+	return world->model.conf.hostile && op->at == MODEL_HOSTILE;
 }
 
 /* Starts the endpoints. The caller has set configuration, parameters and program. */
-void world_start(struct world *w);
+void world_start(struct world *world);
 
 /* Lists the actions that are possible now. Returns how many there are. */
-int world_actions(struct world *w, uint16_t acts[ACTS]);
+int world_actions(struct world *world, uint16_t acts[ACTS]);
 /* Does an action; with `service` as the library's own thread, if that may do it. */
-void world_act(struct world *w, int act, bool service);
+void world_act(struct world *world, int act, bool service);
 
 /* Does actions in a fixed order until none is possible any more. */
-void world_settle(struct world *w);
+void world_settle(struct world *world);
 
 /*
  * Checks a run in which no action is possible any more, receives the messages that are left, ends
  * everything and checks that nothing is left.
  */
-void world_finish(struct world *w);
+void world_finish(struct world *world);
 
 /* Returns the bit mask of the endpoints whose state an action reads or changes. */
-uint32_t world_touches(const struct world *w, int act);
+uint32_t world_touches(const struct world *world, int act);
 
 /* Describes an action for traces, as "control 0 to 1: EAGER". */
-void world_describe(const struct world *w, int act, char *text, size_t size);
+void world_describe(const struct world *world, int act, char *text, size_t size);
 
 /*
  * Records that the connection between two endpoints has failed, which they may notice from now on.
  */
-void world_broken(struct world *w, int a, int b);
+void world_broken(struct world *world, int a, int b);
 
 /* Fills in the default parameters. */
 void world_defaults(struct tq_params *params);

@@ -25,46 +25,49 @@ struct settings {
 	struct effort effort;
 };
 
-static double points(const struct transform *t)
+static double points(const struct transform *transform)
 {
-	return (double)t->n * t->n * t->n;
+	return (double)transform->n * transform->n * transform->n;
 }
 
 /* Returns the element of the data at that place of this rank. */
-static fftw_complex *at(const struct transform *t, int x, int y, int z)
+static fftw_complex *at(const struct transform *transform, int x, int y, int z)
 {
-	return t->data + ((size_t)x * (size_t)t->n + (size_t)y) * (size_t)t->n + z;
+	return transform->data +
+	       ((size_t)x * (size_t)transform->n + (size_t)y) * (size_t)transform->n + z;
 }
 
-static void set_wave(struct transform *t)
+static void set_wave(struct transform *transform)
 {
-	double unit = 2 * M_PI / t->n;
+	double unit = 2 * M_PI / transform->n;
 
-	for (int x = 0; x < t->width; x++)
-		for (int y = 0; y < t->n; y++)
-			for (int z = 0; z < t->n; z++) {
-				double phase = unit * (WAVE_X * (t->rank * t->width + x) +
-						       WAVE_Y * y + WAVE_Z * z);
+	for (int x = 0; x < transform->width; x++)
+		for (int y = 0; y < transform->n; y++)
+			for (int z = 0; z < transform->n; z++) {
+				double phase =
+					unit * (WAVE_X * (transform->rank * transform->width + x) +
+						WAVE_Y * y + WAVE_Z * z);
 
-				(*at(t, x, y, z))[0] = cos(phase);
-				(*at(t, x, y, z))[1] = sin(phase);
+				(*at(transform, x, y, z))[0] = cos(phase);
+				(*at(transform, x, y, z))[1] = sin(phase);
 			}
 }
 
-/* The spectrum of a plane wave has one element. */
-static void check_wave(const struct transform *t)
+/* Checks that the spectrum of a plane wave has one element. */
+static void check_wave(const struct transform *transform)
 {
-	fftw_complex *only = transform_at(t, WAVE_X, WAVE_Y, WAVE_Z);
+	fftw_complex *only = transform_at(transform, WAVE_X, WAVE_Y, WAVE_Z);
 	double error = 0;
 
-	for (size_t i = 0; i < transform_points(t); i++) {
-		double want = t->spectrum + i == only ? points(t) : 0;
+	for (size_t i = 0; i < transform_points(transform); i++) {
+		double want = transform->spectrum + i == only ? points(transform) : 0;
 
-		error = fmax(error, hypot(t->spectrum[i][0] - want, t->spectrum[i][1]));
+		error = fmax(error,
+			     hypot(transform->spectrum[i][0] - want, transform->spectrum[i][1]));
 	}
-	if (!(error < TOLERANCE * points(t)))
-		die("rank %d: the spectrum of a plane wave is wrong by %g", t->rank,
-		    error / points(t));
+	if (!(error < TOLERANCE * points(transform)))
+		die("rank %d: the spectrum of a plane wave is wrong by %g", transform->rank,
+		    error / points(transform));
 }
 
 /* Returns a number between -1 and 1, the same for each run. */
@@ -76,88 +79,92 @@ static double noise(uint64_t i)
 	return (double)(int64_t)(x ^ x >> 29) / (double)INT64_MAX;
 }
 
-static uint64_t number(const struct transform *t, size_t i)
+static uint64_t number(const struct transform *transform, size_t i)
 {
-	return 2 * ((uint64_t)t->rank * transform_points(t) + i);
+	return 2 * ((uint64_t)transform->rank * transform_points(transform) + i);
 }
 
-static void set_noise(struct transform *t)
+static void set_noise(struct transform *transform)
 {
-	for (size_t i = 0; i < transform_points(t); i++) {
-		t->data[i][0] = noise(number(t, i));
-		t->data[i][1] = noise(number(t, i) + 1);
+	for (size_t i = 0; i < transform_points(transform); i++) {
+		transform->data[i][0] = noise(number(transform, i));
+		transform->data[i][1] = noise(number(transform, i) + 1);
 	}
 }
 
 /* Compares the data with what they were before the transforms. Returns the largest error. */
-static double check_noise(const struct transform *t)
+static double check_noise(const struct transform *transform)
 {
 	double error = 0;
 
-	for (size_t i = 0; i < transform_points(t); i++)
-		error = fmax(error, hypot(t->data[i][0] / points(t) - noise(number(t, i)),
-					  t->data[i][1] / points(t) - noise(number(t, i) + 1)));
+	for (size_t i = 0; i < transform_points(transform); i++)
+		error = fmax(error, hypot(transform->data[i][0] / points(transform) -
+						  noise(number(transform, i)),
+					  transform->data[i][1] / points(transform) -
+						  noise(number(transform, i) + 1)));
 	if (!(error < TOLERANCE))
-		die("rank %d: the data are wrong by %g after both transforms", t->rank, error);
+		die("rank %d: the data are wrong by %g after both transforms", transform->rank,
+		    error);
 	MPI_Allreduce(MPI_IN_PLACE, &error, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
 	return error;
 }
 
 /* Runs n steps, each forward and backward. Fills in the times in us: of the steps, and in MPI. */
-static void run_steps(struct transform *t, long n, double *step_us, double *mpi_us)
+static void run_steps(struct transform *transform, long n, double *step_us, double *mpi_us)
 {
 	for (long i = 0; i < n; i++) {
 		uint64_t start;
 
-		set_noise(t);
+		set_noise(transform);
 		MPI_Barrier(MPI_COMM_WORLD);
-		t->mpi_ns = 0;
+		transform->mpi_ns = 0;
 		start = clock_ns();
-		transform_forward(t);
-		transform_backward(t);
+		transform_forward(transform);
+		transform_backward(transform);
 		step_us[i] = (double)(clock_ns() - start) / 1e3;
-		mpi_us[i] = (double)t->mpi_ns / 1e3;
+		mpi_us[i] = (double)transform->mpi_ns / 1e3;
 	}
 }
 
 /* Returns the mean over the steps and the ranks, and stores the slowest rank's in *most. */
-static double over_ranks(const struct transform *t, double *us, long n, double *most)
+static double over_ranks(const struct transform *transform, double *us, long n, double *most)
 {
 	double own = sample_summarise(us, (size_t)n).mean, all;
 
 	MPI_Allreduce(&own, &all, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD);
 	MPI_Allreduce(&own, most, 1, MPI_DOUBLE, MPI_MAX, MPI_COMM_WORLD);
-	return all / t->ranks;
+	return all / transform->ranks;
 }
 
 static void measure(struct settings *settings)
 {
-	struct transform *t = &settings->transform;
+	struct transform *transform = &settings->transform;
 	double *step_us = effort_samples(&settings->effort);
 	double *mpi_us = effort_samples(&settings->effort);
 	double step, slowest, mpi, most, error;
 	long n;
 
-	set_wave(t);
-	transform_forward(t);
-	check_wave(t);
-	transform_backward(t);
-	run_steps(t, settings->effort.warm_up, step_us, mpi_us);
-	over_ranks(t, step_us, settings->effort.warm_up, &slowest);
+	set_wave(transform);
+	transform_forward(transform);
+	check_wave(transform);
+	transform_backward(transform);
+	run_steps(transform, settings->effort.warm_up, step_us, mpi_us);
+	over_ranks(transform, step_us, settings->effort.warm_up, &slowest);
 	n = effort_agree(&settings->effort, slowest);
-	run_steps(t, n, step_us, mpi_us);
-	error = check_noise(t);
-	step = over_ranks(t, step_us, n, &slowest);
-	mpi = over_ranks(t, mpi_us, n, &most);
+	run_steps(transform, n, step_us, mpi_us);
+	error = check_noise(transform);
+	step = over_ranks(transform, step_us, n, &slowest);
+	mpi = over_ranks(transform, mpi_us, n, &most);
 	free(step_us);
 	free(mpi_us);
-	if (t->rank)
+	if (transform->rank)
 		return;
 	printf("{\"test\":\"fft\",\"ranks\":%d,\"n\":%d,\"pieces\":%d,\"bytes\":%zu,\"tests\":%s,"
 	       "\"gflops\":%g,\"repeats\":%ld,\"step_us\":%.4f,\"slowest_us\":%.4f,\"mpi_us\":%.4f,"
 	       "\"most_mpi_us\":%.4f,\"error\":%.3g}\n",
-	       t->ranks, t->n, t->pieces, transform_block(t), t->tests ? "true" : "false",
-	       settings->gflops, n, step, slowest, mpi, most, error);
+	       transform->ranks, transform->n, transform->pieces, transform_block(transform),
+	       transform->tests ? "true" : "false", settings->gflops, n, step, slowest, mpi, most,
+	       error);
 	fflush(stdout);
 }
 

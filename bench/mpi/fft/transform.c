@@ -10,215 +10,222 @@
 
 /* ---- places ---- */
 
-size_t transform_points(const struct transform *t)
+size_t transform_points(const struct transform *transform)
 {
-	return (size_t)t->n * (size_t)t->n * (size_t)t->width;
+	return (size_t)transform->n * (size_t)transform->n * (size_t)transform->width;
 }
 
 /* Returns the points of a piece. */
-static size_t piece_points(const struct transform *t)
+static size_t piece_points(const struct transform *transform)
 {
-	return transform_points(t) / (size_t)t->pieces;
+	return transform_points(transform) / (size_t)transform->pieces;
 }
 
 /* Returns the points that a rank sends to another one in a piece. */
-static size_t block_points(const struct transform *t)
+static size_t block_points(const struct transform *transform)
 {
-	return (size_t)t->width * (size_t)t->width * (size_t)t->depth;
+	return (size_t)transform->width * (size_t)transform->width * (size_t)transform->depth;
 }
 
-size_t transform_block(const struct transform *t)
+size_t transform_block(const struct transform *transform)
 {
-	return block_points(t) * sizeof(fftw_complex);
+	return block_points(transform) * sizeof(fftw_complex);
 }
 
-static fftw_complex *row(const struct transform *t, int x, int y, int z)
+static fftw_complex *row(const struct transform *transform, int x, int y, int z)
 {
-	return t->data + ((size_t)x * (size_t)t->n + (size_t)y) * (size_t)t->n + z;
+	return transform->data +
+	       ((size_t)x * (size_t)transform->n + (size_t)y) * (size_t)transform->n + z;
 }
 
-fftw_complex *transform_at(const struct transform *t, int x, int y, int z)
+fftw_complex *transform_at(const struct transform *transform, int x, int y, int z)
 {
-	int own = y - t->rank * t->width, piece = z / t->depth;
+	int own = y - transform->rank * transform->width, piece = z / transform->depth;
 
-	if (own < 0 || own >= t->width)
+	if (own < 0 || own >= transform->width)
 		return NULL;
-	return t->spectrum + (size_t)piece * piece_points(t) +
-	       ((size_t)x * (size_t)t->width + (size_t)own) * (size_t)t->depth + z % t->depth;
+	return transform->spectrum + (size_t)piece * piece_points(transform) +
+	       ((size_t)x * (size_t)transform->width + (size_t)own) * (size_t)transform->depth +
+	       z % transform->depth;
 }
 
 /* ---- transforms of one dimension ---- */
 
 /* Spends the time of `count` transforms, if they are to take a given time. Then lets the library
  * look at the transposes, if that is wanted. */
-static void pass_time(struct transform *t, size_t count)
+static void pass_time(struct transform *transform, size_t count)
 {
-	double flops = 5.0 * t->n * log2(t->n) * (double)count;
+	double flops = 5.0 * transform->n * log2(transform->n) * (double)count;
 	uint64_t start;
 	int done;
 
-	if (t->ns_per_flop > 0)
-		work((uint64_t)(flops * t->ns_per_flop));
-	if (!t->tests)
+	if (transform->ns_per_flop > 0)
+		work((uint64_t)(flops * transform->ns_per_flop));
+	if (!transform->tests)
 		return;
 	start = clock_ns();
-	MPI_Testall(t->pieces, t->requests, &done, MPI_STATUSES_IGNORE);
-	t->mpi_ns += clock_ns() - start;
+	MPI_Testall(transform->pieces, transform->requests, &done, MPI_STATUSES_IGNORE);
+	transform->mpi_ns += clock_ns() - start;
 }
 
-static void all_along_z(struct transform *t, enum direction direction)
+static void all_along_z(struct transform *transform, enum direction direction)
 {
-	for (int x = 0; x < t->width; x++) {
-		fftw_execute_dft(t->along_z[direction], row(t, x, 0, 0), row(t, x, 0, 0));
-		pass_time(t, (size_t)t->n);
+	for (int x = 0; x < transform->width; x++) {
+		fftw_execute_dft(transform->along_z[direction], row(transform, x, 0, 0),
+				 row(transform, x, 0, 0));
+		pass_time(transform, (size_t)transform->n);
 	}
 }
 
-static void piece_along_y(struct transform *t, int piece, enum direction direction)
+static void piece_along_y(struct transform *transform, int piece, enum direction direction)
 {
-	for (int x = 0; x < t->width; x++) {
-		fftw_complex *first = row(t, x, 0, piece * t->depth);
+	for (int x = 0; x < transform->width; x++) {
+		fftw_complex *first = row(transform, x, 0, piece * transform->depth);
 
-		fftw_execute_dft(t->along_y[direction], first, first);
-		pass_time(t, (size_t)t->depth);
+		fftw_execute_dft(transform->along_y[direction], first, first);
+		pass_time(transform, (size_t)transform->depth);
 	}
 }
 
-static void piece_along_x(struct transform *t, int piece, enum direction direction)
+static void piece_along_x(struct transform *transform, int piece, enum direction direction)
 {
-	fftw_complex *first = t->spectrum + (size_t)piece * piece_points(t);
+	fftw_complex *first = transform->spectrum + (size_t)piece * piece_points(transform);
 
-	for (int y = 0; y < t->width; y++, first += t->depth) {
-		fftw_execute_dft(t->along_x[direction], first, first);
-		pass_time(t, (size_t)t->depth);
+	for (int y = 0; y < transform->width; y++, first += transform->depth) {
+		fftw_execute_dft(transform->along_x[direction], first, first);
+		pass_time(transform, (size_t)transform->depth);
 	}
 }
 
 /* ---- transposes ---- */
 
 /* Copies a piece of the data to the blocks that go to the ranks, or back. */
-static void copy_piece(struct transform *t, int piece, enum direction direction)
+static void copy_piece(struct transform *transform, int piece, enum direction direction)
 {
-	fftw_complex *packed = t->packed + (size_t)piece * piece_points(t);
-	size_t bytes = (size_t)t->depth * sizeof(*packed);
+	fftw_complex *packed = transform->packed + (size_t)piece * piece_points(transform);
+	size_t bytes = (size_t)transform->depth * sizeof(*packed);
 
-	for (int rank = 0; rank < t->ranks; rank++)
-		for (int x = 0; x < t->width; x++)
-			for (int y = 0; y < t->width; y++, packed += t->depth) {
+	for (int rank = 0; rank < transform->ranks; rank++)
+		for (int x = 0; x < transform->width; x++)
+			for (int y = 0; y < transform->width; y++, packed += transform->depth) {
 				fftw_complex *points =
-					row(t, x, rank * t->width + y, piece * t->depth);
+					row(transform, x, rank * transform->width + y,
+					    piece * transform->depth);
 
 				memcpy(direction == FORWARD ? packed : points,
 				       direction == FORWARD ? points : packed, bytes);
 			}
 }
 
-static void start_transpose(struct transform *t, int piece, enum direction direction)
+static void start_transpose(struct transform *transform, int piece, enum direction direction)
 {
-	fftw_complex *packed = t->packed + (size_t)piece * piece_points(t);
-	fftw_complex *spectrum = t->spectrum + (size_t)piece * piece_points(t);
-	int count = 2 * (int)block_points(t);
+	fftw_complex *packed = transform->packed + (size_t)piece * piece_points(transform);
+	fftw_complex *spectrum = transform->spectrum + (size_t)piece * piece_points(transform);
+	int count = 2 * (int)block_points(transform);
 	uint64_t start = clock_ns();
 
 	MPI_Ialltoall(direction == FORWARD ? packed : spectrum, count, MPI_DOUBLE,
 		      direction == FORWARD ? spectrum : packed, count, MPI_DOUBLE, MPI_COMM_WORLD,
-		      &t->requests[piece]);
-	t->mpi_ns += clock_ns() - start;
+		      &transform->requests[piece]);
+	transform->mpi_ns += clock_ns() - start;
 }
 
-static void await_transpose(struct transform *t, int piece)
+static void await_transpose(struct transform *transform, int piece)
 {
 	uint64_t start = clock_ns();
 
-	MPI_Wait(&t->requests[piece], MPI_STATUS_IGNORE);
-	t->mpi_ns += clock_ns() - start;
+	MPI_Wait(&transform->requests[piece], MPI_STATUS_IGNORE);
+	transform->mpi_ns += clock_ns() - start;
 }
 
 /* ---- the whole ---- */
 
-void transform_forward(struct transform *t)
+void transform_forward(struct transform *transform)
 {
-	all_along_z(t, FORWARD);
-	for (int piece = 0; piece < t->pieces; piece++) {
-		piece_along_y(t, piece, FORWARD);
-		copy_piece(t, piece, FORWARD);
-		start_transpose(t, piece, FORWARD);
+	all_along_z(transform, FORWARD);
+	for (int piece = 0; piece < transform->pieces; piece++) {
+		piece_along_y(transform, piece, FORWARD);
+		copy_piece(transform, piece, FORWARD);
+		start_transpose(transform, piece, FORWARD);
 	}
-	for (int piece = 0; piece < t->pieces; piece++) {
-		await_transpose(t, piece);
-		piece_along_x(t, piece, FORWARD);
+	for (int piece = 0; piece < transform->pieces; piece++) {
+		await_transpose(transform, piece);
+		piece_along_x(transform, piece, FORWARD);
 	}
 }
 
-void transform_backward(struct transform *t)
+void transform_backward(struct transform *transform)
 {
-	for (int piece = 0; piece < t->pieces; piece++) {
-		piece_along_x(t, piece, BACKWARD);
-		start_transpose(t, piece, BACKWARD);
+	for (int piece = 0; piece < transform->pieces; piece++) {
+		piece_along_x(transform, piece, BACKWARD);
+		start_transpose(transform, piece, BACKWARD);
 	}
-	for (int piece = 0; piece < t->pieces; piece++) {
-		await_transpose(t, piece);
-		copy_piece(t, piece, BACKWARD);
-		piece_along_y(t, piece, BACKWARD);
+	for (int piece = 0; piece < transform->pieces; piece++) {
+		await_transpose(transform, piece);
+		copy_piece(transform, piece, BACKWARD);
+		piece_along_y(transform, piece, BACKWARD);
 	}
-	all_along_z(t, BACKWARD);
+	all_along_z(transform, BACKWARD);
 }
 
 /* ---- start and end ---- */
 
 /* Makes a plan for `count` transforms, whose points are `stride` apart and whose beginnings are
  * `distance` apart. */
-static fftw_plan plan(const struct transform *t, fftw_complex *at, int count, int stride,
+static fftw_plan plan(const struct transform *transform, fftw_complex *at, int count, int stride,
 		      int distance, enum direction direction)
 {
-	fftw_plan made =
-		fftw_plan_many_dft(1, &t->n, count, at, NULL, stride, distance, at, NULL, stride,
-				   distance, direction == FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
-				   FFTW_ESTIMATE | FFTW_UNALIGNED);
+	fftw_plan made = fftw_plan_many_dft(1, &transform->n, count, at, NULL, stride, distance, at,
+					    NULL, stride, distance,
+					    direction == FORWARD ? FFTW_FORWARD : FFTW_BACKWARD,
+					    FFTW_ESTIMATE | FFTW_UNALIGNED);
 
 	if (!made)
-		die("FFTW makes no plan for %d points", t->n);
+		die("FFTW makes no plan for %d points", transform->n);
 	return made;
 }
 
-void transform_begin(struct transform *t)
+void transform_begin(struct transform *transform)
 {
 	size_t points;
 
-	MPI_Comm_rank(MPI_COMM_WORLD, &t->rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &t->ranks);
-	if (t->n % t->ranks || t->n % t->pieces)
-		die("%d planes can't be shared by %d ranks, or into %d pieces", t->n, t->ranks,
-		    t->pieces);
-	t->width = t->n / t->ranks;
-	t->depth = t->n / t->pieces;
-	points = transform_points(t);
-	t->data = fftw_alloc_complex(points);
-	t->packed = fftw_alloc_complex(points);
-	t->spectrum = fftw_alloc_complex(points);
-	t->requests = calloc((size_t)t->pieces, sizeof(MPI_Request));
-	if (!t->data || !t->packed || !t->spectrum || !t->requests)
+	MPI_Comm_rank(MPI_COMM_WORLD, &transform->rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &transform->ranks);
+	if (transform->n % transform->ranks || transform->n % transform->pieces)
+		die("%d planes can't be shared by %d ranks, or into %d pieces", transform->n,
+		    transform->ranks, transform->pieces);
+	transform->width = transform->n / transform->ranks;
+	transform->depth = transform->n / transform->pieces;
+	points = transform_points(transform);
+	transform->data = fftw_alloc_complex(points);
+	transform->packed = fftw_alloc_complex(points);
+	transform->spectrum = fftw_alloc_complex(points);
+	transform->requests = calloc((size_t)transform->pieces, sizeof(MPI_Request));
+	if (!transform->data || !transform->packed || !transform->spectrum || !transform->requests)
 		die("no memory for %zu points", points);
-	memset(t->packed, 0, points * sizeof(*t->packed));
-	memset(t->spectrum, 0, points * sizeof(*t->spectrum));
-	for (int piece = 0; piece < t->pieces; piece++)
-		t->requests[piece] = MPI_REQUEST_NULL;
+	memset(transform->packed, 0, points * sizeof(*transform->packed));
+	memset(transform->spectrum, 0, points * sizeof(*transform->spectrum));
+	for (int piece = 0; piece < transform->pieces; piece++)
+		transform->requests[piece] = MPI_REQUEST_NULL;
 	for (enum direction d = FORWARD; d < DIRECTIONS; d++) {
-		t->along_z[d] = plan(t, t->data, t->n, 1, t->n, d);
-		t->along_y[d] = plan(t, t->data, t->depth, t->n, 1, d);
-		t->along_x[d] = plan(t, t->spectrum, t->depth, t->width * t->depth, 1, d);
+		transform->along_z[d] =
+			plan(transform, transform->data, transform->n, 1, transform->n, d);
+		transform->along_y[d] =
+			plan(transform, transform->data, transform->depth, transform->n, 1, d);
+		transform->along_x[d] = plan(transform, transform->spectrum, transform->depth,
+					     transform->width * transform->depth, 1, d);
 	}
 }
 
-void transform_end(struct transform *t)
+void transform_end(struct transform *transform)
 {
 	for (enum direction d = FORWARD; d < DIRECTIONS; d++) {
-		fftw_destroy_plan(t->along_x[d]);
-		fftw_destroy_plan(t->along_y[d]);
-		fftw_destroy_plan(t->along_z[d]);
+		fftw_destroy_plan(transform->along_x[d]);
+		fftw_destroy_plan(transform->along_y[d]);
+		fftw_destroy_plan(transform->along_z[d]);
 	}
-	free(t->requests);
-	fftw_free(t->data);
-	fftw_free(t->packed);
-	fftw_free(t->spectrum);
+	free(transform->requests);
+	fftw_free(transform->data);
+	fftw_free(transform->packed);
+	fftw_free(transform->spectrum);
 }

@@ -31,18 +31,18 @@ struct transform {
 };
 
 /* Allocates the arrays and makes the plans. `n`, `pieces`, `tests` and `ns_per_flop` are set. */
-void transform_begin(struct transform *t);
+void transform_begin(struct transform *transform);
 /* Transforms data to spectrum. */
-void transform_forward(struct transform *t);
+void transform_forward(struct transform *transform);
 /* Transforms spectrum to data, n^3 times the original. The spectrum is used up. */
-void transform_backward(struct transform *t);
-void transform_end(struct transform *t);
+void transform_backward(struct transform *transform);
+void transform_end(struct transform *transform);
 
 /* Returns the points of a rank. */
-size_t transform_points(const struct transform *t);
+size_t transform_points(const struct transform *transform);
 /* Returns the element of the spectrum at those frequencies, or NULL if another rank has it. */
-fftw_complex *transform_at(const struct transform *t, int x, int y, int z);
+fftw_complex *transform_at(const struct transform *transform, int x, int y, int z);
 /* Returns the bytes that a rank sends to another one in a piece. */
-size_t transform_block(const struct transform *t);
+size_t transform_block(const struct transform *transform);
 
 #endif

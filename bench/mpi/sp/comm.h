@@ -16,6 +16,10 @@ MPI_Request comm_irecv(double *buf, size_t count, int from, int tag);
 MPI_Request comm_isend(const double *buf, size_t count, int to, int tag);
 void comm_waitall(int n, MPI_Request *request);
 
+/* From now on there are no other ranks: a receive gets what the next send to any rank has, as far
+ * as it goes. */
+void comm_alone(void);
+
 /* Returns the seconds in these three functions since comm_reset(). */
 double comm_seconds(void);
 void comm_reset(void);

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "comm.h"
+#include "section.h"
 
 /* Face 2a is at the upper end of axis a, towards the successor, 2a + 1 at the lower end. */
 static bool is_upper(int face)
@@ -114,7 +115,10 @@ void faces_exchange(struct faces *faces, struct grid *grid)
 					   TAG_FACES + opposite(face));
 	}
 	for (int face = 0; face < FACES; face++)
-		pack(grid, face, faces->send[face]);
+		if (section_begin(SECTION_PACK, faces->count[face])) {
+			pack(grid, face, faces->send[face]);
+			section_end();
+		}
 	for (int face = 0; face < FACES; face++) {
 		int to = is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
 
@@ -123,5 +127,8 @@ void faces_exchange(struct faces *faces, struct grid *grid)
 	}
 	comm_waitall(2 * FACES, request);
 	for (int face = 0; face < FACES; face++)
-		unpack(grid, face, faces->recv[face]);
+		if (section_begin(SECTION_UNPACK, faces->count[face])) {
+			unpack(grid, face, faces->recv[face]);
+			section_end();
+		}
 }

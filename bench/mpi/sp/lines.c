@@ -48,30 +48,30 @@ static struct view view(const struct cell *cell, enum axis axis)
 	};
 }
 
-static struct row row_at(const struct view *v, int plane, int row)
+static struct row row_at(const struct view *view, int plane, int row)
 {
 	return (struct row){
-		.at = v->at + plane * v->plane + row * v->row,
-		.along = v->row,
-		.step = v->line,
-		.n = v->lines,
+		.at = view->at + plane * view->plane + row * view->row,
+		.along = view->row,
+		.step = view->line,
+		.n = view->lines,
 	};
 }
 
 /* Returns the FACTORS x lines numbers of a row. Rows -2 and -1 belong to the cell before. */
-static double *factor_at(const struct lines *lines, const struct cell *cell, const struct view *v,
-			 int plane, int row)
+static double *factor_at(const struct lines *lines, const struct cell *cell,
+			 const struct view *view, int plane, int row)
 {
 	size_t rows_before =
-		(size_t)plane * (size_t)(v->rows + ROWS_BEFORE) + (size_t)(row + ROWS_BEFORE);
+		(size_t)plane * (size_t)(view->rows + ROWS_BEFORE) + (size_t)(row + ROWS_BEFORE);
 
-	return lines->factor[cell->coord[Z]] + rows_before * FACTORS * (size_t)v->lines;
+	return lines->factor[cell->coord[Z]] + rows_before * FACTORS * (size_t)view->lines;
 }
 
-static double *matrix_at(const struct lines *lines, const struct view *v, int plane, int row)
+static double *matrix_at(const struct lines *lines, const struct view *view, int plane, int row)
 {
 	return lines->matrix +
-	       ((size_t)plane * (size_t)v->rows + (size_t)row) * DIAGONALS * (size_t)v->lines;
+	       ((size_t)plane * (size_t)view->rows + (size_t)row) * DIAGONALS * (size_t)view->lines;
 }
 
 size_t lines_count(const struct cell *cell, enum axis axis)
@@ -281,11 +281,11 @@ static double *copy_row(const struct cell *cell, struct row r, double *buf, bool
 }
 
 /* Copies two rows of a plane from `row` on. */
-static double *copy_rows(const struct cell *cell, const struct view *v, int plane, int row,
+static double *copy_rows(const struct cell *cell, const struct view *view, int plane, int row,
 			 double *buf, bool out)
 {
-	buf = copy_row(cell, row_at(v, plane, row), buf, out);
-	return copy_row(cell, row_at(v, plane, row + 1), buf, out);
+	buf = copy_row(cell, row_at(view, plane, row), buf, out);
+	return copy_row(cell, row_at(view, plane, row + 1), buf, out);
 }
 
 void lines_no_rows(const struct lines *lines, const struct cell *cell, enum axis axis)
@@ -298,16 +298,16 @@ void lines_no_rows(const struct lines *lines, const struct cell *cell, enum axis
 }
 
 /* Copies the ROWS_BEFORE rows from `row` on, with their factors, to a buffer or from it. */
-static void copy_equations(const struct lines *lines, const struct cell *cell, const struct view *v,
-			   int row, double *buf, bool out)
+static void copy_equations(const struct lines *lines, const struct cell *cell,
+			   const struct view *view, int row, double *buf, bool out)
 {
-	size_t factors = ROWS_BEFORE * FACTORS * (size_t)v->lines;
+	size_t factors = ROWS_BEFORE * FACTORS * (size_t)view->lines;
 
-	for (int plane = 0; plane < v->planes; plane++) {
-		double *factor = factor_at(lines, cell, v, plane, row);
+	for (int plane = 0; plane < view->planes; plane++) {
+		double *factor = factor_at(lines, cell, view, plane, row);
 
 		memcpy(out ? buf : factor, out ? factor : buf, factors * sizeof(double));
-		buf = copy_rows(cell, v, plane, row, buf + factors, out);
+		buf = copy_rows(cell, view, plane, row, buf + factors, out);
 	}
 }
 

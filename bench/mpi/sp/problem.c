@@ -66,20 +66,21 @@ const struct problem *problem_find(const char *class)
 	return NULL;
 }
 
-double problem_operations(const struct problem *p)
+double problem_operations(const struct problem *problem)
 {
-	double n = p->n;
+	double n = problem->n;
 
-	return p->steps * (((881.174 * n - 4683.91) * n + 11484.5) * n - 19272.4);
+	return problem->steps * (((881.174 * n - 4683.91) * n + 11484.5) * n - 19272.4);
 }
 
-double problem_difference(const struct problem *p, const double *residual, const double *error)
+double problem_difference(const struct problem *problem, const double *residual,
+			  const double *error)
 {
 	double most = 0;
 
 	for (int m = 0; m < VARIABLES; m++) {
-		double r = fabs(residual[m] / p->residual[m] - 1);
-		double e = fabs(error[m] / p->error[m] - 1);
+		double r = fabs(residual[m] / problem->residual[m] - 1);
+		double e = fabs(error[m] / problem->error[m] - 1);
 
 		/* True for NaN too. */
 		if (!(r <= most))

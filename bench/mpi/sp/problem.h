@@ -31,10 +31,11 @@ struct problem {
 const struct problem *problem_find(const char *class);
 
 /* Returns the floating-point operations of all steps, by the formula that is usual for SP. */
-double problem_operations(const struct problem *p);
+double problem_operations(const struct problem *problem);
 
 /* Returns the largest relative difference from the published norms. */
-double problem_difference(const struct problem *p, const double *residual, const double *error);
+double problem_difference(const struct problem *problem, const double *residual,
+			  const double *error);
 /* Returns true if the difference is within NAS's tolerance. */
 bool problem_verified(double difference);
 

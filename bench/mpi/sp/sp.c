@@ -12,6 +12,7 @@
 #include "field.h"
 #include "grid.h"
 #include "rhs.h"
+#include "section.h"
 #include "sweep.h"
 #include "waves.h"
 
@@ -42,16 +43,25 @@ static void add_increment(struct grid *grid)
 static void find_rhs(struct solver *solver)
 {
 	faces_exchange(&solver->faces, &solver->grid);
-	rhs_compute(&solver->grid);
+	if (section_begin(SECTION_RHS, section_cells(&solver->grid))) {
+		rhs_compute(&solver->grid);
+		section_end();
+	}
 }
 
 static void step(struct solver *solver)
 {
 	find_rhs(solver);
-	waves_begin(&solver->grid);
+	if (section_begin(SECTION_BEGIN, section_cells(&solver->grid))) {
+		waves_begin(&solver->grid);
+		section_end();
+	}
 	for (int axis = 0; axis < AXES; axis++)
 		sweep(&solver->sweeps, &solver->grid, axis);
-	add_increment(&solver->grid);
+	if (section_begin(SECTION_ADD, section_cells(&solver->grid))) {
+		add_increment(&solver->grid);
+		section_end();
+	}
 }
 
 static void make(struct solver *solver, const struct problem *problem, int rank, int ranks)
@@ -87,6 +97,25 @@ static double run(struct solver *solver, int steps)
 	return MPI_Wtime() - start;
 }
 
+/* Measures the sections in `steps` steps of the first of so many ranks, and prints them. Nobody
+ * else has a part in it: the messages are the rank's own. */
+static void measure(struct solver *solver, const struct problem *problem, int ranks, int steps)
+{
+	comm_alone();
+	make(solver, problem, 0, ranks);
+	run(solver, 1);
+	section_measure();
+	for (int i = 0; i < steps; i++) {
+		field_start(&solver->grid);
+		step(solver);
+	}
+	printf("{\"test\":\"sp-sections\",\"class\":\"%c\",\"ranks\":%d,\"ns_a_point\":",
+	       problem->class, ranks);
+	section_print();
+	printf("}\n");
+	free_all(solver);
+}
+
 /* The time of the slowest rank, and the ranks' shares of their time in MPI. */
 struct timing {
 	double seconds, mpi_least, mpi_mean, mpi_most;
@@ -116,8 +145,8 @@ static void print_norms(const char *name, const double norm[VARIABLES])
 /* Prints the result. Returns false if the norms after all steps aren't the published ones. */
 static bool report(struct solver *solver, double seconds, int steps, int ranks)
 {
-	const struct problem *p = solver->grid.problem;
-	bool whole = steps == p->steps;
+	const struct problem *problem = solver->grid.problem;
+	bool whole = steps == problem->steps && !section_replays();
 	struct timing timing = gather(seconds, ranks);
 	double error[VARIABLES], residual[VARIABLES], difference;
 	bool verified;
@@ -125,45 +154,67 @@ static bool report(struct solver *solver, double seconds, int steps, int ranks)
 	field_error(&solver->grid, error);
 	find_rhs(solver);
 	field_residual(&solver->grid, residual);
-	difference = problem_difference(p, residual, error);
+	difference = problem_difference(problem, residual, error);
 	verified = whole && problem_verified(difference);
 	if (solver->grid.rank)
 		return verified || !whole;
 	if (whole && !verified)
-		fprintf(stderr, "the norms are not those of class %c\n", p->class);
+		fprintf(stderr, "the norms are not those of class %c\n", problem->class);
 	printf("{\"test\":\"sp\",\"class\":\"%c\",\"n\":%d,\"steps\":%d,\"ranks\":%d,"
-	       "\"seconds\":%.6f,\"mop_per_s\":%.3f,\"mpi_share\":%.5f,\"mpi_share_least\":%.5f,"
+	       "\"replay\":%s,\"seconds\":%.6f,\"mop_per_s\":%.3f,\"mpi_share\":%.5f,\"mpi_share_"
+	       "least\":%.5f,"
 	       "\"mpi_share_most\":%.5f,\"verified\":%s,\"difference\":%.3e",
-	       p->class, p->n, steps, ranks, timing.seconds,
-	       problem_operations(p) * steps / p->steps / timing.seconds / 1e6, timing.mpi_mean,
-	       timing.mpi_least, timing.mpi_most,
+	       problem->class, problem->n, steps, ranks, section_replays() ? "true" : "false",
+	       timing.seconds,
+	       problem_operations(problem) * steps / problem->steps / timing.seconds / 1e6,
+	       timing.mpi_mean, timing.mpi_least, timing.mpi_most,
 	       verified ? "true"
 	       : whole  ? "false"
 			: "null",
 	       difference);
-	print_norms("residual", residual);
-	print_norms("error", error);
+	if (!section_replays()) {
+		print_norms("residual", residual);
+		print_norms("error", error);
+	}
 	printf("}\n");
 	return verified || !whole;
 }
 
 struct arguments {
 	const struct problem *problem;
-	int steps; /* 0: all */
+	int steps;   /* 0: all */
+	int measure; /* ranks; 0: none */
+	int noise;   /* percent */
 };
 
 static const struct argp_option options[] = {
 	{"class", 'c', "S|W|A|B|C", 0, "the class: 12, 36, 64, 102 or 162 points each way; S", 0},
 	{"steps", 'n', "N", 0, "time N steps and verify nothing; the number of the class", 0},
+	{"measure", 'm', "RANKS", 0,
+	 "on one process: print the nanoseconds a point of each section of the first of RANKS "
+	 "ranks",
+	 0},
+	{"replay", 'r', "LIST", 0,
+	 "sleep instead of computing: nanoseconds a point of each section, as --measure prints "
+	 "them",
+	 0},
+	{"noise", 'x', "PERCENT", 0, "with --replay: sleep up to that much longer or shorter", 0},
 	{0},
 };
+
+static int number(struct argp_state *state, const char *arg, const char *option, long most)
+{
+	char *end;
+	long n = strtol(arg, &end, 10);
+
+	if (end == arg || *end || n < 1 || n > most)
+		argp_error(state, "%s takes a number from 1 to %ld", option, most);
+	return (int)n;
+}
 
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
-	char *end;
-	long steps;
-
 	switch (key) {
 	case 'c':
 		arguments->problem = problem_find(arg);
@@ -171,10 +222,17 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 			argp_error(state, "there is no class %s", arg);
 		return 0;
 	case 'n':
-		steps = strtol(arg, &end, 10);
-		if (end == arg || *end || steps < 1 || steps > 1000000)
-			argp_error(state, "--steps takes a number from 1 to 1000000");
-		arguments->steps = (int)steps;
+		arguments->steps = number(state, arg, "--steps", 1000000);
+		return 0;
+	case 'm':
+		arguments->measure = number(state, arg, "--measure", MAX_CELLS * MAX_CELLS);
+		return 0;
+	case 'x':
+		arguments->noise = number(state, arg, "--noise", 100);
+		return 0;
+	case 'r':
+		if (!section_replay(arg))
+			argp_error(state, "--replay takes %d numbers with commas", SECTIONS);
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
@@ -199,13 +257,21 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	if (!arguments.steps)
 		arguments.steps = arguments.problem->steps;
-	wrong = grid_check(arguments.problem, ranks);
+	wrong = grid_check(arguments.problem, arguments.measure ? arguments.measure : ranks);
+	if (arguments.measure && ranks > 1)
+		wrong = "--measure runs on one process";
 	if (wrong) {
 		if (!rank)
 			fprintf(stderr, "%s\n", wrong);
 		MPI_Finalize();
 		return 1;
 	}
+	if (arguments.measure) {
+		measure(&solver, arguments.problem, arguments.measure, arguments.steps);
+		MPI_Finalize();
+		return 0;
+	}
+	section_noise(arguments.noise / 100.0, rank);
 	make(&solver, arguments.problem, rank, ranks);
 	verified = report(&solver, run(&solver, arguments.steps), arguments.steps, ranks);
 	free_all(&solver);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "comm.h"
+#include "section.h"
 #include "waves.h"
 
 void sweeps_make(struct sweeps *sweeps, const struct grid *grid)
@@ -28,6 +29,56 @@ void sweeps_free(struct sweeps *sweeps)
 	free(sweeps->recv);
 }
 
+static void matrix(const struct sweeps *sweeps, const struct cell *cell, enum axis axis)
+{
+	if (!section_begin(SECTION_MATRIX, section_cell(cell)))
+		return;
+	lines_matrix(&sweeps->lines, cell, axis);
+	section_end();
+}
+
+/* Eliminates in the i-th cell of an axis, from the message of the cell before to that for the next
+ * one. */
+static void eliminate(struct sweeps *sweeps, const struct grid *grid, enum axis axis, int i)
+{
+	const struct cell *cell = grid->slice[axis][i];
+
+	if (!section_begin(SECTION_ELIMINATE, section_cell(cell)))
+		return;
+	if (i > 0)
+		lines_take_rows(&sweeps->lines, cell, axis, sweeps->recv);
+	else
+		lines_no_rows(&sweeps->lines, cell, axis);
+	lines_eliminate(&sweeps->lines, cell, axis);
+	if (i < grid->p - 1)
+		lines_give_rows(&sweeps->lines, cell, axis, sweeps->send);
+	section_end();
+}
+
+/* Substitutes in the i-th cell of an axis, from the message of the cell after to that for the cell
+ * before. */
+static void substitute(struct sweeps *sweeps, const struct grid *grid, enum axis axis, int i)
+{
+	const struct cell *cell = grid->slice[axis][i];
+
+	if (!section_begin(SECTION_SUBSTITUTE, section_cell(cell)))
+		return;
+	if (i < grid->p - 1)
+		lines_take_values(cell, axis, sweeps->recv);
+	lines_substitute(&sweeps->lines, cell, axis);
+	if (i > 0)
+		lines_give_values(cell, axis, sweeps->send);
+	section_end();
+}
+
+static void next(const struct cell *cell, enum axis axis)
+{
+	if (!section_begin(SECTION_NEXT, section_cell(cell)))
+		return;
+	waves_next(cell, axis);
+	section_end();
+}
+
 /* Eliminates cell by cell. The message from the cell before arrives while this cell's left-hand
  * sides are computed. */
 static void forward(struct sweeps *sweeps, struct grid *grid, enum axis axis)
@@ -41,19 +92,13 @@ static void forward(struct sweeps *sweeps, struct grid *grid, enum axis axis)
 		if (i > 0)
 			request[0] =
 				comm_irecv(sweeps->recv, count, grid->predecessor[axis], TAG_SWEEP);
-		lines_matrix(&sweeps->lines, cell, axis);
-		if (i > 0) {
+		matrix(sweeps, cell, axis);
+		if (i > 0)
 			comm_waitall(2, request);
-			lines_take_rows(&sweeps->lines, cell, axis, sweeps->recv);
-		} else {
-			lines_no_rows(&sweeps->lines, cell, axis);
-		}
-		lines_eliminate(&sweeps->lines, cell, axis);
-		if (i < grid->p - 1) {
-			lines_give_rows(&sweeps->lines, cell, axis, sweeps->send);
+		eliminate(sweeps, grid, axis, i);
+		if (i < grid->p - 1)
 			request[1] =
 				comm_isend(sweeps->send, count, grid->successor[axis], TAG_SWEEP);
-		}
 	}
 }
 
@@ -70,18 +115,15 @@ static void backward(struct sweeps *sweeps, struct grid *grid, enum axis axis)
 		if (i < grid->p - 1) {
 			request[0] =
 				comm_irecv(sweeps->recv, count, grid->successor[axis], TAG_SWEEP);
-			waves_next(grid->slice[axis][i + 1], axis);
+			next(grid->slice[axis][i + 1], axis);
 			comm_waitall(2, request);
-			lines_take_values(cell, axis, sweeps->recv);
 		}
-		lines_substitute(&sweeps->lines, cell, axis);
-		if (i > 0) {
-			lines_give_values(cell, axis, sweeps->send);
+		substitute(sweeps, grid, axis, i);
+		if (i > 0)
 			request[1] =
 				comm_isend(sweeps->send, count, grid->predecessor[axis], TAG_SWEEP);
-		}
 	}
-	waves_next(grid->slice[axis][0], axis);
+	next(grid->slice[axis][0], axis);
 }
 
 void sweep(struct sweeps *sweeps, struct grid *grid, enum axis axis)

@@ -10,14 +10,15 @@
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	bool pinned;
-	cpu_set_t mine;
+	cpu_set_t program_cpus;
 } self;
 
 void shca_affinity_pin(int cpu)
 {
 	cpu_set_t set;
 
-	if (cpu < 0 || self.pinned || sched_getaffinity(0, sizeof(self.mine), &self.mine))
+	if (cpu < 0 || self.pinned ||
+	    sched_getaffinity(0, sizeof(self.program_cpus), &self.program_cpus))
 		return;
 	CPU_ZERO(&set);
 	CPU_SET(cpu, &set);
@@ -27,11 +28,11 @@ void shca_affinity_pin(int cpu)
 bool shca_program_cpus(cpu_set_t *set)
 {
 	if (self.pinned)
-		*set = self.mine;
+		*set = self.program_cpus;
 	return self.pinned;
 }
 
 void shca_program_set_cpus(const cpu_set_t *set)
 {
-	self.mine = *set;
+	self.program_cpus = *set;
 }

@@ -18,13 +18,13 @@
 #include "clock.h"
 #include "fabric/cycles.h"
 
-/* A longer stretch is worth a look at the CPU clock: interrupts would count (ns). */
-#define LONG 100000u
+/* Longest stretch (ns) that is timed by the TSC: interrupts in a longer one would count. */
+#define TSC_MAX_NS 100000u
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint64_t began, ended; /* of the stretch, in cycles */
-	uint64_t cpu;          /* the CPU clock at some earlier point; 0 = not known */
-	uint64_t since;        /* ns since then that are accounted for */
+	uint64_t cpu_base;     /* CPU clock at some earlier point; 0: not known */
+	uint64_t accounted;    /* ns of CPU time since then that were charged */
 } self;
 
 static bool without_tsc;
@@ -38,12 +38,12 @@ void shca_charge_without_tsc(void)
  * TSC. */
 static uint64_t ticks(void)
 {
-	struct timespec t;
+	struct timespec now;
 
 	if (!without_tsc)
 		return shca_cycles();
-	syscall(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	syscall(SYS_clock_gettime, CLOCK_MONOTONIC_RAW, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 static uint64_t ns_of(uint64_t cycles)
@@ -55,10 +55,10 @@ static uint64_t ns_of(uint64_t cycles)
 
 static uint64_t cpu_clock(void)
 {
-	struct timespec t;
+	struct timespec now;
 
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
 #ifdef HAVE_RSEQ
@@ -77,43 +77,43 @@ __asm__(".pushsection .text.shca_charge,\"ax\"\n"
 				  ".popsection");
 static struct rseq_cs marker __attribute__((aligned(32)));
 
-static volatile uint64_t *marked(void)
+static volatile uint64_t *marker_field(void)
 {
-	struct rseq *r =
+	struct rseq *area =
 		(struct rseq *)(void *)((char *)__builtin_thread_pointer() + __rseq_offset);
 
-	return __rseq_size ? (volatile uint64_t *)&r->rseq_cs : NULL;
+	return __rseq_size ? (volatile uint64_t *)&area->rseq_cs : NULL;
 }
 
-static void mark(void)
+static void set_marker(void)
 {
-	volatile uint64_t *m = marked();
+	volatile uint64_t *field = marker_field();
 
-	if (!m)
+	if (!field)
 		return;
 	if (__builtin_expect(!marker.start_ip, 0)) {
 		marker.post_commit_offset = 1;
 		marker.abort_ip = (uintptr_t)shca_charge_abort;
 		marker.start_ip = (uintptr_t)shca_charge_section;
 	}
-	*m = (uintptr_t)&marker;
+	*field = (uintptr_t)&marker;
 }
 
-/* Returns true if the thread has been on its CPU all the time since mark(). */
-static bool unbroken(void)
+/* Returns true if the thread has been on its CPU all the time since set_marker(). */
+static bool was_not_preempted(void)
 {
-	volatile uint64_t *m = marked();
+	volatile uint64_t *field = marker_field();
 
-	if (!m || *m != (uintptr_t)&marker)
+	if (!field || *field != (uintptr_t)&marker)
 		return false;
-	*m = 0;
+	*field = 0;
 	return true;
 }
 #else
-static void mark(void)
+static void set_marker(void)
 {
 }
-static bool unbroken(void)
+static bool was_not_preempted(void)
 {
 	return false;
 }
@@ -121,35 +121,35 @@ static bool unbroken(void)
 
 uint64_t shca_charge_end(void)
 {
-	bool whole = unbroken();
-	uint64_t cpu, took, most;
+	bool exact = was_not_preempted();
+	uint64_t cpu, used, elapsed;
 
 	self.ended = ticks();
-	most = ns_of(self.ended - self.began);
-	if (whole && most < LONG) {
-		self.since += most;
-		return most;
+	elapsed = ns_of(self.ended - self.began);
+	if (exact && elapsed < TSC_MAX_NS) {
+		self.accounted += elapsed;
+		return elapsed;
 	}
 	cpu = cpu_clock();
-	took = cpu - self.cpu > self.since ? cpu - self.cpu - self.since : 0;
-	self.cpu = cpu;
-	self.since = 0;
-	return took < most ? took : most;
+	used = cpu - self.cpu_base > self.accounted ? cpu - self.cpu_base - self.accounted : 0;
+	self.cpu_base = cpu;
+	self.accounted = 0;
+	return used < elapsed ? used : elapsed;
 }
 
 void shca_charge_begin(void)
 {
-	if (self.cpu) {
-		self.since += ns_of(ticks() - self.ended);
+	if (self.cpu_base) {
+		self.accounted += ns_of(ticks() - self.ended);
 	} else {
-		self.cpu = cpu_clock();
-		self.since = 0;
+		self.cpu_base = cpu_clock();
+		self.accounted = 0;
 	}
-	mark();
+	set_marker();
 	self.began = ticks();
 }
 
 void shca_charge_stale(void)
 {
-	self.cpu = 0;
+	self.cpu_base = 0;
 }

@@ -14,7 +14,7 @@
 extern struct shca_clock *shca_clk;
 
 /* Starts virtual time in this process, which has that slot, if the fabric has a virtual clock. */
-void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node);
+void shca_clock_attach(struct shca_fabric *fabric, unsigned slot, unsigned node);
 /* Ends virtual time in this process. */
 void shca_clock_detach(void);
 /* Attaches the process before its first verbs call, if a launcher has numbered it, and joins the
@@ -82,7 +82,7 @@ bool shca_clock_heard(void);
 bool shca_clock_handler_begins(uint32_t kind);
 void shca_clock_handler_ends(bool was_in_handler);
 /* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
-bool shca_clock_tells(void);
+bool shca_clock_sees_virtual(void);
 /* Notes that waiting threads may be about to handle signals: until then the real world isn't quiet.
  */
 void shca_clock_signalled(void);
@@ -101,7 +101,7 @@ void shca_clock_out(void);
 /* Takes the turn again after that wait. */
 void shca_clock_back(void);
 /* Lets the threads of this process that spin look now. */
-void shca_clock_contend(void);
+void shca_clock_wake_spinning(void);
 /* Marks the calling thread as softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
 /* Returns true if a thread that the calling thread makes has a clock. */
@@ -128,18 +128,18 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields);
  * calling thread holds. */
 bool shca_clock_is_contended(void);
 /* Returns the calling thread's clock as of its last sync point. */
-uint64_t shca_clock_mine(void);
+uint64_t shca_clock_at_sync_point(void);
 
 /* --- spin.c --- */
 /* Returns when something will be at a place; 0: nothing is known. */
 typedef uint64_t shca_visible_fn(void *place);
 /* Notes that the thread looked for something in vain, at that place (NULL: elsewhere). Returns true
  * if it was parked and should look again. Called inside of a call. */
-bool shca_spin_in_vain(void *place, shca_visible_fn *visible);
+bool shca_spin_found_nothing(void *place, shca_visible_fn *visible);
 /* Notes that the thread found something. */
 void shca_spin_end(void);
 /* Makes all threads forget their places, because one is about to be freed. */
-void shca_spin_forget(void);
+void shca_spin_forget_places(void);
 /* Notes how long (ns) the program computed between two calls. turn.c calls it. */
 void shca_spin_gap(uint64_t ns);
 /* Notes whether another thread had the turn at this sync point. turn.c calls it. */
@@ -187,7 +187,7 @@ void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t s
 
 /* --- settle.c --- */
 /* Waits until nothing of this job is busy in the real world. */
-void shca_clock_settle(struct shca_clock *c);
+void shca_clock_settle(struct shca_clock *clock);
 
 /* --- the adapter (engine.c) --- */
 /* Executes what is due in this process's adapters. */

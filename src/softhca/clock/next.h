@@ -15,9 +15,9 @@
 /* glibc has two generations of pthread_cond_*, and dlsym() may find the elder. */
 static inline void *shca_next(const char *symbol)
 {
-	void *p = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.3.2");
+	void *function = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.3.2");
 
-	return p ? p : dlsym(RTLD_NEXT, symbol);
+	return function ? function : dlsym(RTLD_NEXT, symbol);
 }
 
 #define NEXT_DECLARE(ret, symbol, parameters)                                              \

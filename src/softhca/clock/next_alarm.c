@@ -36,16 +36,16 @@ static struct {
 	pthread_mutex_t lock; /* with all signals blocked: a handler may set the timer */
 	struct timer timer;
 	int changed; /* eventfd: the thread is to look at the timer; -1: there is no thread */
-} here = {PTHREAD_MUTEX_INITIALIZER, {SHCA_FOREVER, 0}, -1};
+} alarm_timer = {PTHREAD_MUTEX_INITIALIZER, {SHCA_FOREVER, 0}, -1};
 
 /* A child has no timer, and no such thread. */
 static void forget(void)
 {
-	pthread_mutex_init(&here.lock, NULL);
-	if (here.changed >= 0)
-		close(here.changed);
-	here.changed = -1;
-	here.timer = (struct timer){SHCA_FOREVER, 0};
+	pthread_mutex_init(&alarm_timer.lock, NULL);
+	if (alarm_timer.changed >= 0)
+		close(alarm_timer.changed);
+	alarm_timer.changed = -1;
+	alarm_timer.timer = (struct timer){SHCA_FOREVER, 0};
 }
 
 __attribute__((constructor)) static void prepare(void)
@@ -59,12 +59,12 @@ static void lock(sigset_t *old)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, old);
-	pthread_mutex_lock(&here.lock);
+	pthread_mutex_lock(&alarm_timer.lock);
 }
 
 static void unlock(const sigset_t *old)
 {
-	pthread_mutex_unlock(&here.lock);
+	pthread_mutex_unlock(&alarm_timer.lock);
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
@@ -74,24 +74,25 @@ static void unlock(const sigset_t *old)
  */
 static bool expires(uint64_t now, uint64_t *due)
 {
-	bool over;
+	bool was_due;
 	sigset_t old;
 
 	lock(&old);
-	over = here.timer.due <= now;
-	if (over)
-		here.timer.due =
-			here.timer.interval ? here.timer.due + here.timer.interval : SHCA_FOREVER;
-	*due = here.timer.due;
+	was_due = alarm_timer.timer.due <= now;
+	if (was_due)
+		alarm_timer.timer.due = alarm_timer.timer.interval
+						? alarm_timer.timer.due + alarm_timer.timer.interval
+						: SHCA_FOREVER;
+	*due = alarm_timer.timer.due;
 	unlock(&old);
-	return over;
+	return was_due;
 }
 
 /* Sleeps until the timer may be due, or was changed. Inside of a call. */
 static void sleep_once(void)
 {
-	struct pollfd changed = {.fd = here.changed, .events = POLLIN};
-	eventfd_t n;
+	struct pollfd changed = {.fd = alarm_timer.changed, .events = POLLIN};
+	eventfd_t count;
 	uint64_t due;
 	int watch;
 
@@ -103,7 +104,7 @@ static void sleep_once(void)
 	shca_program_watches(false);
 	watch = shca_watch(&changed, 1);
 	/* The timer may have been changed after it was looked at. */
-	if (eventfd_read(changed.fd, &n))
+	if (eventfd_read(changed.fd, &count))
 		shca_program_sleep_to_deadline(due);
 	shca_unwatch(watch);
 }
@@ -112,7 +113,7 @@ static void *alarm_main(void *arg)
 {
 	(void)arg;
 	prctl(PR_SET_NAME, "softhca-alarm");
-	shca_program_begins();
+	shca_program_untrap();
 	shca_program_inherits();
 	while (shca_program_is_clocked()) {
 		shca_program_enter_free();
@@ -129,8 +130,8 @@ static void start(void)
 	pthread_t thread;
 	sigset_t most, old;
 
-	here.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (here.changed < 0)
+	alarm_timer.changed = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (alarm_timer.changed < 0)
 		return;
 	/* Keeps the program's signals away from the thread, but for those of its own instructions.
 	 */
@@ -152,22 +153,24 @@ static struct timeval timeval_of(uint64_t ns)
 	return (struct timeval){(time_t)(ns / SHCA_SECOND), (suseconds_t)(ns % SHCA_SECOND / 1000)};
 }
 
-static uint64_t ns_of(const struct timeval *t)
+static uint64_t ns_of(const struct timeval *time)
 {
-	return shca_ns(&(struct timespec){t->tv_sec, t->tv_usec * 1000});
+	return shca_ns(&(struct timespec){time->tv_sec, time->tv_usec * 1000});
 }
 
-static bool is_valid(const struct timeval *t)
+static bool is_valid(const struct timeval *time)
 {
-	return t->tv_sec >= 0 && t->tv_usec >= 0 && t->tv_usec < 1000000;
+	return time->tv_sec >= 0 && time->tv_usec >= 0 && time->tv_usec < 1000000;
 }
 
-static struct itimerval show(const struct timer *t, uint64_t now)
+static struct itimerval to_itimerval(const struct timer *timer, uint64_t now)
 {
 	/* A timer that is set has at least a microsecond left. */
-	uint64_t left = t->due == SHCA_FOREVER ? 0 : t->due > now + 1000 ? t->due - now : 1000;
+	uint64_t left = timer->due == SHCA_FOREVER ? 0
+			: timer->due > now + 1000  ? timer->due - now
+						   : 1000;
 
-	return (struct itimerval){timeval_of(t->interval), timeval_of(left)};
+	return (struct itimerval){timeval_of(timer->interval), timeval_of(left)};
 }
 
 /* Sets the timer (NULL: leaves it). Inside of a call, or in a handler. */
@@ -178,10 +181,10 @@ static struct itimerval exchange(const struct itimerval *to)
 	sigset_t old;
 
 	lock(&old);
-	was = show(&here.timer, now);
+	was = to_itimerval(&alarm_timer.timer, now);
 	if (to) {
-		here.timer.interval = ns_of(&to->it_interval);
-		here.timer.due =
+		alarm_timer.timer.interval = ns_of(&to->it_interval);
+		alarm_timer.timer.due =
 			ns_of(&to->it_value) ? shca_after(now, ns_of(&to->it_value)) : SHCA_FOREVER;
 	}
 	unlock(&old);
@@ -199,7 +202,7 @@ static void set(const struct itimerval *to, struct itimerval *old)
 		*old = timerisset(&was.it_value) ? was : real;
 	/* Time stands still until the thread has seen that. */
 	shca_program_disturbs();
-	eventfd_write(here.changed, 1);
+	eventfd_write(alarm_timer.changed, 1);
 	errno = error;
 }
 
@@ -207,7 +210,8 @@ static void set(const struct itimerval *to, struct itimerval *old)
  * there is the thread. */
 static bool is_virtual(void)
 {
-	return shca_program_is_clocked() || (shca_program_tells_time() && here.changed >= 0);
+	return shca_program_is_clocked() ||
+	       (shca_program_sees_virtual() && alarm_timer.changed >= 0);
 }
 
 int shca_setitimer(__itimer_which_t which, const struct itimerval *to, struct itimerval *old)
@@ -219,14 +223,14 @@ int shca_setitimer(__itimer_which_t which, const struct itimerval *to, struct it
 		return NEXT(setitimer)(which, to, old);
 	if (clocked) {
 		shca_program_enter();
-		if (here.changed < 0)
+		if (alarm_timer.changed < 0)
 			start();
 	}
-	if (here.changed >= 0)
+	if (alarm_timer.changed >= 0)
 		set(to, old);
 	if (clocked)
 		shca_program_leave();
-	return here.changed >= 0 ? 0 : NEXT(setitimer)(which, to, old);
+	return alarm_timer.changed >= 0 ? 0 : NEXT(setitimer)(which, to, old);
 }
 
 int shca_getitimer(__itimer_which_t which, struct itimerval *now)

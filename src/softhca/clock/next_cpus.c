@@ -16,13 +16,13 @@
 #include "next.h"
 #include "program.h"
 
-#define FUNCTIONS(FN)                                                                     \
-	FN(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t * set))             \
-	FN(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set))        \
-	FN(int, pthread_getaffinity_np, (pthread_t t, size_t size, cpu_set_t * set))      \
-	FN(int, pthread_setaffinity_np, (pthread_t t, size_t size, const cpu_set_t *set)) \
-	FN(int, pthread_create,                                                           \
-	   (pthread_t * t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg))
+#define FUNCTIONS(FN)                                                                          \
+	FN(int, sched_getaffinity, (pid_t pid, size_t size, cpu_set_t * set))                  \
+	FN(int, sched_setaffinity, (pid_t pid, size_t size, const cpu_set_t *set))             \
+	FN(int, pthread_getaffinity_np, (pthread_t thread, size_t size, cpu_set_t * set))      \
+	FN(int, pthread_setaffinity_np, (pthread_t thread, size_t size, const cpu_set_t *set)) \
+	FN(int, pthread_create,                                                                \
+	   (pthread_t * thread, const pthread_attr_t *attr, void *(*fn)(void *arg), void *arg))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
@@ -59,37 +59,37 @@ static bool is_self(pid_t pid)
 }
 
 /* Returns true if the program asks, and not softhca inside of a call. */
-static bool is_asked(void)
+static bool is_program(void)
 {
 	return shca_program_is_clocked();
 }
 
-static bool get(size_t size, cpu_set_t *set)
+static bool get_own(size_t size, cpu_set_t *set)
 {
-	cpu_set_t mine;
+	cpu_set_t cpus;
 
-	if (!is_asked() || !shca_program_cpus(&mine))
+	if (!is_program() || !shca_program_cpus(&cpus))
 		return false;
 	memset(set, 0, size);
-	memcpy(set, &mine, size < sizeof(mine) ? size : sizeof(mine));
+	memcpy(set, &cpus, size < sizeof(cpus) ? size : sizeof(cpus));
 	return true;
 }
 
 static bool set_own(size_t size, const cpu_set_t *set)
 {
-	cpu_set_t mine;
+	cpu_set_t cpus;
 
-	if (!is_asked() || !shca_program_cpus(&mine))
+	if (!is_program() || !shca_program_cpus(&cpus))
 		return false;
-	CPU_ZERO(&mine);
-	memcpy(&mine, set, size < sizeof(mine) ? size : sizeof(mine));
-	shca_program_set_cpus(&mine);
+	CPU_ZERO(&cpus);
+	memcpy(&cpus, set, size < sizeof(cpus) ? size : sizeof(cpus));
+	shca_program_set_cpus(&cpus);
 	return true;
 }
 
 int shca_sched_getaffinity(pid_t pid, size_t size, cpu_set_t *set)
 {
-	if (is_self(pid) && get(size, set))
+	if (is_self(pid) && get_own(size, set))
 		return 0;
 	return NEXT(sched_getaffinity)(pid, size, set);
 }
@@ -101,18 +101,18 @@ int shca_sched_setaffinity(pid_t pid, size_t size, const cpu_set_t *set)
 	return NEXT(sched_setaffinity)(pid, size, set);
 }
 
-int shca_pthread_getaffinity_np(pthread_t t, size_t size, cpu_set_t *set)
+int shca_pthread_getaffinity_np(pthread_t thread, size_t size, cpu_set_t *set)
 {
-	if (pthread_equal(t, pthread_self()) && get(size, set))
+	if (pthread_equal(thread, pthread_self()) && get_own(size, set))
 		return 0;
-	return NEXT(pthread_getaffinity_np)(t, size, set);
+	return NEXT(pthread_getaffinity_np)(thread, size, set);
 }
 
-int shca_pthread_setaffinity_np(pthread_t t, size_t size, const cpu_set_t *set)
+int shca_pthread_setaffinity_np(pthread_t thread, size_t size, const cpu_set_t *set)
 {
-	if (pthread_equal(t, pthread_self()) && set_own(size, set))
+	if (pthread_equal(thread, pthread_self()) && set_own(size, set))
 		return 0;
-	return NEXT(pthread_setaffinity_np)(t, size, set);
+	return NEXT(pthread_setaffinity_np)(thread, size, set);
 }
 
 /* ---------------------------------------------------------------- new threads */
@@ -136,37 +136,38 @@ static bool has_cpus(const pthread_attr_t *attr)
 
 static void *start(void *arg)
 {
-	struct start s = *(struct start *)arg;
+	struct start info = *(struct start *)arg;
 
 	free(arg);
-	shca_program_begins();
-	if (!s.placed)
-		next_sched_setaffinity(0, sizeof(s.cpus), &s.cpus);
-	if (s.clocked)
+	shca_program_untrap();
+	if (!info.placed)
+		next_sched_setaffinity(0, sizeof(info.cpus), &info.cpus);
+	if (info.clocked)
 		shca_program_inherits();
-	return s.fn(s.arg);
+	return info.fn(info.arg);
 }
 
-int shca_pthread_create(pthread_t *t, const pthread_attr_t *a, void *(*fn)(void *arg), void *arg)
+int shca_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *arg),
+			void *arg)
 {
-	struct start *s;
-	int r;
+	struct start *info;
+	int rc;
 
 	shca_program_makes_thread();
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_create)(t, a, fn, arg);
+		return NEXT(pthread_create)(thread, attr, fn, arg);
 	shca_program_disturbs();
-	s = malloc(sizeof(*s));
-	if (!s)
+	info = malloc(sizeof(*info));
+	if (!info)
 		return EAGAIN;
-	if (!shca_program_cpus(&s->cpus))
-		NEXT(sched_getaffinity)(0, sizeof(s->cpus), &s->cpus);
-	s->placed = has_cpus(a);
-	s->clocked = shca_program_clock_is_inherited();
-	s->fn = fn;
-	s->arg = arg;
-	r = NEXT(pthread_create)(t, a, start, s);
-	if (r)
-		free(s);
-	return r;
+	if (!shca_program_cpus(&info->cpus))
+		NEXT(sched_getaffinity)(0, sizeof(info->cpus), &info->cpus);
+	info->placed = has_cpus(attr);
+	info->clocked = shca_program_clock_is_inherited();
+	info->fn = fn;
+	info->arg = arg;
+	rc = NEXT(pthread_create)(thread, attr, start, info);
+	if (rc)
+		free(info);
+	return rc;
 }

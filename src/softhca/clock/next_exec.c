@@ -43,15 +43,16 @@ NEXT_FUNCTIONS(FUNCTIONS)
 #define AS_UNCLOCKED(type, call)               \
 	cpu_set_t pinned;                      \
 	bool was_pinned;                       \
-	type r;                                \
+	type result;                           \
                                                \
+	shca_program_disturbs_others();        \
 	was_pinned = shca_cpus_unpin(&pinned); \
-	shca_program_begins();                 \
-	r = call;                              \
-	shca_program_again();                  \
+	shca_program_untrap();                 \
+	result = call;                         \
+	shca_program_trap_again();             \
 	if (was_pinned)                        \
 		shca_cpus_pin(&pinned);        \
-	return r
+	return result
 
 int shca_execve(const char *path, char *const argv[], char *const env[])
 {
@@ -106,7 +107,7 @@ static void collect(char **argv, int n, const char *first, va_list *arguments)
  * them. */
 #define WITH_ARRAY(call)                           \
 	va_list arguments;                         \
-	int n, r;                                  \
+	int n, rc;                                 \
                                                    \
 	va_start(arguments, arg);                  \
 	n = arg ? count(arguments) : 0;            \
@@ -116,10 +117,10 @@ static void collect(char **argv, int n, const char *first, va_list *arguments)
 		char *argv[n + 1];                 \
                                                    \
 		collect(argv, n, arg, &arguments); \
-		r = call;                          \
+		rc = call;                         \
 	}                                          \
 	va_end(arguments);                         \
-	return r
+	return rc
 
 int shca_execl(const char *path, const char *arg, ...)
 {

@@ -6,8 +6,10 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -20,46 +22,46 @@
 
 #define FUNCTIONS(FN)                                                                             \
 	FN(ssize_t, read, (int fd, void *buf, size_t len))                                        \
-	FN(ssize_t, readv, (int fd, const struct iovec *v, int n))                                \
+	FN(ssize_t, readv, (int fd, const struct iovec *iov, int count))                          \
 	FN(ssize_t, recv, (int fd, void *buf, size_t len, int flags))                             \
 	FN(ssize_t, recvfrom,                                                                     \
 	   (int fd, void *buf, size_t len, int flags, struct sockaddr *from, socklen_t *fromlen)) \
-	FN(ssize_t, recvmsg, (int fd, struct msghdr *m, int flags))                               \
+	FN(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags))                         \
 	FN(int, accept, (int fd, struct sockaddr *from, socklen_t *len))                          \
 	FN(int, accept4, (int fd, struct sockaddr *from, socklen_t *len, int flags))              \
 	FN(ssize_t, write, (int fd, const void *buf, size_t len))                                 \
-	FN(ssize_t, writev, (int fd, const struct iovec *v, int n))                               \
+	FN(ssize_t, writev, (int fd, const struct iovec *iov, int count))                         \
 	FN(ssize_t, send, (int fd, const void *buf, size_t len, int flags))                       \
 	FN(ssize_t, sendto,                                                                       \
 	   (int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,            \
 	    socklen_t tolen))                                                                     \
-	FN(ssize_t, sendmsg, (int fd, const struct msghdr *m, int flags))                         \
+	FN(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags))                   \
 	FN(int, connect, (int fd, const struct sockaddr *to, socklen_t len))                      \
 	FN(pid_t, wait, (int *status))                                                            \
 	FN(pid_t, waitpid, (pid_t pid, int *status, int options))                                 \
 	FN(int, waitid, (idtype_t type, id_t id, siginfo_t * info, int options))                  \
-	FN(int, eventfd_write, (int fd, eventfd_t n))
+	FN(int, eventfd_write, (int fd, eventfd_t value))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
 static bool would_block(int fd, short events, int flags)
 {
-	struct pollfd p = {.fd = fd, .events = events};
+	struct pollfd entry = {.fd = fd, .events = events};
 	const struct timespec zero = {0, 0};
 	int mode;
 
-	if ((flags & MSG_DONTWAIT) || ppoll(&p, 1, &zero, NULL))
+	if ((flags & MSG_DONTWAIT) || ppoll(&entry, 1, &zero, NULL))
 		return false;
 	mode = fcntl(fd, F_GETFL);
 	return mode >= 0 && !(mode & O_NONBLOCK);
 }
 
 /* A program that reads a descriptor which has nothing, again and again, spins. */
-static void looked(ssize_t r)
+static void note_empty_read(ssize_t rc)
 {
 	int error = errno;
 
-	if (r >= 0 || error != EAGAIN)
+	if (rc >= 0 || error != EAGAIN)
 		return;
 	shca_program_enter();
 	shca_program_looked();
@@ -71,13 +73,13 @@ static void looked(ssize_t r)
  * for nobody, and wakes nobody. */
 static bool is_file(int fd)
 {
-	struct stat s;
+	struct stat info;
 
-	return !fstat(fd, &s) && (S_ISREG(s.st_mode) || S_ISDIR(s.st_mode));
+	return !fstat(fd, &info) && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
 }
 
 /* Returns true if the call would block, after giving the turn away; otherwise ends the call. */
-static bool leaves(int fd, short events, int flags)
+static bool gives_turn_away(int fd, short events, int flags)
 {
 	bool blocks;
 
@@ -90,28 +92,28 @@ static bool leaves(int fd, short events, int flags)
 	return blocks;
 }
 
-#define READING(fd, flags, call)                       \
-	ssize_t r;                                     \
-	bool away;                                     \
-                                                       \
-	if (!shca_program_is_clocked() || is_file(fd)) \
-		return call;                           \
-	away = leaves(fd, POLLIN, flags);              \
-	r = call;                                      \
-	if (away)                                      \
-		shca_program_come_back();              \
-	else                                           \
-		looked(r);                             \
-	return r
+#define READING(fd, flags, call)                        \
+	ssize_t rc;                                     \
+	bool gave_turn;                                 \
+                                                        \
+	if (!shca_program_is_clocked() || is_file(fd))  \
+		return call;                            \
+	gave_turn = gives_turn_away(fd, POLLIN, flags); \
+	rc = call;                                      \
+	if (gave_turn)                                  \
+		shca_program_come_back();               \
+	else                                            \
+		note_empty_read(rc);                    \
+	return rc
 
 ssize_t shca_read(int fd, void *buf, size_t len)
 {
 	READING(fd, 0, NEXT(read)(fd, buf, len));
 }
 
-ssize_t shca_readv(int fd, const struct iovec *v, int n)
+ssize_t shca_readv(int fd, const struct iovec *iov, int count)
 {
-	READING(fd, 0, NEXT(readv)(fd, v, n));
+	READING(fd, 0, NEXT(readv)(fd, iov, count));
 }
 
 ssize_t shca_recv(int fd, void *buf, size_t len, int flags)
@@ -125,65 +127,65 @@ ssize_t shca_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr 
 	READING(fd, flags, NEXT(recvfrom)(fd, buf, len, flags, from, fromlen));
 }
 
-ssize_t shca_recvmsg(int fd, struct msghdr *m, int flags)
+ssize_t shca_recvmsg(int fd, struct msghdr *message, int flags)
 {
-	READING(fd, flags, NEXT(recvmsg)(fd, m, flags));
+	READING(fd, flags, NEXT(recvmsg)(fd, message, flags));
 }
 
 int shca_accept(int fd, struct sockaddr *from, socklen_t *len)
 {
-	bool away = shca_program_is_clocked() && leaves(fd, POLLIN, 0);
-	int r = NEXT(accept)(fd, from, len);
+	bool gave_turn = shca_program_is_clocked() && gives_turn_away(fd, POLLIN, 0);
+	int rc = NEXT(accept)(fd, from, len);
 
-	if (away)
+	if (gave_turn)
 		shca_program_come_back();
-	return r;
+	return rc;
 }
 
 int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
-	bool away = shca_program_is_clocked() && leaves(fd, POLLIN, 0);
-	int r = NEXT(accept4)(fd, from, len, flags);
+	bool gave_turn = shca_program_is_clocked() && gives_turn_away(fd, POLLIN, 0);
+	int rc = NEXT(accept4)(fd, from, len, flags);
 
-	if (away)
+	if (gave_turn)
 		shca_program_come_back();
-	return r;
+	return rc;
 }
 
 /* Returns true if a write wakes nobody but threads of this process: an eventfd has no type. */
-static bool stays_inside(int fd, size_t len)
+static bool stays_in_process(int fd, size_t len)
 {
-	struct stat s;
+	struct stat info;
 
-	return len == sizeof(eventfd_t) && !fstat(fd, &s) && !(s.st_mode & S_IFMT);
+	return len == sizeof(eventfd_t) && !fstat(fd, &info) && !(info.st_mode & S_IFMT);
 }
 
-#define WRITING(fd, len, flags, call)           \
-	ssize_t r;                              \
-	bool away;                              \
-                                                \
-	if (is_file(fd))                        \
-		return call;                    \
-	if (!stays_inside(fd, len))             \
-		shca_program_disturbs_others(); \
-	if (!shca_program_is_clocked())         \
-		return call;                    \
-	away = leaves(fd, POLLOUT, flags);      \
-	r = call;                               \
-	if (away)                               \
-		shca_program_come_back();       \
-	else                                    \
-		shca_program_disturbs();        \
-	return r
+#define WRITING(fd, len, flags, call)                    \
+	ssize_t rc;                                      \
+	bool gave_turn;                                  \
+                                                         \
+	if (is_file(fd))                                 \
+		return call;                             \
+	if (!stays_in_process(fd, len))                  \
+		shca_program_disturbs_others();          \
+	if (!shca_program_is_clocked())                  \
+		return call;                             \
+	gave_turn = gives_turn_away(fd, POLLOUT, flags); \
+	rc = call;                                       \
+	if (gave_turn)                                   \
+		shca_program_come_back();                \
+	else                                             \
+		shca_program_disturbs();                 \
+	return rc
 
 ssize_t shca_write(int fd, const void *buf, size_t len)
 {
 	WRITING(fd, len, 0, NEXT(write)(fd, buf, len));
 }
 
-ssize_t shca_writev(int fd, const struct iovec *v, int n)
+ssize_t shca_writev(int fd, const struct iovec *iov, int count)
 {
-	WRITING(fd, 0, 0, NEXT(writev)(fd, v, n));
+	WRITING(fd, 0, 0, NEXT(writev)(fd, iov, count));
 }
 
 ssize_t shca_send(int fd, const void *buf, size_t len, int flags)
@@ -197,59 +199,77 @@ ssize_t shca_sendto(int fd, const void *buf, size_t len, int flags, const struct
 	WRITING(fd, 0, flags, NEXT(sendto)(fd, buf, len, flags, to, tolen));
 }
 
-ssize_t shca_sendmsg(int fd, const struct msghdr *m, int flags)
+ssize_t shca_sendmsg(int fd, const struct msghdr *message, int flags)
 {
-	WRITING(fd, 0, flags, NEXT(sendmsg)(fd, m, flags));
+	WRITING(fd, 0, flags, NEXT(sendmsg)(fd, message, flags));
 }
 
-#define AWAY(call)                      \
-	int r;                          \
+#define OUT_OF_TURN(call)               \
+	int rc;                         \
                                         \
 	if (!shca_program_is_clocked()) \
 		return call;            \
 	shca_program_go_out();          \
-	r = call;                       \
+	rc = call;                      \
 	shca_program_come_back();       \
-	return r
+	return rc
 
-/* Connects to a socket of this machine, which succeeds or fails at once. */
+/* Returns true if a socket of that address, of this machine, accepts or refuses at once. */
+static bool is_here(const struct sockaddr *to, socklen_t len)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	if (to->sa_family == AF_INET && len >= sizeof(in)) {
+		memcpy(&in, to, sizeof(in));
+		return ntohl(in.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;
+	}
+	if (to->sa_family == AF_INET6 && len >= sizeof(in6)) {
+		memcpy(&in6, to, sizeof(in6));
+		return IN6_IS_ADDR_LOOPBACK(&in6.sin6_addr);
+	}
+	return to->sa_family == AF_UNIX;
+}
+
+/* Connects to a socket of this machine. Only if that succeeds it has disturbed others. */
 static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 {
-	int r = NEXT(connect)(fd, to, len);
+	int rc = NEXT(connect)(fd, to, len);
 
-	if (!r) {
+	/* The peer of a socket that doesn't block is on its way. */
+	if (!rc || errno == EINPROGRESS) {
 		shca_program_disturbs_others();
 		shca_program_disturbs();
 	}
-	return r;
+	return rc;
 }
 
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	if (shca_program_is_clocked() && to->sa_family == AF_UNIX)
+	if (shca_program_is_clocked() && is_here(to, len))
 		return connect_here(fd, to, len);
 	shca_program_disturbs_others();
-	AWAY(NEXT(connect)(fd, to, len));
+	OUT_OF_TURN(NEXT(connect)(fd, to, len));
 }
 
 pid_t shca_wait(int *status)
 {
-	AWAY(NEXT(wait)(status));
+	OUT_OF_TURN(NEXT(wait)(status));
 }
 
 pid_t shca_waitpid(pid_t pid, int *status, int options)
 {
-	AWAY(NEXT(waitpid)(pid, status, options));
+	OUT_OF_TURN(NEXT(waitpid)(pid, status, options));
 }
 
 int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	AWAY(NEXT(waitid)(type, id, info, options));
+	OUT_OF_TURN(NEXT(waitid)(type, id, info, options));
 }
 
-int shca_eventfd_write(int fd, eventfd_t n)
+int shca_eventfd_write(int fd, eventfd_t value)
 {
 	if (shca_program_is_clocked())
 		shca_program_disturbs();
-	return NEXT(eventfd_write)(fd, n);
+	return NEXT(eventfd_write)(fd, value);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_random.c - random numbers. A library that draws lots by them, say which of two connections
- * stays, does the same in each run if runs can be repeated: then they come from the seed.
+ * next_random.c - random numbers come from the seed if runs can be repeated. So a library that
+ * decides by them, say which of two connections stays, does the same in each run.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>

@@ -14,110 +14,114 @@
 #include "next_times.h"
 #include "program.h"
 
-#define FUNCTIONS(FN)                                                                         \
-	FN(int, pthread_rwlock_rdlock, (pthread_rwlock_t * l))                                \
-	FN(int, pthread_rwlock_timedrdlock, (pthread_rwlock_t * l, const struct timespec *t)) \
-	FN(int, pthread_rwlock_clockrdlock,                                                   \
-	   (pthread_rwlock_t * l, clockid_t clock, const struct timespec *t))                 \
-	FN(int, pthread_rwlock_wrlock, (pthread_rwlock_t * l))                                \
-	FN(int, pthread_rwlock_timedwrlock, (pthread_rwlock_t * l, const struct timespec *t)) \
-	FN(int, pthread_rwlock_clockwrlock,                                                   \
-	   (pthread_rwlock_t * l, clockid_t clock, const struct timespec *t))                 \
-	FN(int, pthread_rwlock_unlock, (pthread_rwlock_t * l))
+#define FUNCTIONS(FN)                                                                   \
+	FN(int, pthread_rwlock_rdlock, (pthread_rwlock_t * lock))                       \
+	FN(int, pthread_rwlock_timedrdlock,                                             \
+	   (pthread_rwlock_t * lock, const struct timespec *deadline))                  \
+	FN(int, pthread_rwlock_clockrdlock,                                             \
+	   (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *deadline)) \
+	FN(int, pthread_rwlock_wrlock, (pthread_rwlock_t * lock))                       \
+	FN(int, pthread_rwlock_timedwrlock,                                             \
+	   (pthread_rwlock_t * lock, const struct timespec *deadline))                  \
+	FN(int, pthread_rwlock_clockwrlock,                                             \
+	   (pthread_rwlock_t * lock, clockid_t clock, const struct timespec *deadline)) \
+	FN(int, pthread_rwlock_unlock, (pthread_rwlock_t * lock))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
 /* A thread sleeps in the kernel for one of glibc's words if this bit is in it. */
 #define FUTEX_USED 2u
 
-static bool is_contended(const pthread_rwlock_t *l)
+static bool is_contended(const pthread_rwlock_t *lock)
 {
-	return (l->__data.__wrphase_futex | l->__data.__writers_futex) & FUTEX_USED;
+	return (lock->__data.__wrphase_futex | lock->__data.__writers_futex) & FUTEX_USED;
 }
 
-static int try_read(void *l)
+static int try_read(void *lock)
 {
-	return pthread_rwlock_tryrdlock(l);
+	return pthread_rwlock_tryrdlock(lock);
 }
 
-static int try_write(void *l)
+static int try_write(void *lock)
 {
-	return pthread_rwlock_trywrlock(l);
+	return pthread_rwlock_trywrlock(lock);
 }
 
 /* Returns true if the thread would wait for itself, which the C library reports. */
-static bool is_own(const pthread_rwlock_t *l)
+static bool is_own(const pthread_rwlock_t *lock)
 {
-	return l->__data.__cur_writer == (int)gettid();
+	return lock->__data.__cur_writer == (int)gettid();
 }
 
 /* Takes a lock. Its readers aren't known, so one may have no clock. */
-static int take(int (*attempt)(void *l), pthread_rwlock_t *l, uint64_t until)
+static int take(int (*attempt)(void *lock), pthread_rwlock_t *lock, uint64_t until)
 {
-	int r = attempt(l);
+	int rc = attempt(lock);
 
-	return r == EBUSY ? shca_sync_wait(attempt, l, until, l->__data.__shared, true) : r;
+	return rc == EBUSY ? shca_sync_wait(attempt, lock, until, lock->__data.__shared, true) : rc;
 }
 
-int shca_pthread_rwlock_rdlock(pthread_rwlock_t *l)
+int shca_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 {
-	if (!shca_program_is_clocked() || is_own(l))
-		return NEXT(pthread_rwlock_rdlock)(l);
-	return take(try_read, l, SHCA_FOREVER);
+	if (!shca_program_is_clocked() || is_own(lock))
+		return NEXT(pthread_rwlock_rdlock)(lock);
+	return take(try_read, lock, SHCA_FOREVER);
 }
 
-int shca_pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *t)
+int shca_pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock,
+				    const struct timespec *deadline)
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked() || is_own(l) || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_rwlock_clockrdlock)(l, clock,
-							shca_real_deadline(clock, t, &real));
-	return take(try_read, l, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
+		return NEXT(pthread_rwlock_clockrdlock)(lock, clock,
+							shca_real_deadline(clock, deadline, &real));
+	return take(try_read, lock, shca_sync_deadline(clock, deadline));
 }
 
-int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *t)
+int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *deadline)
 {
 	struct timespec real;
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_rwlock_timedrdlock)(
-			l, shca_real_deadline(CLOCK_REALTIME, t, &real));
-	return shca_pthread_rwlock_clockrdlock(l, CLOCK_REALTIME, t);
+			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
+	return shca_pthread_rwlock_clockrdlock(lock, CLOCK_REALTIME, deadline);
 }
 
-int shca_pthread_rwlock_wrlock(pthread_rwlock_t *l)
+int shca_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 {
-	if (!shca_program_is_clocked() || is_own(l))
-		return NEXT(pthread_rwlock_wrlock)(l);
-	return take(try_write, l, SHCA_FOREVER);
+	if (!shca_program_is_clocked() || is_own(lock))
+		return NEXT(pthread_rwlock_wrlock)(lock);
+	return take(try_write, lock, SHCA_FOREVER);
 }
 
-int shca_pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock, const struct timespec *t)
+int shca_pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
+				    const struct timespec *deadline)
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked() || is_own(l) || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_rwlock_clockwrlock)(l, clock,
-							shca_real_deadline(clock, t, &real));
-	return take(try_write, l, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
+		return NEXT(pthread_rwlock_clockwrlock)(lock, clock,
+							shca_real_deadline(clock, deadline, &real));
+	return take(try_write, lock, shca_sync_deadline(clock, deadline));
 }
 
-int shca_pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *t)
+int shca_pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *deadline)
 {
 	struct timespec real;
 
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_rwlock_timedwrlock)(
-			l, shca_real_deadline(CLOCK_REALTIME, t, &real));
-	return shca_pthread_rwlock_clockwrlock(l, CLOCK_REALTIME, t);
+			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
+	return shca_pthread_rwlock_clockwrlock(lock, CLOCK_REALTIME, deadline);
 }
 
-int shca_pthread_rwlock_unlock(pthread_rwlock_t *l)
+int shca_pthread_rwlock_unlock(pthread_rwlock_t *lock)
 {
-	bool contended = is_contended(l), shared = l->__data.__shared;
-	int r = NEXT(pthread_rwlock_unlock)(l);
+	bool contended = is_contended(lock), shared = lock->__data.__shared;
+	int rc = NEXT(pthread_rwlock_unlock)(lock);
 
 	shca_sync_released(contended, shared);
-	return r;
+	return rc;
 }

@@ -32,13 +32,14 @@ static struct {
 	handler_fn *_Atomic handler;
 	_Atomic bool has_info;
 	_Atomic bool restarts;
-} theirs[_NSIG];
+} program_handlers[_NSIG];
 
 static void on_signal(int nr, siginfo_t *info, void *context)
 {
-	handler_fn *handler = atomic_load(&theirs[nr].handler);
+	handler_fn *handler = atomic_load(&program_handlers[nr].handler);
 	bool was_in_handler = shca_program_handler_begins(
-		atomic_load(&theirs[nr].restarts) ? SHCA_HEARD_RESTART : SHCA_HEARD_INTERRUPT);
+		atomic_load(&program_handlers[nr].restarts) ? SHCA_HEARD_RESTART
+							    : SHCA_HEARD_INTERRUPT);
 
 	/* Three arguments do no harm to a handler that wants one. */
 	handler(nr, info, context);
@@ -57,7 +58,7 @@ static bool is_handler(const struct sigaction *act)
 }
 
 /* Puts the program's handler in the place of ours. */
-static void reveal(struct sigaction *act, handler_fn *handler, bool has_info)
+static void show_program_handler(struct sigaction *act, handler_fn *handler, bool has_info)
 {
 	if (!(act->sa_flags & SA_SIGINFO) || act->sa_sigaction != on_signal)
 		return;
@@ -68,26 +69,26 @@ static void reveal(struct sigaction *act, handler_fn *handler, bool has_info)
 
 static int change(int nr, const struct sigaction *act, struct sigaction *old)
 {
-	struct sigaction ours, was = {0};
-	handler_fn *handler = atomic_load(&theirs[nr].handler);
-	bool has_info = atomic_load(&theirs[nr].has_info);
-	int r;
+	struct sigaction wrapper, was = {0};
+	handler_fn *handler = atomic_load(&program_handlers[nr].handler);
+	bool has_info = atomic_load(&program_handlers[nr].has_info);
+	int rc;
 
 	if (act && is_handler(act)) {
-		ours = *act;
-		ours.sa_sigaction = on_signal;
-		ours.sa_flags |= SA_SIGINFO;
-		atomic_store(&theirs[nr].handler, act->sa_sigaction);
-		atomic_store(&theirs[nr].has_info, !!(act->sa_flags & SA_SIGINFO));
-		atomic_store(&theirs[nr].restarts, !!(act->sa_flags & SA_RESTART));
-		act = &ours;
+		wrapper = *act;
+		wrapper.sa_sigaction = on_signal;
+		wrapper.sa_flags |= SA_SIGINFO;
+		atomic_store(&program_handlers[nr].handler, act->sa_sigaction);
+		atomic_store(&program_handlers[nr].has_info, !!(act->sa_flags & SA_SIGINFO));
+		atomic_store(&program_handlers[nr].restarts, !!(act->sa_flags & SA_RESTART));
+		act = &wrapper;
 	}
-	r = NEXT(sigaction)(nr, act, &was);
-	if (!r && old) {
-		reveal(&was, handler, has_info);
+	rc = NEXT(sigaction)(nr, act, &was);
+	if (!rc && old) {
+		show_program_handler(&was, handler, has_info);
 		*old = was;
 	}
-	return r;
+	return rc;
 }
 
 int shca_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
@@ -116,17 +117,17 @@ sighandler_t shca_signal(int nr, sighandler_t handler)
 /* Signals are sent at a time: a sync point, if the thread has a clock. */
 #define SENDING(nr, call)                                 \
 	bool clocked = (nr) && shca_program_is_clocked(); \
-	int r;                                            \
+	int rc;                                           \
                                                           \
 	if (clocked)                                      \
 		shca_program_enter();                     \
 	/* 0 asks whether there is such a process. */     \
 	if (nr)                                           \
 		shca_program_signals();                   \
-	r = call;                                         \
+	rc = call;                                        \
 	if (clocked)                                      \
 		shca_program_leave();                     \
-	return r
+	return rc
 
 int shca_kill(pid_t pid, int nr)
 {

@@ -22,26 +22,28 @@
 #include "next_times.h"
 #include "program.h"
 
-#define FUNCTIONS(FN)                                                                            \
-	FN(int, pthread_mutex_lock, (pthread_mutex_t * m))                                       \
-	FN(int, pthread_mutex_timedlock, (pthread_mutex_t * m, const struct timespec *t))        \
-	FN(int, pthread_mutex_clocklock,                                                         \
-	   (pthread_mutex_t * m, clockid_t clock, const struct timespec *t))                     \
-	FN(int, pthread_mutex_unlock, (pthread_mutex_t * m))                                     \
-	FN(int, pthread_cond_wait, (pthread_cond_t * c, pthread_mutex_t * m))                    \
-	FN(int, pthread_cond_timedwait,                                                          \
-	   (pthread_cond_t * c, pthread_mutex_t * m, const struct timespec *t))                  \
-	FN(int, pthread_cond_clockwait,                                                          \
-	   (pthread_cond_t * c, pthread_mutex_t * m, clockid_t clock, const struct timespec *t)) \
-	FN(int, pthread_cond_signal, (pthread_cond_t * c))                                       \
-	FN(int, pthread_cond_broadcast, (pthread_cond_t * c))                                    \
-	FN(int, pthread_barrier_wait, (pthread_barrier_t * b))                                   \
-	FN(int, pthread_join, (pthread_t t, void **value))                                       \
-	FN(int, pthread_cancel, (pthread_t t))                                                   \
-	FN(int, sem_wait, (sem_t * s))                                                           \
-	FN(int, sem_timedwait, (sem_t * s, const struct timespec *t))                            \
-	FN(int, sem_clockwait, (sem_t * s, clockid_t clock, const struct timespec *t))           \
-	FN(int, sem_post, (sem_t * s))                                                           \
+#define FUNCTIONS(FN)                                                                           \
+	FN(int, pthread_mutex_lock, (pthread_mutex_t * mutex))                                  \
+	FN(int, pthread_mutex_timedlock,                                                        \
+	   (pthread_mutex_t * mutex, const struct timespec *deadline))                          \
+	FN(int, pthread_mutex_clocklock,                                                        \
+	   (pthread_mutex_t * mutex, clockid_t clock, const struct timespec *deadline))         \
+	FN(int, pthread_mutex_unlock, (pthread_mutex_t * mutex))                                \
+	FN(int, pthread_cond_wait, (pthread_cond_t * cond, pthread_mutex_t * mutex))            \
+	FN(int, pthread_cond_timedwait,                                                         \
+	   (pthread_cond_t * cond, pthread_mutex_t * mutex, const struct timespec *deadline))   \
+	FN(int, pthread_cond_clockwait,                                                         \
+	   (pthread_cond_t * cond, pthread_mutex_t * mutex, clockid_t clock,                    \
+	    const struct timespec *deadline))                                                   \
+	FN(int, pthread_cond_signal, (pthread_cond_t * cond))                                   \
+	FN(int, pthread_cond_broadcast, (pthread_cond_t * cond))                                \
+	FN(int, pthread_barrier_wait, (pthread_barrier_t * barrier))                            \
+	FN(int, pthread_join, (pthread_t thread, void **value))                                 \
+	FN(int, pthread_cancel, (pthread_t thread))                                             \
+	FN(int, sem_wait, (sem_t * sem))                                                        \
+	FN(int, sem_timedwait, (sem_t * sem, const struct timespec *deadline))                  \
+	FN(int, sem_clockwait, (sem_t * sem, clockid_t clock, const struct timespec *deadline)) \
+	FN(int, sem_post, (sem_t * sem))                                                        \
 	FN(long, syscall, (long nr, ...))
 
 NEXT_FUNCTIONS(FUNCTIONS)
@@ -68,30 +70,31 @@ static void disturb(bool shared)
 }
 
 /* Returns true if other processes may use the mutex, as glibc notes there. */
-static bool is_shared_mutex(const pthread_mutex_t *m)
+static bool is_shared_mutex(const pthread_mutex_t *mutex)
 {
-	return m->__data.__kind & 128;
+	return mutex->__data.__kind & 128;
 }
 
 /* Wakes the waiting threads of this process after a release or signal by any thread. */
-static void wake(void)
+static void wake_waiting(void)
 {
 	if (atomic_load_explicit(&waiting, memory_order_relaxed) && shca_program_is_virtual())
 		shca_program_wakes();
 }
 
-uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *t)
+uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *deadline)
 {
-	uint64_t ns = shca_ns(t), offset = clock == CLOCK_REALTIME ? shca_program_date() : 0;
+	uint64_t ns = shca_ns(deadline),
+		 offset = clock == CLOCK_REALTIME ? shca_program_realtime_offset() : 0;
 
 	if (ns == SHCA_FOREVER)
 		return ns;
 	return ns > offset ? ns - offset : 0;
 }
 
-bool shca_sync_is_invalid(clockid_t clock, const struct timespec *t)
+bool shca_sync_is_invalid(clockid_t clock, const struct timespec *deadline)
 {
-	return !shca_is_timespec(t) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC);
+	return !shca_is_timespec(deadline) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC);
 }
 
 /* Lets a thread without a clock do what it was asked for, before the program goes on and may look
@@ -109,7 +112,7 @@ static void settle(void)
 int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool shared,
 		   bool unclocked)
 {
-	int r, error = errno;
+	int rc, error = errno;
 
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
@@ -118,22 +121,22 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 		disturb_inside(shared);
 	for (;;) {
 		shca_program_watches(true);
-		r = attempt(lock);
-		if (r != EBUSY)
+		rc = attempt(lock);
+		if (rc != EBUSY)
 			break;
 		if (until != SHCA_FOREVER && shca_program_now() >= until) {
-			r = ETIMEDOUT;
+			rc = ETIMEDOUT;
 			break;
 		}
 		if (shca_program_settles())
 			continue;
-		shca_program_contends();
+		shca_program_wakes_spinning();
 		shca_program_sleep(until, false);
 	}
 	atomic_fetch_sub(&waiting, 1);
 	shca_program_leave();
 	errno = error;
-	return r;
+	return rc;
 }
 
 void shca_sync_released(bool contended, bool shared)
@@ -142,7 +145,7 @@ void shca_sync_released(bool contended, bool shared)
 
 	if (clocked && contended)
 		disturb_inside(shared);
-	wake();
+	wake_waiting();
 	if (clocked && shca_program_is_disturbed())
 		settle();
 }
@@ -151,75 +154,78 @@ void shca_sync_released(bool contended, bool shared)
 
 /* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
  * clock. */
-static bool is_contended(const pthread_mutex_t *m)
+static bool is_contended(const pthread_mutex_t *mutex)
 {
-	return m->__data.__lock > 1;
+	return mutex->__data.__lock > 1;
 }
 
-static int try_mutex(void *m)
+static int try_mutex(void *mutex)
 {
-	return pthread_mutex_trylock(m);
+	return pthread_mutex_trylock(mutex);
 }
 
 /* Waits for a mutex that another thread holds, until a time. */
-static int wait_for_mutex(pthread_mutex_t *m, uint64_t until)
+static int wait_for_mutex(pthread_mutex_t *mutex, uint64_t until)
 {
-	return shca_sync_wait(try_mutex, m, until, is_shared_mutex(m),
-			      !shca_program_has_clock(m->__data.__owner));
+	return shca_sync_wait(try_mutex, mutex, until, is_shared_mutex(mutex),
+			      !shca_program_has_clock(mutex->__data.__owner));
 }
 
-int shca_pthread_mutex_lock(pthread_mutex_t *m)
+int shca_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
-	int r;
+	int rc;
 
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_lock)(m);
-	r = pthread_mutex_trylock(m);
-	if (r != EBUSY)
-		return r;
+		return NEXT(pthread_mutex_lock)(mutex);
+	rc = pthread_mutex_trylock(mutex);
+	if (rc != EBUSY)
+		return rc;
 	/* One that reports errors, or would wait for itself. */
-	if (m->__data.__owner == (int)gettid())
-		return NEXT(pthread_mutex_lock)(m);
-	return wait_for_mutex(m, SHCA_FOREVER);
+	if (mutex->__data.__owner == (int)gettid())
+		return NEXT(pthread_mutex_lock)(mutex);
+	return wait_for_mutex(mutex, SHCA_FOREVER);
 }
 
 /* Returns true if the C library refuses to wait for the mutex at once, with the error to report. */
-static bool is_refused(const pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+static bool is_refused(const pthread_mutex_t *mutex, clockid_t clock,
+		       const struct timespec *deadline)
 {
-	return shca_sync_is_invalid(clock, t) ||
-	       ((m->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
-		m->__data.__owner == (int)gettid());
+	return shca_sync_is_invalid(clock, deadline) ||
+	       ((mutex->__data.__kind & 3) == PTHREAD_MUTEX_ERRORCHECK_NP &&
+		mutex->__data.__owner == (int)gettid());
 }
 
-int shca_pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock, const struct timespec *t)
+int shca_pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
+				 const struct timespec *deadline)
 {
 	struct timespec real;
-	int r;
+	int rc;
 
-	if (!shca_program_is_clocked() || is_refused(m, clock, t))
-		return NEXT(pthread_mutex_clocklock)(m, clock, shca_real_deadline(clock, t, &real));
-	r = pthread_mutex_trylock(m);
-	if (r != EBUSY)
-		return r;
-	return wait_for_mutex(m, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || is_refused(mutex, clock, deadline))
+		return NEXT(pthread_mutex_clocklock)(mutex, clock,
+						     shca_real_deadline(clock, deadline, &real));
+	rc = pthread_mutex_trylock(mutex);
+	if (rc != EBUSY)
+		return rc;
+	return wait_for_mutex(mutex, shca_sync_deadline(clock, deadline));
 }
 
-int shca_pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *t)
+int shca_pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
 {
 	struct timespec real;
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_mutex_timedlock)(m,
-						     shca_real_deadline(CLOCK_REALTIME, t, &real));
-	return shca_pthread_mutex_clocklock(m, CLOCK_REALTIME, t);
+		return NEXT(pthread_mutex_timedlock)(
+			mutex, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
+	return shca_pthread_mutex_clocklock(mutex, CLOCK_REALTIME, deadline);
 }
 
-int shca_pthread_mutex_unlock(pthread_mutex_t *m)
+int shca_pthread_mutex_unlock(pthread_mutex_t *mutex)
 {
-	bool contended = is_contended(m), shared = is_shared_mutex(m);
-	int r = NEXT(pthread_mutex_unlock)(m);
+	bool contended = is_contended(mutex), shared = is_shared_mutex(mutex);
+	int rc = NEXT(pthread_mutex_unlock)(mutex);
 
 	shca_sync_released(contended, shared);
-	return r;
+	return rc;
 }
 
 /* ---------------------------------------------------------------- conditions */
@@ -229,121 +235,123 @@ int shca_pthread_mutex_unlock(pthread_mutex_t *m)
  * the real world may have. To be woken without cause is what a caller of these functions has to
  * expect.
  */
-static int wait_for_signal(const pthread_cond_t *c, pthread_mutex_t *m, uint64_t until)
+static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
 {
-	bool over;
-	int r;
+	bool timed_out;
+	int rc;
 
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
-	shca_program_watches(is_shared_cond(c));
-	if (is_contended(m))
-		disturb_inside(is_shared_mutex(m));
-	r = NEXT(pthread_mutex_unlock)(m);
-	if (r) {
+	shca_program_watches(is_shared_cond(cond));
+	if (is_contended(mutex))
+		disturb_inside(is_shared_mutex(mutex));
+	rc = NEXT(pthread_mutex_unlock)(mutex);
+	if (rc) {
 		atomic_fetch_sub(&waiting, 1);
 		shca_program_leave();
-		return r;
+		return rc;
 	}
 	if (!shca_program_settles())
 		shca_program_sleep(until, false);
 	atomic_fetch_sub(&waiting, 1);
-	over = until != SHCA_FOREVER && shca_program_now() >= until;
+	timed_out = until != SHCA_FOREVER && shca_program_now() >= until;
 	shca_program_leave();
-	r = shca_pthread_mutex_lock(m);
+	rc = shca_pthread_mutex_lock(mutex);
 	pthread_testcancel();
-	return r ? r : over ? ETIMEDOUT : 0;
+	return rc ? rc : timed_out ? ETIMEDOUT : 0;
 }
 
-int shca_pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+int shca_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_cond_wait)(c, m);
-	return wait_for_signal(c, m, SHCA_FOREVER);
+		return NEXT(pthread_cond_wait)(cond, mutex);
+	return wait_for_signal(cond, mutex, SHCA_FOREVER);
 }
 
-int shca_pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *t)
+int shca_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				const struct timespec *deadline)
 {
 	struct timespec real;
 	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
-	clockid_t clock = c->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
+	clockid_t clock = cond->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_timedwait)(c, m, shca_real_deadline(clock, t, &real));
-	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+		return NEXT(pthread_cond_timedwait)(cond, mutex,
+						    shca_real_deadline(clock, deadline, &real));
+	return wait_for_signal(cond, mutex, shca_sync_deadline(clock, deadline));
 }
 
-int shca_pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
-				const struct timespec *t)
+int shca_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, clockid_t clock,
+				const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(pthread_cond_clockwait)(c, m, clock,
-						    shca_real_deadline(clock, t, &real));
-	return wait_for_signal(c, m, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+		return NEXT(pthread_cond_clockwait)(cond, mutex, clock,
+						    shca_real_deadline(clock, deadline, &real));
+	return wait_for_signal(cond, mutex, shca_sync_deadline(clock, deadline));
 }
 
-static int signal_by(int (*next)(pthread_cond_t *c), pthread_cond_t *c)
+static int signal_by(int (*next)(pthread_cond_t *cond), pthread_cond_t *cond)
 {
-	bool awaited = may_be_awaited(c), shared = is_shared_cond(c);
-	int r = next(c);
+	bool awaited = may_be_awaited(cond), shared = is_shared_cond(cond);
+	int rc = next(cond);
 
 	if (awaited)
 		disturb(shared);
-	wake();
-	return r;
+	wake_waiting();
+	return rc;
 }
 
-int shca_pthread_cond_signal(pthread_cond_t *c)
+int shca_pthread_cond_signal(pthread_cond_t *cond)
 {
-	return signal_by(NEXT(pthread_cond_signal), c);
+	return signal_by(NEXT(pthread_cond_signal), cond);
 }
 
-int shca_pthread_cond_broadcast(pthread_cond_t *c)
+int shca_pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	return signal_by(NEXT(pthread_cond_broadcast), c);
+	return signal_by(NEXT(pthread_cond_broadcast), cond);
 }
 
 /* ---------------------------------------------------------------- threads */
 
-int shca_pthread_barrier_wait(pthread_barrier_t *b)
+int shca_pthread_barrier_wait(pthread_barrier_t *barrier)
 {
-	int r;
+	int rc;
 
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_barrier_wait)(b);
+		return NEXT(pthread_barrier_wait)(barrier);
 	shca_program_go_out();
-	r = NEXT(pthread_barrier_wait)(b);
+	rc = NEXT(pthread_barrier_wait)(barrier);
 	shca_program_come_back();
-	return r;
+	return rc;
 }
 
-int shca_pthread_join(pthread_t t, void **value)
+int shca_pthread_join(pthread_t thread, void **value)
 {
-	int r;
+	int rc;
 
 	if (!shca_program_is_clocked())
-		return NEXT(pthread_join)(t, value);
+		return NEXT(pthread_join)(thread, value);
 	shca_program_go_out();
-	r = NEXT(pthread_join)(t, value);
+	rc = NEXT(pthread_join)(thread, value);
 	shca_program_come_back();
-	return r;
+	return rc;
 }
 
-int shca_pthread_cancel(pthread_t t)
+int shca_pthread_cancel(pthread_t thread)
 {
-	int r = NEXT(pthread_cancel)(t);
+	int rc = NEXT(pthread_cancel)(thread);
 
 	disturb(false);
-	wake();
-	return r;
+	wake_waiting();
+	return rc;
 }
 
 /* ---------------------------------------------------------------- semaphores */
 
-static int wait_for_post(sem_t *s, uint64_t until)
+static int wait_for_post(sem_t *sem, uint64_t until)
 {
-	int r, error = errno;
+	int rc, error = errno;
 
 	shca_program_enter_free();
 	atomic_fetch_add(&waiting, 1);
@@ -351,8 +359,8 @@ static int wait_for_post(sem_t *s, uint64_t until)
 	shca_program_listens(SHCA_HEARD_INTERRUPT);
 	for (;;) {
 		shca_program_watches(true);
-		r = sem_trywait(s);
-		if (!r || errno != EAGAIN)
+		rc = sem_trywait(sem);
+		if (!rc || errno != EAGAIN)
 			break;
 		if (until != SHCA_FOREVER && shca_program_now() >= until) {
 			error = ETIMEDOUT;
@@ -369,39 +377,40 @@ static int wait_for_post(sem_t *s, uint64_t until)
 	shca_program_listens(0);
 	shca_program_leave();
 	errno = error;
-	return r;
+	return rc;
 }
 
-int shca_sem_wait(sem_t *s)
+int shca_sem_wait(sem_t *sem)
 {
 	if (!shca_program_is_clocked())
-		return NEXT(sem_wait)(s);
-	return wait_for_post(s, SHCA_FOREVER);
+		return NEXT(sem_wait)(sem);
+	return wait_for_post(sem, SHCA_FOREVER);
 }
 
-int shca_sem_timedwait(sem_t *s, const struct timespec *t)
+int shca_sem_timedwait(sem_t *sem, const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, t))
-		return NEXT(sem_timedwait)(s, shca_real_deadline(CLOCK_REALTIME, t, &real));
-	return wait_for_post(s, shca_sync_deadline(CLOCK_REALTIME, t));
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, deadline))
+		return NEXT(sem_timedwait)(sem,
+					   shca_real_deadline(CLOCK_REALTIME, deadline, &real));
+	return wait_for_post(sem, shca_sync_deadline(CLOCK_REALTIME, deadline));
 }
 
-int shca_sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *t)
+int shca_sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, t))
-		return NEXT(sem_clockwait)(s, clock, shca_real_deadline(clock, t, &real));
-	return wait_for_post(s, shca_sync_deadline(clock, t));
+	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+		return NEXT(sem_clockwait)(sem, clock, shca_real_deadline(clock, deadline, &real));
+	return wait_for_post(sem, shca_sync_deadline(clock, deadline));
 }
 
-int shca_sem_post(sem_t *s)
+int shca_sem_post(sem_t *sem)
 {
-	int r = NEXT(sem_post)(s);
+	int rc = NEXT(sem_post)(sem);
 
 	disturb(true);
-	wake();
-	return r;
+	wake_waiting();
+	return rc;
 }
 
 /* ---------------------------------------------------------------- futexes */
@@ -418,38 +427,38 @@ static clockid_t futex_clock(int op)
 	return op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
 }
 
-static uint64_t futex_deadline(const struct futex *f)
+static uint64_t futex_deadline(const struct futex *futex)
 {
-	bool absolute = (f->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
+	bool absolute = (futex->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
 
-	if (!f->timeout)
+	if (!futex->timeout)
 		return SHCA_FOREVER;
 	if (absolute)
-		return shca_sync_deadline(futex_clock(f->op), f->timeout);
-	return shca_after(shca_program_now(), shca_ns(f->timeout));
+		return shca_sync_deadline(futex_clock(futex->op), futex->timeout);
+	return shca_after(shca_program_now(), shca_ns(futex->timeout));
 }
 
 /* Waits as for a condition: woken without cause is what happens there, too. */
-static long futex_wait(const struct futex *f)
+static long futex_wait(const struct futex *futex)
 {
 	uint64_t until;
-	long r = -1;
+	long rc = -1;
 
 	shca_program_enter_free();
-	until = futex_deadline(f);
-	shca_program_contends();
+	until = futex_deadline(futex);
+	shca_program_wakes_spinning();
 	atomic_fetch_add(&waiting, 1);
 	shca_program_watches(true);
 	errno = EAGAIN;
-	if (__atomic_load_n(f->word, __ATOMIC_SEQ_CST) == f->value) {
+	if (__atomic_load_n(futex->word, __ATOMIC_SEQ_CST) == futex->value) {
 		if (!shca_program_settles())
 			shca_program_sleep(until, false);
 		errno = ETIMEDOUT;
-		r = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
+		rc = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
 	}
 	atomic_fetch_sub(&waiting, 1);
 	shca_program_leave();
-	return r;
+	return rc;
 }
 
 /* Makes SYS_futex of programs that have locks of their own virtual, and SYS_getrandom what
@@ -457,34 +466,35 @@ static long futex_wait(const struct futex *f)
 long shca_syscall(long nr, ...)
 {
 	struct timespec real;
-	long a[6], r;
-	va_list ap;
+	long args[6], rc;
+	va_list list;
 	int cmd;
 
-	va_start(ap, nr);
+	va_start(list, nr);
 	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(ap, long);
-	va_end(ap);
+		args[i] = va_arg(list, long);
+	va_end(list);
 	if (nr == SYS_getrandom)
-		return getrandom((void *)a[0], (size_t)a[1], (unsigned)a[2]);
-	cmd = (int)a[1] & FUTEX_CMD_MASK;
+		return getrandom((void *)args[0], (size_t)args[1], (unsigned)args[2]);
+	cmd = (int)args[1] & FUTEX_CMD_MASK;
 	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
 	    shca_program_is_clocked())
-		return futex_wait(&(struct futex){(uint32_t *)a[0], (int)a[1], (uint32_t)a[2],
-						  (const struct timespec *)a[3]});
+		return futex_wait(&(struct futex){(uint32_t *)args[0], (int)args[1],
+						  (uint32_t)args[2],
+						  (const struct timespec *)args[3]});
 	if (nr == SYS_futex && cmd == FUTEX_WAIT_BITSET)
-		a[3] = (long)shca_real_deadline(futex_clock((int)a[1]),
-						(const struct timespec *)a[3], &real);
-	r = NEXT(syscall)(nr, a[0], a[1], a[2], a[3], a[4], a[5]);
+		args[3] = (long)shca_real_deadline(futex_clock((int)args[1]),
+						   (const struct timespec *)args[3], &real);
+	rc = NEXT(syscall)(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
 	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
 		int error = errno;
 
 		/* softhca's own calls come here, too: inside of a call, or in threads without a
 		 * clock. */
 		if (shca_program_is_clocked())
-			disturb_inside(!((int)a[1] & FUTEX_PRIVATE_FLAG));
-		wake();
+			disturb_inside(!((int)args[1] & FUTEX_PRIVATE_FLAG));
+		wake_waiting();
 		errno = error;
 	}
-	return r;
+	return rc;
 }

@@ -14,23 +14,23 @@
 #include "next_times.h"
 #include "program.h"
 
-#define FUNCTIONS(FN)                                                                     \
-	FN(int, clock_gettime, (clockid_t clock, struct timespec * t))                    \
-	FN(int, gettimeofday, (struct timeval * t, void *zone))                           \
-	FN(time_t, time, (time_t * t))                                                    \
-	FN(int, timespec_get, (struct timespec * t, int base))                            \
-	FN(int, nanosleep, (const struct timespec *t, struct timespec *left))             \
-	FN(int, clock_nanosleep,                                                          \
-	   (clockid_t clock, int flags, const struct timespec *t, struct timespec *left)) \
-	FN(int, usleep, (useconds_t us))                                                  \
-	FN(unsigned int, sleep, (unsigned int seconds))                                   \
+#define FUNCTIONS(FN)                                                                           \
+	FN(int, clock_gettime, (clockid_t clock, struct timespec * now))                        \
+	FN(int, gettimeofday, (struct timeval * result, void *zone))                            \
+	FN(time_t, time, (time_t * result))                                                     \
+	FN(int, timespec_get, (struct timespec * result, int base))                             \
+	FN(int, nanosleep, (const struct timespec *duration, struct timespec *left))            \
+	FN(int, clock_nanosleep,                                                                \
+	   (clockid_t clock, int flags, const struct timespec *request, struct timespec *left)) \
+	FN(int, usleep, (useconds_t us))                                                        \
+	FN(unsigned int, sleep, (unsigned int seconds))                                         \
 	FN(int, sched_yield, (void))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
-static bool is_valid(const struct timespec *t)
+static bool is_valid(const struct timespec *time)
 {
-	return t && t->tv_sec >= 0 && shca_is_timespec(t);
+	return time && time->tv_sec >= 0 && shca_is_timespec(time);
 }
 
 /* Sets what is to be added to the program's time; false: a clock that is not of that kind. */
@@ -46,64 +46,65 @@ static bool offset_of(clockid_t clock, uint64_t *offset)
 	case CLOCK_REALTIME:
 	case CLOCK_REALTIME_COARSE:
 	case CLOCK_TAI:
-		*offset = shca_program_date();
+		*offset = shca_program_realtime_offset();
 		return true;
 	default:
 		return false;
 	}
 }
 
-int shca_clock_gettime(clockid_t clock, struct timespec *t)
+int shca_clock_gettime(clockid_t clock, struct timespec *now)
 {
 	uint64_t offset;
 
-	if (!shca_program_tells_time() || !t || !offset_of(clock, &offset))
-		return NEXT(clock_gettime)(clock, t);
-	*t = shca_timespec(shca_program_now() + offset);
+	if (!shca_program_sees_virtual() || !now || !offset_of(clock, &offset))
+		return NEXT(clock_gettime)(clock, now);
+	*now = shca_timespec(shca_program_now() + offset);
 	return 0;
 }
 
-int shca_gettimeofday(struct timeval *t, void *zone)
+int shca_gettimeofday(struct timeval *result, void *zone)
 {
 	struct timespec now;
 
-	if (!shca_program_tells_time() || !t)
-		return NEXT(gettimeofday)(t, zone);
-	now = shca_timespec(shca_program_now() + shca_program_date());
-	*t = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
+	if (!shca_program_sees_virtual() || !result)
+		return NEXT(gettimeofday)(result, zone);
+	now = shca_timespec(shca_program_now() + shca_program_realtime_offset());
+	*result = (struct timeval){now.tv_sec, now.tv_nsec / 1000};
 	return 0;
 }
 
-time_t shca_time(time_t *t)
+time_t shca_time(time_t *result)
 {
 	time_t now;
 
-	if (!shca_program_tells_time())
-		return NEXT(time)(t);
-	now = (time_t)((shca_program_now() + shca_program_date()) / SHCA_SECOND);
-	if (t)
-		*t = now;
+	if (!shca_program_sees_virtual())
+		return NEXT(time)(result);
+	now = (time_t)((shca_program_now() + shca_program_realtime_offset()) / SHCA_SECOND);
+	if (result)
+		*result = now;
 	return now;
 }
 
-int shca_timespec_get(struct timespec *t, int base)
+int shca_timespec_get(struct timespec *result, int base)
 {
-	if (!shca_program_tells_time() || !t || base != TIME_UTC)
-		return NEXT(timespec_get)(t, base);
-	*t = shca_timespec(shca_program_now() + shca_program_date());
+	if (!shca_program_sees_virtual() || !result || base != TIME_UTC)
+		return NEXT(timespec_get)(result, base);
+	*result = shca_timespec(shca_program_now() + shca_program_realtime_offset());
 	return base;
 }
 
-const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec *t,
+const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec *deadline,
 					  struct timespec *real)
 {
 	uint64_t offset, now;
 
-	if (shca_program_is_clocked() || !shca_program_tells_time() || !is_valid(t) ||
+	if (shca_program_is_clocked() || !shca_program_sees_virtual() || !is_valid(deadline) ||
 	    !offset_of(clock, &offset) || NEXT(clock_gettime)(clock, real))
-		return t;
+		return deadline;
 	now = shca_program_now() + offset;
-	*real = shca_timespec(shca_after(shca_ns(real), shca_ns(t) > now ? shca_ns(t) - now : 0));
+	*real = shca_timespec(
+		shca_after(shca_ns(real), shca_ns(deadline) > now ? shca_ns(deadline) - now : 0));
 	return real;
 }
 
@@ -131,13 +132,13 @@ static uint64_t sleep_for(uint64_t ns)
 	return left;
 }
 
-int shca_nanosleep(const struct timespec *t, struct timespec *left)
+int shca_nanosleep(const struct timespec *duration, struct timespec *left)
 {
 	uint64_t ns;
 
-	if (!shca_program_is_clocked() || !is_valid(t))
-		return NEXT(nanosleep)(t, left);
-	ns = sleep_for(shca_ns(t));
+	if (!shca_program_is_clocked() || !is_valid(duration))
+		return NEXT(nanosleep)(duration, left);
+	ns = sleep_for(shca_ns(duration));
 	if (!ns)
 		return 0;
 	if (left)
@@ -146,22 +147,23 @@ int shca_nanosleep(const struct timespec *t, struct timespec *left)
 	return -1;
 }
 
-int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *t,
+int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *request,
 			 struct timespec *left)
 {
 	struct timespec real;
 	uint64_t offset, ns;
 
-	if (!shca_program_is_clocked() || !is_valid(t) || !offset_of(clock, &offset))
+	if (!shca_program_is_clocked() || !is_valid(request) || !offset_of(clock, &offset))
 		return NEXT(clock_nanosleep)(
 			clock, flags,
-			flags & TIMER_ABSTIME ? shca_real_deadline(clock, t, &real) : t, left);
+			flags & TIMER_ABSTIME ? shca_real_deadline(clock, request, &real) : request,
+			left);
 	if (flags & TIMER_ABSTIME) {
 		shca_program_enter();
-		ns = sleep_until(shca_ns(t) > offset ? shca_ns(t) - offset : 0);
+		ns = sleep_until(shca_ns(request) > offset ? shca_ns(request) - offset : 0);
 		shca_program_leave();
 	} else {
-		ns = sleep_for(shca_ns(t));
+		ns = sleep_for(shca_ns(request));
 		if (ns && left)
 			*left = shca_timespec(ns);
 	}
@@ -194,7 +196,7 @@ int shca_sched_yield(void)
 		return 0;
 	shca_program_enter();
 	/* A parked thread may hold a lock that the caller wants. */
-	shca_program_contends();
+	shca_program_wakes_spinning();
 	shca_program_looked();
 	shca_program_leave();
 	return 0;

@@ -13,26 +13,26 @@
 
 #define SHCA_SECOND 1000000000u
 /* Seconds that are as good as never: 285 years. */
-#define SHCA_AGES 9000000000ll
+#define SHCA_SECONDS_MAX 9000000000ll
 
 static inline struct timespec shca_timespec(uint64_t ns)
 {
 	return (struct timespec){(time_t)(ns / SHCA_SECOND), (long)(ns % SHCA_SECOND)};
 }
 
-static inline bool shca_is_timespec(const struct timespec *t)
+static inline bool shca_is_timespec(const struct timespec *time)
 {
-	return t->tv_nsec >= 0 && t->tv_nsec < (long)SHCA_SECOND;
+	return time->tv_nsec >= 0 && time->tv_nsec < (long)SHCA_SECOND;
 }
 
 /* Returns 0 for what lies before the beginning. */
-static inline uint64_t shca_ns(const struct timespec *t)
+static inline uint64_t shca_ns(const struct timespec *time)
 {
-	if (t->tv_sec < 0)
+	if (time->tv_sec < 0)
 		return 0;
-	if (t->tv_sec > SHCA_AGES)
+	if (time->tv_sec > SHCA_SECONDS_MAX)
 		return SHCA_FOREVER;
-	return (uint64_t)t->tv_sec * SHCA_SECOND + (uint64_t)t->tv_nsec;
+	return (uint64_t)time->tv_sec * SHCA_SECOND + (uint64_t)time->tv_nsec;
 }
 
 /* Returns the sum, which may be never. */

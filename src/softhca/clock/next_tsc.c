@@ -20,11 +20,11 @@
 
 #define VDSO_LEN 8192u
 
-static struct sigaction theirs; /* what the program has asked for */
-static bool trapping;           /* our handler is in place */
+static struct sigaction program_action; /* what the program has asked for */
+static bool trapping;                   /* our handler is in place */
 
 /* Returns the length of the instruction there if it reads the TSC, or 0. */
-static unsigned reads_tsc(const unsigned char *at)
+static unsigned tsc_instruction_length(const unsigned char *at)
 {
 	if (at[0] == 0x0f && at[1] == 0x31)
 		return 2;
@@ -33,12 +33,12 @@ static unsigned reads_tsc(const unsigned char *at)
 
 static uint64_t real_tsc(unsigned *cpu)
 {
-	uint64_t v;
+	uint64_t tsc;
 
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
-	v = __builtin_ia32_rdtscp(cpu);
+	tsc = __builtin_ia32_rdtscp(cpu);
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
-	return v;
+	return tsc;
 }
 
 static bool is_in_vdso(uintptr_t at)
@@ -48,16 +48,16 @@ static bool is_in_vdso(uintptr_t at)
 	return vdso && at >= vdso && at < vdso + VDSO_LEN;
 }
 
-static void pass_on(int nr, siginfo_t *info, void *context)
+static void call_program_handler(int nr, siginfo_t *info, void *context)
 {
-	if (theirs.sa_handler == SIG_DFL || theirs.sa_handler == SIG_IGN) {
+	if (program_action.sa_handler == SIG_DFL || program_action.sa_handler == SIG_IGN) {
 		/* The instruction is executed again, and ends the process. */
-		shca_kernel_sigaction(SIGSEGV, &theirs, NULL);
+		shca_kernel_sigaction(SIGSEGV, &program_action, NULL);
 		trapping = false;
-	} else if (theirs.sa_flags & SA_SIGINFO) {
-		theirs.sa_sigaction(nr, info, context);
+	} else if (program_action.sa_flags & SA_SIGINFO) {
+		program_action.sa_sigaction(nr, info, context);
 	} else {
-		theirs.sa_handler(nr);
+		program_action.sa_handler(nr);
 	}
 }
 
@@ -71,9 +71,9 @@ static void on_segv(int nr, siginfo_t *info, void *context)
 
 	/* A wrong address has another code, and there need not be an instruction. */
 	if (info->si_code == SI_KERNEL)
-		len = reads_tsc((const unsigned char *)at);
+		len = tsc_instruction_length((const unsigned char *)at);
 	if (!len) {
-		pass_on(nr, info, context);
+		call_program_handler(nr, info, context);
 		return;
 	}
 	if (shca_program_is_clocked() && !is_in_vdso(at))
@@ -97,7 +97,7 @@ static void trap(void)
 
 	if (!trapping) {
 		trapping = true;
-		shca_kernel_sigaction(SIGSEGV, &ours, &theirs);
+		shca_kernel_sigaction(SIGSEGV, &ours, &program_action);
 	}
 	/* Threads of libraries block all signals. A fault whose signal is blocked ends the process.
 	 */
@@ -117,17 +117,17 @@ __attribute__((constructor)) static void prepare(void)
 {
 	untrap();
 	pthread_atfork(NULL, NULL, untrap);
-	shca_program_on_tsc(trap, untrap);
+	shca_program_set_traps(trap, untrap);
 }
 
 bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old)
 {
-	struct sigaction was = theirs;
+	struct sigaction was = program_action;
 
 	if (!trapping)
 		return false;
 	if (act)
-		theirs = *act;
+		program_action = *act;
 	if (old)
 		*old = was;
 	return true;

@@ -25,17 +25,17 @@ static struct {
 /* Runs without a clock: the functions that it calls are the C library's. */
 static void *watcher_main(void *arg)
 {
-	struct epoll_event e[16];
-	int all = (int)(intptr_t)arg, n;
+	struct epoll_event events[16];
+	int all = (int)(intptr_t)arg, count;
 
 	prctl(PR_SET_NAME, "softhca-watcher");
 	/* The thread that made this one may trap the TSC. */
-	shca_program_begins();
+	shca_program_untrap();
 	do {
-		n = epoll_wait(all, e, sizeof(e) / sizeof(*e), -1);
-		for (int i = 0; i < n; i++)
-			shca_program_look(e[i].data.u32);
-	} while (n >= 0 || errno == EINTR);
+		count = epoll_wait(all, events, sizeof(events) / sizeof(*events), -1);
+		for (int i = 0; i < count; i++)
+			shca_program_look(events[i].data.u32);
+	} while (count >= 0 || errno == EINTR);
 	return NULL;
 }
 
@@ -87,22 +87,22 @@ static int set_of_all(void)
 	return all;
 }
 
-int shca_watch(const struct pollfd *fds, nfds_t n)
+int shca_watch(const struct pollfd *fds, nfds_t count)
 {
 	struct epoll_event mine = {.events = EPOLLIN | EPOLLONESHOT,
 				   .data.u32 = shca_program_actor()};
 	int all = set_of_all(), set = all < 0 ? -1 : epoll_create1(EPOLL_CLOEXEC);
 	bool ok = set >= 0;
 
-	for (nfds_t i = 0; ok && i < n; i++) {
+	for (nfds_t i = 0; ok && i < count; i++) {
 		/* The bits of poll() are those of epoll. */
-		struct epoll_event e = {.events = (uint32_t)(unsigned short)fds[i].events};
+		struct epoll_event event = {.events = (uint32_t)(unsigned short)fds[i].events};
 
 		/* Events of channels make the thread due at their time, and a late look at the
 		 * descriptor would at another. */
 		if (fds[i].fd < 0 || shca_program_is_channel(fds[i].fd))
 			continue;
-		ok = !epoll_ctl(set, EPOLL_CTL_ADD, fds[i].fd, &e);
+		ok = !epoll_ctl(set, EPOLL_CTL_ADD, fds[i].fd, &event);
 	}
 	if (ok && !epoll_ctl(all, EPOLL_CTL_ADD, set, &mine))
 		return set;

@@ -9,7 +9,7 @@
 
 /* Ends the sleep of the calling thread, which has said that it watches something, as soon as a
  * descriptor has something. Returns what shca_unwatch() wants, or -1: nothing tells of them. */
-int shca_watch(const struct pollfd *fds, nfds_t n);
+int shca_watch(const struct pollfd *fds, nfds_t count);
 void shca_unwatch(int watch);
 
 #endif

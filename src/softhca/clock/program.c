@@ -12,9 +12,9 @@ bool shca_program_is_clocked(void)
 	return shca_clk && shca_clock_in_program();
 }
 
-bool shca_program_tells_time(void)
+bool shca_program_sees_virtual(void)
 {
-	return shca_clk && shca_clock_tells();
+	return shca_clk && shca_clock_sees_virtual();
 }
 
 bool shca_program_handler_begins(uint32_t kind)
@@ -58,7 +58,7 @@ uint64_t shca_program_random(void)
 	return shca_clock_random();
 }
 
-uint64_t shca_program_date(void)
+uint64_t shca_program_realtime_offset(void)
 {
 	struct shca_clock *clk = shca_clk;
 
@@ -67,7 +67,7 @@ uint64_t shca_program_date(void)
 
 static void (*untrap)(void);
 
-void shca_program_on_tsc(void (*trap_tsc)(void), void (*untrap_tsc)(void))
+void shca_program_set_traps(void (*trap_tsc)(void), void (*untrap_tsc)(void))
 {
 	shca_clock_trap = trap_tsc;
 	untrap = untrap_tsc;
@@ -83,7 +83,7 @@ bool shca_program_traps(void)
 	return shca_clk && shca_clock_traps();
 }
 
-void shca_program_begins(void)
+void shca_program_untrap(void)
 {
 	if (untrap)
 		untrap();
@@ -104,7 +104,7 @@ void shca_program_inherits(void)
 	shca_clock_inherit();
 }
 
-void shca_program_again(void)
+void shca_program_trap_again(void)
 {
 	if (shca_clk && shca_clock_in_program() && shca_clock_traps())
 		shca_clock_trap();
@@ -171,7 +171,7 @@ void shca_program_wakes(void)
 
 void shca_program_looked(void)
 {
-	shca_spin_in_vain(NULL, NULL);
+	shca_spin_found_nothing(NULL, NULL);
 }
 
 bool shca_program_yields_free(void)
@@ -190,9 +190,9 @@ void shca_program_back(void)
 	shca_clock_back();
 }
 
-void shca_program_contends(void)
+void shca_program_wakes_spinning(void)
 {
-	shca_clock_contend();
+	shca_clock_wake_spinning();
 }
 
 void shca_program_disturbs(void)

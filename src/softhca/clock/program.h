@@ -28,7 +28,7 @@ enum shca_heard {
 SHCA_PROGRAM bool shca_program_is_clocked(void);
 /* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
  * clock. */
-SHCA_PROGRAM bool shca_program_tells_time(void);
+SHCA_PROGRAM bool shca_program_sees_virtual(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
 SHCA_PROGRAM bool shca_program_handler_begins(uint32_t kind);
@@ -42,7 +42,7 @@ SHCA_PROGRAM bool shca_program_is_repeatable(void);
 /* Returns a number that looks random, and is the same in runs that are repeated. */
 SHCA_PROGRAM uint64_t shca_program_random(void);
 /* Returns CLOCK_REALTIME less CLOCK_MONOTONIC (ns). */
-SHCA_PROGRAM uint64_t shca_program_date(void);
+SHCA_PROGRAM uint64_t shca_program_realtime_offset(void);
 
 /* Begins a call that may wait, which is a sync point. */
 SHCA_PROGRAM void shca_program_enter(void);
@@ -95,7 +95,7 @@ static inline void shca_program_come_back(void)
 }
 /* Lets parked threads of this process go on, because the calling one waits for something that one
  * of them keeps. */
-SHCA_PROGRAM void shca_program_contends(void);
+SHCA_PROGRAM void shca_program_wakes_spinning(void);
 
 /* ---- any thread ---- */
 
@@ -109,15 +109,15 @@ SHCA_PROGRAM bool shca_program_is_virtual(void);
 SHCA_PROGRAM void shca_program_wakes(void);
 /* Sets the functions that make a thread that joins the clock trap when it reads the TSC, and that
  * undo this. */
-SHCA_PROGRAM void shca_program_on_tsc(void (*trap)(void), void (*untrap)(void));
+SHCA_PROGRAM void shca_program_set_traps(void (*trap)(void), void (*untrap)(void));
 /* Returns the value that a trapped thread reads. */
 SHCA_PROGRAM uint64_t shca_program_tsc(void);
 /* Returns true if threads of this process trap. */
 SHCA_PROGRAM bool shca_program_traps(void);
 /* Prepares the calling thread for having no clock: it is new, or about to replace its program. */
-SHCA_PROGRAM void shca_program_begins(void);
+SHCA_PROGRAM void shca_program_untrap(void);
 /* Undoes that, because the program wasn't replaced. */
-SHCA_PROGRAM void shca_program_again(void);
+SHCA_PROGRAM void shca_program_trap_again(void);
 /* Prepares for a new thread that a thread without a clock makes: the caller may get a clock, if its
  * process is a rank that has not called verbs yet. */
 SHCA_PROGRAM void shca_program_makes_thread(void);

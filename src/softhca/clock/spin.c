@@ -1,43 +1,47 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * spin.c - threads that poll in vain. One that did so several times, with next to no CPU time
- * between, is parked until something is there for it, at the end of a polling period. Because it
- * may wait for something else, it is let look now and then, less and less often.
+ * spin.c - threads that poll and find nothing. A thread that did so several times, with next to no
+ * CPU time between, is parked until something is there for it, at the end of a polling period.
+ * Because the thread may wait for something else, it looks now and then, less and less often.
  */
 #include "clock.h"
 
-#define VAIN 4 /* looks in vain after which a thread is parked */
-/* A thread that computes for longer between two looks doesn't spin: ns, and where another thread
- * ran before, so that the caches have to be filled anew. */
+/* Looks in a row that find nothing, after which a thread is parked. */
+#define EMPTY_LOOKS 4
+/* CPU time (ns) between two looks beyond which a thread computes rather than spins. The longer one
+ * is for a thread that ran after another one, because its caches have to be filled anew. */
 #define GAP_NS      1000u
 #define COLD_GAP_NS 4000u
-/* Looks after which a thread that spins may compute for as long as that once: libraries call a
- * slow function in each so many rounds. */
-#define STEADY  4
-#define ONCE_NS 20000u
-/* Looks elsewhere (a yield, a look at descriptors) that may follow a poll without being sync points
- * themselves; each so-manieth is one nevertheless. */
+/* After so many short gaps one gap may be this long (ns), because libraries call a slow function
+ * once in so many rounds. */
+#define STEADY_GAPS 4
+#define LONG_GAP_NS 20000u
+/* Looks elsewhere (a yield, a look at descriptors) that may follow a poll without being sync
+ * points. Every FREE_YIELDS-th of them is one nevertheless. */
 #define FREE_LOOKS  2
 #define FREE_YIELDS 32
-#define PLACES      16
-#define LATER       2 /* the time to the next look is this part of the time that it has been spinning */
-#define LATEST      10000000u /* ns, at most */
+/* Places that a thread is known to look at. */
+#define PLACES 16
+/* The time to the next look is this part of the time since the thread began to spin, and at most so
+ * many ns. */
+#define STEP_DIVISOR 2
+#define STEP_MAX_NS  10000000u
 
-/* How often a place was freed: then no thread may still hold it. */
-static _Atomic unsigned forgotten;
+/* Number of places that were freed. A thread forgets its places when the number has changed. */
+static _Atomic unsigned freed_places;
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-	unsigned vain;      /* looks in a row */
-	unsigned steady;    /* short gaps in a row */
-	bool cold;          /* another thread had the turn at the last sync point */
-	unsigned free;      /* looks elsewhere that need no sync point, since the last poll */
-	unsigned yields;    /* that were no sync points */
-	uint64_t since;     /* the first of them */
-	uint64_t period;    /* from look to look */
-	unsigned forgotten; /* as above, when it looked last */
-	const void *parked; /* the place where it was parked: there it is again, once each round */
-	unsigned elsewhere; /* looks in vain since, at other places */
-	unsigned nplaces;   /* where it looked */
+	unsigned empty_looks;  /* looks in a row that found nothing */
+	unsigned short_gaps;   /* short gaps in a row */
+	bool cold;             /* another thread had the turn at the last sync point */
+	unsigned free;         /* looks elsewhere that may follow without a sync point */
+	unsigned yields;       /* looks elsewhere that were no sync points */
+	uint64_t since;        /* time of the first empty look */
+	uint64_t period;       /* time from look to look */
+	unsigned freed_places; /* freed_places at the last look */
+	const void *parked;    /* place where the thread was parked last */
+	unsigned elsewhere;    /* empty looks at other places since */
+	unsigned nplaces;      /* places that the thread looked at */
 	struct {
 		void *place;
 		shca_visible_fn *visible;
@@ -46,7 +50,7 @@ static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 
 void shca_spin_end(void)
 {
-	self.vain = 0;
+	self.empty_looks = 0;
 	self.nplaces = 0;
 	self.period = 0;
 }
@@ -58,18 +62,18 @@ void shca_spin_cold(bool cold)
 
 void shca_spin_gap(uint64_t ns)
 {
-	bool is_short = ns <= (self.cold ? COLD_GAP_NS : GAP_NS);
+	bool is_short_gap = ns <= (self.cold ? COLD_GAP_NS : GAP_NS);
 
-	if (is_short) {
-		self.steady++;
+	if (is_short_gap) {
+		self.short_gaps++;
 		return;
 	}
-	if (ns > ONCE_NS || self.steady < STEADY)
+	if (ns > LONG_GAP_NS || self.short_gaps < STEADY_GAPS)
 		shca_spin_end();
-	self.steady = 0;
+	self.short_gaps = 0;
 }
 
-static void note(void *place, shca_visible_fn *visible)
+static void add_place(void *place, shca_visible_fn *visible)
 {
 	if (!place)
 		return;
@@ -82,9 +86,9 @@ static void note(void *place, shca_visible_fn *visible)
 	self.places[self.nplaces++].visible = visible;
 }
 
-void shca_spin_forget(void)
+void shca_spin_forget_places(void)
 {
-	atomic_fetch_add(&forgotten, 1);
+	atomic_fetch_add(&freed_places, 1);
 }
 
 /* Returns the earliest time at which one of the places will have something, as far as that is
@@ -106,7 +110,7 @@ static uint64_t earliest(void)
 /* Returns true once in each round of places: a thread is parked at one of them only. */
 static bool is_round(const void *place)
 {
-	if (place != self.parked && self.vain > VAIN && ++self.elsewhere < PLACES)
+	if (place != self.parked && self.empty_looks > EMPTY_LOOKS && ++self.elsewhere < PLACES)
 		return false;
 	self.parked = place;
 	self.elsewhere = 0;
@@ -126,8 +130,8 @@ bool shca_spin_has_nothing(const void *place, uint64_t now)
 	unsigned i = 0;
 	uint64_t at;
 
-	if (self.vain <= VAIN || place == self.parked || self.elsewhere + 1 >= PLACES ||
-	    atomic_load(&forgotten) != self.forgotten)
+	if (self.empty_looks <= EMPTY_LOOKS || place == self.parked ||
+	    self.elsewhere + 1 >= PLACES || atomic_load(&freed_places) != self.freed_places)
 		return false;
 	while (i < self.nplaces && self.places[i].place != place)
 		i++;
@@ -140,26 +144,26 @@ bool shca_spin_has_nothing(const void *place, uint64_t now)
 	return true;
 }
 
-bool shca_spin_in_vain(void *place, shca_visible_fn *visible)
+bool shca_spin_found_nothing(void *place, shca_visible_fn *visible)
 {
-	uint64_t now = shca_clock_mine(), step, at;
-	unsigned gone = atomic_load(&forgotten);
+	uint64_t now = shca_clock_at_sync_point(), step, at;
+	unsigned places_gone = atomic_load(&freed_places);
 	bool contended = shca_clock_is_contended();
 
-	if (gone != self.forgotten)
+	if (places_gone != self.freed_places)
 		shca_spin_end();
-	self.forgotten = gone;
+	self.freed_places = places_gone;
 
-	note(place, visible);
+	add_place(place, visible);
 	self.free = place ? FREE_LOOKS : 0;
-	if (!self.vain++)
+	if (!self.empty_looks++)
 		self.since = now;
-	if (self.vain < VAIN || !(is_round(place) || (contended && !place)))
+	if (self.empty_looks < EMPTY_LOOKS || !(is_round(place) || (contended && !place)))
 		return false;
 	if (!self.period)
-		self.period = (now - self.since) / (VAIN - 1) + 1;
-	step = (now - self.since) / LATER;
-	step = step < self.period ? self.period : step > LATEST ? LATEST : step;
+		self.period = (now - self.since) / (EMPTY_LOOKS - 1) + 1;
+	step = (now - self.since) / STEP_DIVISOR;
+	step = step < self.period ? self.period : step > STEP_MAX_NS ? STEP_MAX_NS : step;
 	/* A poll may be inside of the lock that another thread wants, a yield hardly is. */
 	if (contended && place)
 		step = self.period;

@@ -26,14 +26,14 @@ _Thread_local __attribute__((tls_model("initial-exec"))) struct shca_turn_self s
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* for its destructor */
 
-uint64_t shca_clock_mine(void)
+uint64_t shca_clock_at_sync_point(void)
 {
 	return shca_turn_self.clock;
 }
 
 /* ---------------------------------------------------------------- joining and sync points */
 
-static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
+static void make_due(uint32_t actor, enum shca_actor_state state, uint64_t when)
 {
 	atomic_store(&shca_turn_clock()->actors[actor].state, state);
 	shca_actor_sooner(shca_turn_clock(), actor, when);
@@ -41,41 +41,41 @@ static void want(uint32_t actor, enum shca_actor_state state, uint64_t when)
 
 /* Makes a thread due now from which the monitor took the turn, because the thread was stopped or
  * asleep when the turn came (watch.c), or whose wait a signal has ended. */
-static void want_again(uint32_t actor)
+static void make_due_again(uint32_t actor)
 {
 	uint64_t now;
 
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_turn_clock()->now);
-	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
+	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
 /* Passes the turn to the first actor, and returns when this thread has it again. */
 static void await(uint32_t actor)
 {
-	struct shca_actor *a = &shca_turn_clock()->actors[actor];
+	struct shca_actor *record = &shca_turn_clock()->actors[actor];
 	int cancel = shca_cancel_hold();
 
 	for (;;) {
 		/* The process has left virtual time: it ends, and another may have the actor. */
 		while (!shca_turn_joined())
 			pause();
-		if (shca_turn_self.heard && atomic_load(&a->state) == SHCA_ACTOR_WAITS)
-			want_again(actor);
+		if (shca_turn_self.heard && atomic_load(&record->state) == SHCA_ACTOR_WAITS)
+			make_due_again(actor);
 		if (shca_turn_step(actor))
 			break;
-		if (atomic_load(&a->state) == SHCA_ACTOR_OUT) {
-			want_again(actor);
+		if (atomic_load(&record->state) == SHCA_ACTOR_OUT) {
+			make_due_again(actor);
 			continue;
 		}
-		while (!atomic_load(&a->granted))
-			syscall(SYS_futex, &a->granted, FUTEX_WAIT, 0, NULL, NULL, 0);
-		atomic_store(&a->granted, 0);
+		while (!atomic_load(&record->granted))
+			syscall(SYS_futex, &record->granted, FUTEX_WAIT, 0, NULL, NULL, 0);
+		atomic_store(&record->granted, 0);
 	}
 	shca_cancel_restore(cancel);
 	shca_turn_self.clock = atomic_load(&shca_turn_clock()->now);
-	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
+	atomic_store_explicit(&record->clock, shca_turn_self.clock, memory_order_relaxed);
 	shca_charge_stale();
 	shca_spin_cold(true);
 }
@@ -132,7 +132,7 @@ static void begin_to_trap(void)
 
 		shca_charge_begin();
 		shca_turn_self.clock = clock;
-		for (int k = 0; k < TRAPS; k++)
+		for (int j = 0; j < TRAPS; j++)
 			(void)shca_cycles();
 		shca_turn_charge();
 		took = (shca_turn_self.clock - clock) / TRAPS;
@@ -161,7 +161,7 @@ static void join(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
 	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
-	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
 	if (shca_turn_here.trap)
@@ -169,14 +169,14 @@ static void join(void)
 }
 
 /* A sync point: goes on if this thread's clock is the smallest, else when it is. */
-static void sync_here(void)
+static void sync_point(void)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
-	struct shca_actor *a = &shca_clk->actors[actor];
+	struct shca_actor *record = &shca_clk->actors[actor];
 
 	bool is_holder = atomic_load_explicit(&shca_clk->holder, memory_order_relaxed) == actor + 1;
 
-	atomic_store_explicit(&a->clock, shca_turn_self.clock, memory_order_relaxed);
+	atomic_store_explicit(&record->clock, shca_turn_self.clock, memory_order_relaxed);
 	if (is_holder && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
 		atomic_store_explicit(&shca_clk->now, shca_turn_self.clock, memory_order_relaxed);
 		shca_spin_cold(false);
@@ -185,7 +185,7 @@ static void sync_here(void)
 	/* The monitor may have taken the turn away. */
 	if (!is_holder)
 		shca_clock_lock(shca_turn_here.fabric);
-	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	if (!is_holder)
 		shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
@@ -205,12 +205,12 @@ static uint64_t mix(uint64_t x)
  * times more. */
 static uint64_t jitter(uint64_t price)
 {
-	uint64_t d = mix(
+	uint64_t draw = mix(
 		mix(mix(shca_turn_here.seed) ^ shca_clk->actors[shca_turn_self.actor - 1].order) ^
 		shca_turn_self.draws++);
 
-	price = price / 2 + price * (d & 1023) / 1024;
-	return (d >> 10) % 64 ? price : price * (2 + (d >> 16) % 64);
+	price = price / 2 + price * (draw & 1023) / 1024;
+	return (draw >> 10) % 64 ? price : price * (2 + (draw >> 16) % 64);
 }
 
 uint64_t shca_clock_random(void)
@@ -232,7 +232,7 @@ void shca_clock_pay(enum shca_call what, uint64_t n)
 }
 
 /* Returns true if the thread was in its program, and has a clock. */
-static bool begin(enum shca_call what)
+static bool begin_call(enum shca_call what)
 {
 	if (shca_turn_self.depth++)
 		return false;
@@ -252,17 +252,17 @@ static bool begin(enum shca_call what)
 
 void shca_clock_enter(enum shca_call what, uint64_t n)
 {
-	if (!begin(what))
+	if (!begin_call(what))
 		return;
 	shca_clock_pay(what, n);
-	sync_here();
+	sync_point();
 	shca_log_call(what);
 }
 
 void shca_clock_enter_free(void)
 {
-	if (begin(SHCA_CALL_WAIT))
-		sync_here();
+	if (begin_call(SHCA_CALL_WAIT))
+		sync_point();
 }
 
 void shca_clock_leave(void)
@@ -276,7 +276,7 @@ void shca_clock_leave(void)
 void shca_clock_wait(uint64_t until, unsigned also)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
-	struct shca_actor *a = &shca_clk->actors[actor];
+	struct shca_actor *record = &shca_clk->actors[actor];
 	uint64_t since = shca_turn_self.clock;
 
 	if (!shca_turn_joined())
@@ -284,16 +284,16 @@ void shca_clock_wait(uint64_t until, unsigned also)
 	/* Spinning threads may look at memory that this one has written. Whether a thread waits for
 	 * something (a->watches) depends on threads without a clock, so where runs are to repeat
 	 * only sleeps count. */
-	if (shca_turn_here.factor || !atomic_load(&a->watches)) {
+	if (shca_turn_here.factor || !atomic_load(&record->watches)) {
 		shca_actors_touch(shca_clk, shca_turn_here.slot);
-		atomic_store_explicit(&a->touched, 0, memory_order_relaxed);
+		atomic_store_explicit(&record->touched, 0, memory_order_relaxed);
 	}
-	atomic_store(&a->on_event, !!(also & SHCA_ALSO_EVENTS));
-	atomic_store(&a->looks, !!(also & SHCA_TO_DEADLINE));
-	want(actor, SHCA_ACTOR_WAITS, until);
+	atomic_store(&record->on_event, !!(also & SHCA_ALSO_EVENTS));
+	atomic_store(&record->looks, !!(also & SHCA_TO_DEADLINE));
+	make_due(actor, SHCA_ACTOR_WAITS, until);
 	await(actor);
-	atomic_store(&a->on_event, 0);
-	atomic_store(&a->looks, 0);
+	atomic_store(&record->on_event, 0);
+	atomic_store(&record->looks, 0);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
 }
@@ -312,24 +312,24 @@ uint32_t shca_clock_actor(void)
 void shca_clock_look(uint32_t actor)
 {
 	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
-	struct shca_clock *c = &shca_turn_here.fabric->hdr->clock;
+	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
 
 	shca_clock_lock(shca_turn_here.fabric);
-	shca_actor_look(c, actor);
-	if (!atomic_load(&c->holder))
+	shca_actor_look(clock, actor);
+	if (!atomic_load(&clock->holder))
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
 void shca_clock_wake_process(void)
 {
-	struct shca_clock *c = &shca_turn_here.fabric->hdr->clock;
+	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
 
 	/* The locks below are taken and released here, which is nobody's business. */
 	if (shca_turn_self.depth++ == 0) {
 		shca_clock_lock(shca_turn_here.fabric);
-		shca_actors_look(c, shca_turn_here.slot, SHCA_WATCHES_PROCESS);
-		if (!atomic_load(&c->holder))
+		shca_actors_look(clock, shca_turn_here.slot, SHCA_WATCHES_PROCESS);
+		if (!atomic_load(&clock->holder))
 			shca_actors_pass(shca_turn_here.fabric);
 		shca_clock_unlock(shca_turn_here.fabric);
 	}
@@ -338,17 +338,17 @@ void shca_clock_wake_process(void)
 
 int shca_clock_await_event(int fd)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	int r;
+	struct pollfd channel = {.fd = fd, .events = POLLIN};
+	int rc;
 
 	if (!shca_clk || !shca_turn_joined() || (fcntl(fd, F_GETFL) & O_NONBLOCK))
 		return 0;
 	/* As read() has it: a handler with SA_RESTART ends no such wait. */
 	shca_clock_listen(SHCA_HEARD_INTERRUPT);
-	while ((r = poll(&p, 1, 0)) == 0 && !shca_clock_heard())
+	while ((rc = poll(&channel, 1, 0)) == 0 && !shca_clock_heard())
 		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
 	shca_clock_listen(0);
-	if (r)
+	if (rc)
 		return 0;
 	errno = EINTR;
 	return -1;
@@ -362,26 +362,28 @@ bool shca_clock_is_contended(void)
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
-	struct shca_actor *a = &shca_clk->actors[actor];
+	struct shca_actor *record = &shca_clk->actors[actor];
 	bool looked;
 
 	/* A thread may have looked at memory just before that was written. */
-	if (!shca_turn_joined() || atomic_exchange(&a->touched, 0))
+	if (!shca_turn_joined() || atomic_exchange(&record->touched, 0))
 		return false;
-	atomic_store(&a->spins_since, shca_turn_self.clock);
-	atomic_store(&a->period, period);
-	atomic_store(&a->looks, 1);
-	atomic_store(&a->yields, yields);
-	shca_add(&a->parked, 1);
-	want(actor, SHCA_ACTOR_SPINS, look);
+	atomic_store(&record->spins_since, shca_turn_self.clock);
+	atomic_store(&record->period, period);
+	atomic_store(&record->looks, 1);
+	atomic_store(&record->expects, 0);
+	atomic_store(&record->yields, yields);
+	shca_add(&record->parked, 1);
+	make_due(actor, SHCA_ACTOR_SPINS, look);
 	if (at != SHCA_NEVER)
 		shca_actor_due_in_period(shca_clk, actor, at);
 	await(actor);
-	looked = atomic_load(&a->looks);
-	atomic_store(&a->looks, 0);
-	atomic_store(&a->yields, 0);
+	looked = atomic_load(&record->looks);
+	atomic_store(&record->looks, 0);
+	atomic_store(&record->expects, 0);
+	atomic_store(&record->yields, 0);
 	if (shca_tracing())
-		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&a->spins_since),
+		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&record->spins_since),
 				   shca_turn_self.clock);
 	return !looked;
 }
@@ -396,14 +398,14 @@ void shca_clock_out(void)
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
 	shca_turn_self.depth--;
 }
 
-void shca_clock_contend(void)
+void shca_clock_wake_spinning(void)
 {
 	shca_actors_wake_spinning(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
 }
@@ -446,8 +448,9 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
-	want(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
+	/* A process that ended the wait has said so, or has no clock and used CPU time. */
+	shca_clock_disturb(shca_clk, shca_turn_here.slot);
+	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);
 	await(actor);
 	if (shca_tracing())

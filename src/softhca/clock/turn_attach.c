@@ -35,7 +35,7 @@ static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return !strncmp(name, "libpmi", 6) || !strncmp(name, "libmpi", 6);
 }
 
-static void read_options(const struct shca_fabric *f)
+static void read_options(const struct shca_fabric *fabric)
 {
 	static const enum shca_opt prices[SHCA_CALLS] = {
 		[SHCA_CALL_POST] = SHCA_O_PRICE_POST, [SHCA_CALL_RECV] = SHCA_O_PRICE_RECV,
@@ -47,26 +47,26 @@ static void read_options(const struct shca_fabric *f)
 	};
 
 	for (unsigned i = SHCA_CALL_POST; i < SHCA_CALLS; i++)
-		shca_turn_here.price[i] = (uint64_t)shca_opt(f, prices[i]);
-	shca_turn_here.factor = shca_opt(f, SHCA_O_CLOCK_CPU);
-	shca_turn_here.trap = shca_opt(f, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
-	shca_turn_here.seed = (uint64_t)shca_opt(f, SHCA_O_CLOCK_SEED);
+		shca_turn_here.price[i] = (uint64_t)shca_opt(fabric, prices[i]);
+	shca_turn_here.factor = shca_opt(fabric, SHCA_O_CLOCK_CPU);
+	shca_turn_here.trap = shca_opt(fabric, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
+	shca_turn_here.seed = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_SEED);
 }
 
-void shca_clock_attach(struct shca_fabric *f, unsigned slot, unsigned node)
+void shca_clock_attach(struct shca_fabric *fabric, unsigned slot, unsigned node)
 {
-	if (!shca_clock_of(f))
+	if (!shca_clock_of(fabric))
 		return;
-	shca_turn_here.fabric = f;
+	shca_turn_here.fabric = fabric;
 	shca_turn_here.slot = slot;
 	shca_turn_here.order = order_of(node, slot);
 	shca_turn_here.has_device = false;
 	atomic_store(&shca_turn_here.threads, 0);
-	read_options(f);
-	shca_log_open(&f->hdr->config);
-	shca_actor_adapter(f, slot, SHCA_ORDER(shca_turn_here.order, 0));
-	shca_clock_follow(&f->hdr->clock);
-	shca_clk = &f->hdr->clock;
+	read_options(fabric);
+	shca_log_open(&fabric->hdr->config);
+	shca_actor_adapter(fabric, slot, SHCA_ORDER(shca_turn_here.order, 0));
+	shca_clock_follow(&fabric->hdr->clock);
+	shca_clk = &fabric->hdr->clock;
 }
 
 /* Only a process with an MPI or PMI library is a rank: a shell or debugger inherits the number. */
@@ -93,7 +93,7 @@ void shca_clock_has_device(void)
 
 void shca_clock_detach(void)
 {
-	struct shca_fabric *f = shca_turn_here.fabric;
+	struct shca_fabric *fabric = shca_turn_here.fabric;
 
 	if (!shca_clk)
 		return;
@@ -101,7 +101,7 @@ void shca_clock_detach(void)
 	shca_turn_self.actor = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);
-	shca_actors_gone(f, shca_turn_here.slot);
+	shca_actors_gone(fabric, shca_turn_here.slot);
 }
 
 void shca_clock_reset(void)

@@ -35,7 +35,7 @@ void shca_clock_handler_ends(bool was_in_handler)
 	shca_turn_self.in_handler = was_in_handler;
 }
 
-bool shca_clock_tells(void)
+bool shca_clock_sees_virtual(void)
 {
 	return !shca_turn_self.depth || (shca_turn_joined() && shca_turn_self.in_handler);
 }

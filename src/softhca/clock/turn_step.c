@@ -14,8 +14,9 @@
 /* Real time (ns) in one step of the holder's pace, while all others only look. */
 #define PACE_NS 10000000u
 /* Real time (ns) after which the real world is looked at again although nobody is known to have
- * disturbed it. */
-#define QUIET_NS 1000000u
+ * disturbed it, and that time as a multiple of what the last look took. */
+#define QUIET_NS    1000000u
+#define QUIET_TIMES 4u
 
 void (*shca_clock_adapter)(void);
 
@@ -28,28 +29,29 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads. `awaited`: threads wait for the
- * real world, or for a lock or condition, perhaps of a thread without a clock. */
+/* Returns true if nothing is due or known to come but looks of spinning threads. `awaited`: threads
+ * wait for the real world, or for a lock or condition, perhaps of a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
 
 	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
-		const struct shca_actor *a = &shca_turn_clock()->actors[i];
-		uint32_t state = atomic_load_explicit(&a->state, memory_order_relaxed);
+		const struct shca_actor *actor = &shca_turn_clock()->actors[i];
+		uint32_t state = atomic_load_explicit(&actor->state, memory_order_relaxed);
 
 		/* An actor that is free may be due, as in shca_actors_first(). */
 		if (state == SHCA_ACTOR_FREE)
 			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
 			    SHCA_NEVER &&
-		    !atomic_load_explicit(&a->looks, memory_order_relaxed))
+		    (!atomic_load_explicit(&actor->looks, memory_order_relaxed) ||
+		     atomic_load_explicit(&actor->expects, memory_order_relaxed)))
 			return false;
 		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
 			    (state == SHCA_ACTOR_WAITS &&
-			     atomic_load_explicit(&a->watches, memory_order_relaxed) &&
-			     !atomic_load_explicit(&a->on_event, memory_order_relaxed));
+			     atomic_load_explicit(&actor->watches, memory_order_relaxed) &&
+			     !atomic_load_explicit(&actor->on_event, memory_order_relaxed));
 	}
 	return true;
 }
@@ -71,9 +73,8 @@ static uint64_t to_pace(uint64_t due)
 /* Returns true if the real world was quiet, and nothing that is known of has disturbed it since. */
 static bool is_still_quiet(void)
 {
-	return shca_turn_clock()->quiet_since &&
-	       !atomic_load(&shca_turn_clock()->others_disturbed) &&
-	       shca_real_now() - shca_turn_clock()->quiet_since < QUIET_NS;
+	return !atomic_load(&shca_turn_clock()->others_disturbed) &&
+	       shca_real_now() < shca_turn_clock()->quiet_until;
 }
 
 /* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
@@ -99,15 +100,15 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
 	uint32_t first = shca_actors_first(shca_turn_clock());
-	enum verdict v;
+	enum verdict verdict;
 
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
 	/* Also if no time passes: what the first looks at must not depend on how far others got. */
 	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
-	v = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
-	return v == MINE && first != actor ? ADAPTER : v;
+	verdict = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
+	return verdict == MINE && first != actor ? ADAPTER : verdict;
 }
 
 /* Executes the work of this process's adapters: cheaper than to wake their thread for it. */
@@ -125,21 +126,29 @@ static void run_adapter(void)
 /* Lets as much real time go by as virtual time will, or less if something happens. */
 static void pace(uint64_t ns)
 {
-	struct timespec t = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
+	struct timespec timeout = {0, (long)(ns < PACE_NS ? ns : PACE_NS)};
 
 	atomic_store(&shca_turn_clock()->pacing, 1);
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->paced, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
-	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &t, NULL, 0);
+	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &timeout, NULL, 0);
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->pacing, 0);
 	atomic_store(&shca_turn_clock()->idle, 0);
 }
 
+/* Returns how long (ns) the real world is believed to be quiet after a wait that took so long:
+ * looking at it is not to take most of the time where there are many processes. */
+static uint64_t quiet_time(uint64_t took)
+{
+	return took * QUIET_TIMES > QUIET_NS ? took * QUIET_TIMES : QUIET_NS;
+}
+
 /* Waits until those are quiet that were disturbed: a process and those without a clock, or all. */
 static void settle(void)
 {
+	uint64_t began = shca_real_now(), real;
 	uint32_t proc;
 	bool all;
 
@@ -153,13 +162,14 @@ static void settle(void)
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
 	shca_clock_unlock(shca_turn_here.fabric);
 	shca_clock_settle(shca_turn_clock());
+	real = shca_real_now();
 	shca_clock_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
 		atomic_store(&shca_turn_clock()->signalled, 0);
 	if (all && !atomic_load(&shca_turn_clock()->disturbed)) {
 		shca_turn_clock()->quiet_at = atomic_load(&shca_turn_clock()->now);
-		shca_turn_clock()->quiet_since = shca_real_now();
+		shca_turn_clock()->quiet_until = real + quiet_time(real - began);
 	}
 	shca_actors_look(shca_turn_clock(), SHCA_NO_PROC, SHCA_WATCHES_WORLD);
 }

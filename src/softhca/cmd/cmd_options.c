@@ -19,18 +19,18 @@ struct options_args {
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
-	struct options_args *a = state->input;
+	struct options_args *args = state->input;
 
 	(void)arg;
 	switch (key) {
 	case ARGP_KEY_INIT:
-		state->child_inputs[0] = &a->settings;
+		state->child_inputs[0] = &args->settings;
 		return 0;
 	case 'j':
-		a->json = true;
+		args->json = true;
 		return 0;
 	case KEY_MAN:
-		a->man = true;
+		args->man = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

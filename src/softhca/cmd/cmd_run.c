@@ -95,6 +95,7 @@ static int start_monitor(struct run *run)
 	return run->monitor < 0 ? run->monitor : 0;
 }
 
+/* Handles the end of a child other than the command. Starts the monitor again if it was killed. */
 static void other_child(void *arg, pid_t pid, bool killed)
 {
 	struct run *run = arg;
@@ -172,7 +173,7 @@ static void report_clock(const struct run *run)
 	if (taken)
 		fprintf(stderr,
 			"softhca: %llu turns were taken away from threads that computed for longer "
-			"than --clock-quantum or slept in the kernel: another run may differ\n",
+			"than --clock-quantum or slept in the kernel: another run may differ.\n",
 			taken);
 }
 
@@ -188,7 +189,7 @@ static void end_leftovers(const struct run *run)
 			run->command[0], n);
 }
 
-/* The fabric ends here; a monitor that is stopped or busy must not keep it. */
+/* Removes the fabric, and ends the monitor, which may be stopped or busy. */
 static void tear_down(struct run *run)
 {
 	char err[512];
@@ -259,8 +260,8 @@ static int make_log(struct shca_config *config, char *err, size_t errlen)
 	return shca_config_set(config, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
 }
 
-/* In virtual time a message that takes no time is of no use. */
-static int take_link(struct shca_config *config, char *err, size_t errlen)
+/* Sets the default link of virtual time, because messages that take no time would be of no use. */
+static int set_default_link(struct shca_config *config, char *err, size_t errlen)
 {
 	if (config->link_on)
 		return 0;
@@ -272,7 +273,7 @@ static int take_link(struct shca_config *config, char *err, size_t errlen)
 	return 0;
 }
 
-/* Checks what virtual time needs. */
+/* Sets what virtual time needs, and warns of what it can't do. */
 static int prepare_clock(struct run *run, char *err, size_t errlen)
 {
 	struct shca_config *config = &run->settings.config;
@@ -280,7 +281,7 @@ static int prepare_clock(struct run *run, char *err, size_t errlen)
 	if (config->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
 		return 0;
 	shca_loads_warn(run->command);
-	return take_link(config, err, errlen);
+	return set_default_link(config, err, errlen);
 }
 
 int shca_cmd_run(int argc, char **argv)

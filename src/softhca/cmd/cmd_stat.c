@@ -76,23 +76,24 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 }
 
 /* Puts counters into hca["counters"], and their growth per second into hca["rates"]. */
-static void add_counters(json_t *hca, const struct shca_fabric *fabric, const struct shca_hca *h,
-			 uint64_t *before, double seconds)
+static void add_counters(json_t *hca, const struct shca_fabric *fabric,
+			 const struct shca_hca *adapter, uint64_t *before, double seconds)
 {
 	json_t *counters = json_object(), *rates = json_object();
 	uint64_t now[SHCA_C_COUNT];
 
-	shca_counters_read(fabric, h, now);
-	for (unsigned c = 0; c < SHCA_C_COUNT; c++) {
-		uint64_t v = now[c];
+	shca_counters_read(fabric, adapter, now);
+	for (unsigned i = 0; i < SHCA_C_COUNT; i++) {
+		uint64_t value = now[i];
 		/* After a reset the counter starts from zero. */
-		uint64_t grown = v >= before[c] ? v - before[c] : v;
+		uint64_t grown = value >= before[i] ? value - before[i] : value;
 
-		json_object_set_new(counters, shca_counter_names[c], json_integer((json_int_t)v));
+		json_object_set_new(counters, shca_counter_names[i],
+				    json_integer((json_int_t)value));
 		if (seconds > 0)
-			json_object_set_new(rates, shca_counter_names[c],
+			json_object_set_new(rates, shca_counter_names[i],
 					    json_real((double)grown / seconds));
-		before[c] = v;
+		before[i] = value;
 	}
 	json_object_set_new(hca, "counters", counters);
 	if (seconds > 0)
@@ -193,7 +194,7 @@ static void section(const char *title, json_t *rows, const struct shca_column *c
 static void print_tables(const json_t *doc, const struct stat_args *args, bool rates)
 {
 	const json_t *hcas = json_object_get(doc, "hcas");
-	const struct shca_section *t;
+	const struct shca_section *table;
 
 	printf("Fabric %s, pid %lld, %lld nodes, %lld processes: %s\n",
 	       json_string_value(json_object_get(doc, "name")),
@@ -201,11 +202,11 @@ static void print_tables(const json_t *doc, const struct stat_args *args, bool r
 	       (long long)json_integer_value(json_object_get(doc, "nodes")),
 	       (long long)json_integer_value(json_object_get(doc, "processes")),
 	       json_string_value(json_object_get(doc, "command")));
-	for (t = shca_sections; args->objects && t->title; t++)
-		section(t->title,
-			t->per_hca ? gather(hcas, t->key)
-				   : json_incref(json_object_get(doc, t->key)),
-			t->columns, t->n);
+	for (table = shca_sections; args->objects && table->title; table++)
+		section(table->title,
+			table->per_hca ? gather(hcas, table->key)
+				       : json_incref(json_object_get(doc, table->key)),
+			table->columns, table->n);
 	if (args->counters)
 		section(shca_counters_section.title, counter_rows(hcas),
 			shca_counters_section.columns, shca_counters_section.n - !rates);

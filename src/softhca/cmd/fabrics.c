@@ -173,7 +173,7 @@ int shca_fabrics_list(struct shca_listings *out)
 {
 	char root[SHCA_DIR_LEN], dir[SHCA_DIR_LEN + NAME_MAX + 2];
 	int root_lock, rc = shca_fabric_root(root, sizeof(root));
-	struct dirent *e;
+	struct dirent *entry;
 	DIR *d;
 
 	*out = (struct shca_listings){0};
@@ -183,10 +183,10 @@ int shca_fabrics_list(struct shca_listings *out)
 	if (!d)
 		return -errno;
 	root_lock = lock_dir(root, LOCK_EX | LOCK_NB);
-	while (!rc && (e = readdir(d))) {
-		if (e->d_name[0] == '.')
+	while (!rc && (entry = readdir(d))) {
+		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(dir, sizeof(dir), "%s/%s", root, e->d_name);
+		snprintf(dir, sizeof(dir), "%s/%s", root, entry->d_name);
 		if (strlen(dir) < SHCA_DIR_LEN)
 			rc = visit(out, dir, root_lock >= 0);
 	}

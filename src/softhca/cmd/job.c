@@ -16,16 +16,16 @@
 #include "fabric/actors.h"
 #include "procfs.h"
 
-#define DEPTH 32 /* of processes below the launcher */
-/* Time (ns) after which one with a new id can be looked at, or has ended. */
-#define BIRTH_NS 50000000u
+#define DEPTH_MAX 32 /* of processes below the launcher */
+/* Time (ns) after which a thread or process with a new id is in /proc, or has ended. */
+#define NEW_ID_NS 50000000u
 
-static uint32_t actor_of(const struct shca_clock *c, pid_t tid)
+static uint32_t actor_of(const struct shca_clock *clock, pid_t tid)
 {
-	uint32_t high = atomic_load(&c->high);
+	uint32_t high = atomic_load(&clock->high);
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
-		if (atomic_load(&c->actors[i].tid) == tid)
+		if (atomic_load(&clock->actors[i].tid) == tid)
 			return i;
 	return SHCA_NO_ACTOR;
 }
@@ -39,10 +39,10 @@ static void add_children(struct shca_job *job, pid_t pid, pid_t tid, unsigned de
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)pid, (int)tid);
 	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
 		return;
-	for (char *p = text;; p = end) {
-		long child = strtol(p, &end, 10);
+	for (char *next = text;; next = end) {
+		long child = strtol(next, &end, 10);
 
-		if (end == p)
+		if (end == next)
 			return;
 		if (child != getpid())
 			add_process(job, (pid_t)child, depth + 1);
@@ -79,6 +79,7 @@ static void add_thread(struct shca_job *job, pid_t pid, pid_t tid)
 		return;
 	job->threads[job->nthreads].actor = actor_of(&job->fabric->hdr->clock, tid);
 	job->threads[job->nthreads].clocked = is_clocked(job, pid);
+	job->threads[job->nthreads].engine = false;
 	job->threads[job->nthreads].tid = tid;
 	job->threads[job->nthreads].pid = pid;
 	job->threads[job->nthreads++].stat = fd;
@@ -86,19 +87,19 @@ static void add_thread(struct shca_job *job, pid_t pid, pid_t tid)
 
 static void add_process(struct shca_job *job, pid_t pid, unsigned depth)
 {
-	const struct dirent *e;
+	const struct dirent *entry;
 	char path[64];
-	DIR *d;
+	DIR *dir;
 
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)pid);
-	d = depth < DEPTH ? opendir(path) : NULL;
-	if (!d)
+	dir = depth < DEPTH_MAX ? opendir(path) : NULL;
+	if (!dir)
 		return;
 	/* The launcher itself only waits, and reaps. */
 	if (depth)
 		note_process(job, pid);
-	while ((e = readdir(d))) {
-		pid_t tid = (pid_t)strtol(e->d_name, NULL, 10);
+	while ((entry = readdir(dir))) {
+		pid_t tid = (pid_t)strtol(entry->d_name, NULL, 10);
 
 		if (tid <= 0)
 			continue;
@@ -106,7 +107,7 @@ static void add_process(struct shca_job *job, pid_t pid, unsigned depth)
 			add_thread(job, pid, tid);
 		add_children(job, pid, tid, depth);
 	}
-	closedir(d);
+	closedir(dir);
 }
 
 void shca_job_forget_thread(struct shca_job *job, unsigned i)
@@ -135,9 +136,9 @@ static bool is_listed(const struct shca_job *job, pid_t pid)
 
 static pid_t number_after(const char *text, const char *name)
 {
-	const char *p = strstr(text, name);
+	const char *value = strstr(text, name);
 
-	return p ? (pid_t)strtol(p + strlen(name), NULL, 10) : 0;
+	return value ? (pid_t)strtol(value + strlen(name), NULL, 10) : 0;
 }
 
 /* Lists a thread or process that is new on this machine, if it is the job's. Returns false if it
@@ -162,13 +163,13 @@ static bool list_new(struct shca_job *job, pid_t id)
 	return true;
 }
 
-/* Lists those that had only got their ids at earlier looks. */
+/* Lists threads and processes that had an id, but no entry in /proc, at earlier looks. */
 static void list_pending(struct shca_job *job)
 {
 	uint64_t now = shca_real_now();
 
 	for (unsigned i = 0; i < job->npending;) {
-		if (list_new(job, job->pending[i].id) || now - job->pending[i].since > BIRTH_NS)
+		if (list_new(job, job->pending[i].id) || now - job->pending[i].since > NEW_ID_NS)
 			job->pending[i] = job->pending[--job->npending];
 		else
 			i++;
@@ -184,21 +185,21 @@ static void note_pending(struct shca_job *job, pid_t id)
 /* Lists the threads and processes that are new since the last look. */
 static void list_since(struct shca_job *job)
 {
-	char text[128], *p;
-	unsigned long last_id, was = job->last_id;
+	char text[128], *last;
+	unsigned long last_id, previous_id = job->last_id;
 
 	if (shca_procfs_read("/proc/loadavg", text, sizeof(text)) <= 0)
 		return;
-	p = strrchr(text, ' ');
-	last_id = p ? strtoul(p, NULL, 10) : 0;
+	last = strrchr(text, ' ');
+	last_id = last ? strtoul(last, NULL, 10) : 0;
 	job->last_id = last_id;
 	list_pending(job);
-	/* Ids begin anew at some time. */
-	if (!was || last_id < was || last_id - was > SHCA_JOB_IDS) {
+	/* The kernel's ids start again from the lowest one at some time. */
+	if (!previous_id || last_id < previous_id || last_id - previous_id > SHCA_JOB_IDS) {
 		list_all(job);
 		return;
 	}
-	for (unsigned long id = was + 1; id <= last_id; id++)
+	for (unsigned long id = previous_id + 1; id <= last_id; id++)
 		if (!list_new(job, (pid_t)id))
 			note_pending(job, (pid_t)id);
 }
@@ -206,13 +207,13 @@ static void list_since(struct shca_job *job)
 /* Finds the actors of all threads again if some have joined the clock since. */
 static void find_actors(struct shca_job *job)
 {
-	const struct shca_clock *c = &job->fabric->hdr->clock;
-	uint32_t joins = atomic_load(&c->joins);
+	const struct shca_clock *clock = &job->fabric->hdr->clock;
+	uint32_t joins = atomic_load(&clock->joins);
 
 	if (joins == job->joins)
 		return;
 	for (unsigned i = 0; i < job->nthreads; i++)
-		job->threads[i].actor = actor_of(c, job->threads[i].tid);
+		job->threads[i].actor = actor_of(clock, job->threads[i].tid);
 	for (unsigned i = 0; i < job->nprocs; i++)
 		for (unsigned k = 0; k < job->nthreads; k++)
 			job->procs[i].clocked |= job->threads[k].pid == job->procs[i].pid &&

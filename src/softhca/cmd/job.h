@@ -17,19 +17,20 @@ struct shca_job {
 	struct shca_fabric *fabric;
 	unsigned long last_id; /* last id that the kernel had given away at the last look */
 	unsigned nthreads, nprocs;
-	bool incomplete; /* there was no room, or no descriptor, for one */
+	bool incomplete; /* there was no room, or no descriptor, for a thread or process */
 	uint32_t joins;  /* number of joins for which the threads' actors are known */
 	struct {
 		pid_t tid, pid;
 		int stat;
 		uint32_t actor; /* SHCA_NO_ACTOR: none is known */
 		bool clocked;   /* its process is */
+		bool engine;    /* softhca's own: sleeps until the adapters have the turn */
 	} threads[SHCA_JOB_THREADS];
 	struct {
 		pid_t pid;
 		bool clocked; /* has threads with clocks */
 	} procs[SHCA_JOB_PROCS];
-	/* Ids that the kernel had given away, although nobody was to be seen with them. */
+	/* Ids that the kernel had given away, but that were not in /proc yet. */
 	unsigned npending;
 	struct shca_job_id {
 		pid_t id;

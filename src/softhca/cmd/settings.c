@@ -61,24 +61,26 @@ const struct argp *shca_settings_argp(void)
 	/* A title may precede each option; --config and the end come on top. */
 	static struct argp_option options[2 * SHCA_O_COUNT + 2];
 	static const struct argp argp = {.options = options, .parser = parse_option};
-	struct argp_option *p = options;
+	struct argp_option *option = options;
 	int group = 1;
 
-	*p++ = (struct argp_option){"config",
-				    KEY_CONFIG,
-				    "FILE",
-				    0,
-				    "read options from FILE, as lines of the form name = value",
-				    0};
+	*option++ =
+		(struct argp_option){"config",
+				     KEY_CONFIG,
+				     "FILE",
+				     0,
+				     "read options from FILE, as lines of the form name = value",
+				     0};
 	for (int o = 0; o < SHCA_O_COUNT; o++) {
 		if (shca_opts[o].group) {
 			group++;
-			*p++ = (struct argp_option){.doc = shca_opts[o].group, .group = group};
+			*option++ = (struct argp_option){.doc = shca_opts[o].group, .group = group};
 		}
-		*p++ = (struct argp_option){shca_opts[o].name, KEY_OPTION + o, argument_name(o), 0,
-					    option_doc(o),     group};
+		*option++ =
+			(struct argp_option){shca_opts[o].name, KEY_OPTION + o, argument_name(o), 0,
+					     option_doc(o),     group};
 	}
-	*p = (struct argp_option){0};
+	*option = (struct argp_option){0};
 	return &argp;
 }
 

@@ -324,15 +324,16 @@ json_t *shca_snapshot_procs(const struct shca_fabric *fabric)
 	return list;
 }
 
-static void set_times(json_t *o, const struct shca_clock *c, uint32_t i)
+static void set_times(json_t *o, const struct shca_clock *clock, uint32_t i)
 {
-	uint64_t due = atomic_load(&c->due[i]), clock = atomic_load(&c->actors[i].clock);
+	uint64_t due = atomic_load(&clock->due[i]), time = atomic_load(&clock->actors[i].clock);
 
-	set_int(o, "clock", clock > c->zero ? clock - c->zero : 0);
+	set_int(o, "clock", time > clock->zero ? time - clock->zero : 0);
 	json_object_set_new(
 		o, "due",
-		due == SHCA_NEVER ? json_null()
-				  : json_integer((json_int_t)(due > c->zero ? due - c->zero : 0)));
+		due == SHCA_NEVER
+			? json_null()
+			: json_integer((json_int_t)(due > clock->zero ? due - clock->zero : 0)));
 }
 
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
@@ -342,26 +343,28 @@ json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 	json_t *list = json_array();
 
 	for (uint32_t i = 0; i < high; i++) {
-		const struct shca_actor *a = &clock->actors[i];
-		uint32_t state = atomic_load(&a->state);
+		const struct shca_actor *actor = &clock->actors[i];
+		uint32_t state = atomic_load(&actor->state);
 		json_t *o;
 
 		if (state == SHCA_ACTOR_FREE || state >= SHCA_ACTOR_STATES)
 			continue;
 		o = json_object();
-		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[a->proc].pid));
-		json_object_set_new(o, "comm", shca_json_text(fabric->hdr->procs[a->proc].comm));
+		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[actor->proc].pid));
+		json_object_set_new(o, "comm",
+				    shca_json_text(fabric->hdr->procs[actor->proc].comm));
 		json_object_set_new(o, "tid",
-				    atomic_load(&a->tid) ? json_integer(atomic_load(&a->tid))
-							 : json_null());
+				    atomic_load(&actor->tid)
+					    ? json_integer(atomic_load(&actor->tid))
+					    : json_null());
 		set_name(o, "state", shca_actor_state_names[state]);
 		set_name(o, "turn", atomic_load(&clock->holder) == i + 1 ? "yes" : NULL);
-		set_name(o, "in", NAME_OF(shca_call_names, atomic_load(&a->where)));
+		set_name(o, "in", NAME_OF(shca_call_names, atomic_load(&actor->where)));
 		set_times(o, clock, i);
-		set_int(o, "cpu", atomic_load(&a->cpu));
-		set_int(o, "turns", atomic_load(&a->turns));
-		set_int(o, "parked", atomic_load(&a->parked));
-		set_int(o, "outs", atomic_load(&a->outs));
+		set_int(o, "cpu", atomic_load(&actor->cpu));
+		set_int(o, "turns", atomic_load(&actor->turns));
+		set_int(o, "parked", atomic_load(&actor->parked));
+		set_int(o, "outs", atomic_load(&actor->outs));
 		json_array_append_new(list, o);
 	}
 	return list;

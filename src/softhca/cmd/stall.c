@@ -15,6 +15,8 @@
 
 #define LOOK_EACH_NS 1000000000u
 #define LONG_NS      10000000000u
+/* Threads that take turns may also be many that start, each with much to ask of its launcher. */
+#define ROUND_NS 60000000000u
 
 /* Reasons why the clock is held up. */
 enum cause {
@@ -151,8 +153,8 @@ static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 static void report_thread(const struct shca_fabric *fabric, const struct shca_stall *stall,
 			  double at)
 {
-	const struct shca_actor *a = &fabric->hdr->clock.actors[stall->actor];
-	pid_t pid = pid_of(fabric, stall->actor), tid = atomic_load(&a->tid);
+	const struct shca_actor *actor = &fabric->hdr->clock.actors[stall->actor];
+	pid_t pid = pid_of(fabric, stall->actor), tid = atomic_load(&actor->tid);
 	char what[128], comm[32];
 
 	tid = tid ? tid : pid;
@@ -162,17 +164,18 @@ static void report_thread(const struct shca_fabric *fabric, const struct shca_st
 		"softhca: Virtual time is held up at %.9f s: thread %d of process %d (%s) %s; its "
 		"last call was of kind %s. Look at all threads with softhca stat.\n",
 		at, (int)tid, (int)pid, comm, what,
-		shca_call_names[atomic_load(&a->where) % SHCA_CALLS]);
+		shca_call_names[atomic_load(&actor->where) % SHCA_CALLS]);
 }
 
-static void report(const struct shca_fabric *fabric, const struct shca_stall *stall)
+static void report(const struct shca_fabric *fabric, const struct shca_stall *stall,
+		   enum cause cause)
 {
 	const struct shca_clock *clock = &fabric->hdr->clock;
 	double at = (double)(stall->now - clock->zero) / 1e9;
 	char what[128], comm[32];
 	pid_t busy = atomic_load(&clock->world_busy);
 
-	switch (find_cause(clock, stall)) {
+	switch (cause) {
 	case NOTHING_DUE:
 		dprintf(stall->err,
 			"softhca: Virtual time stands still at %.9f s: all threads wait, and "
@@ -203,6 +206,7 @@ void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall)
 {
 	const struct shca_clock *clock = &fabric->hdr->clock;
 	struct shca_stall was = *stall;
+	enum cause cause;
 
 	stall->looked = shca_real_now();
 	if (stall->looked - was.looked < LOOK_EACH_NS) {
@@ -223,8 +227,10 @@ void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall)
 		stall->since = stall->looked;
 		stall->said = false;
 	}
-	if (stall->said || stall->looked - stall->since < LONG_NS || !any_thread(clock))
+	cause = find_cause(clock, stall);
+	if (stall->said || stall->looked - stall->since < (cause == ROUND ? ROUND_NS : LONG_NS) ||
+	    !any_thread(clock))
 		return;
 	stall->said = true;
-	report(fabric, stall);
+	report(fabric, stall, cause);
 }

@@ -21,6 +21,6 @@ struct shca_stall {
 };
 
 /* Looks whether a thread has held the clock up for long, and says so, once. */
-void shca_stall_look(const struct shca_fabric *f, struct shca_stall *s);
+void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall);
 
 #endif

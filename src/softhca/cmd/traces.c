@@ -50,12 +50,12 @@ static int fail(int rc, char *err, size_t errlen, const char *format, ...)
 
 static void remove_parts(const char *folder)
 {
-	struct dirent *e;
+	struct dirent *entry;
 	DIR *d = opendir(folder);
 
-	while (d && (e = readdir(d)))
-		if (e->d_name[0] != '.')
-			unlinkat(dirfd(d), e->d_name, 0);
+	while (d && (entry = readdir(d)))
+		if (entry->d_name[0] != '.')
+			unlinkat(dirfd(d), entry->d_name, 0);
 	if (d)
 		closedir(d);
 	rmdir(folder);
@@ -208,15 +208,16 @@ static void metadata(struct writing *writing, const char *name, size_t part)
 
 static void write_process(struct writing *writing, size_t part)
 {
-	const struct shca_trace_head *h = writing->parts[part].head;
+	const struct shca_trace_head *head = writing->parts[part].head;
 	char name[96];
 	json_t *o;
 
-	if (h->rank >= 0)
-		snprintf(name, sizeof(name), "rank %d, node %u: %.16s (pid %d)", h->rank, h->node,
-			 h->comm, h->pid);
+	if (head->rank >= 0)
+		snprintf(name, sizeof(name), "rank %d, node %u: %.16s (pid %d)", head->rank,
+			 head->node, head->comm, head->pid);
 	else
-		snprintf(name, sizeof(name), "node %u: %.16s (pid %d)", h->node, h->comm, h->pid);
+		snprintf(name, sizeof(name), "node %u: %.16s (pid %d)", head->node, head->comm,
+			 head->pid);
 	/* The name of a program may be no text. */
 	o = json_pack("{s:s}", "name", name);
 	if (!o)
@@ -229,7 +230,7 @@ static void write_process(struct writing *writing, size_t part)
 	fprintf(writing->out, "}");
 	json_decref(o);
 	metadata(writing, "process_sort_index", part);
-	fprintf(writing->out, "{\"sort_index\":%zu}}", h->rank >= 0 ? (size_t)h->rank : part);
+	fprintf(writing->out, "{\"sort_index\":%zu}}", head->rank >= 0 ? (size_t)head->rank : part);
 }
 
 static const char *opcode_name(unsigned opcode)

@@ -21,24 +21,26 @@
 #include "procfs.h"
 #include "world.h"
 
-/* Number of looks at which a thread has to sleep: it may be between two system calls. */
-#define ASLEEP 3
-/* Number of looks after which that is believed although others of the job never sleep. */
-#define FOREVER 2000
+/* Looks in a row that find a thread asleep before it loses its turn: a single one may come between
+ * two system calls. */
+#define ASLEEP_LOOKS 3
+/* Looks in a row after which the thread loses its turn although others of the job never sleep. */
+#define ASLEEP_LOOKS_MAX 2000
 /* Looks at the turn between two looks at the real world, while nothing is due. */
-#define LOOK_AROUND 5
+#define WORLD_LOOK_INTERVAL 5
 /* Time (ms) that the kernel may take to end a process that was killed. */
-#define DEATH_MS 2000
-/* The quantum, and where computing takes no time. */
+#define KILL_TIMEOUT_MS 2000
+/* CPU time (ns) that a thread may use without a sync point; the second one is for clocks on which
+ * computing takes no time. */
 #define QUANTUM_NS      10000000u
 #define QUANTUM_FREE_NS 500000000u
 
 /* Returns the state letter of a thread as in /proc, or 0 if there is no such thread. Stores its CPU
  * time (ns). */
-static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
+static char thread_state(pid_t pid, pid_t tid, uint64_t *cpu)
 {
 	char path[64], text[512];
-	const char *p;
+	const char *name_end;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
 	if (shca_procfs_read(path, text, sizeof(text)) > 0)
@@ -46,132 +48,134 @@ static char look_at(pid_t pid, pid_t tid, uint64_t *cpu)
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
 		return 0;
-	p = strrchr(text, ')');
-	return p ? p[2] : 0;
+	name_end = strrchr(text, ')');
+	return name_end ? name_end[2] : 0;
 }
 
-/* Takes the turn away, if that actor still has it and has had no other since. */
-static void take_away(struct shca_fabric *f, const struct shca_watch *w,
-		      enum shca_actor_state state)
+/* Takes the turn from the watched actor, unless that has given the turn away since. */
+static void take_turn_away(struct shca_fabric *fabric, const struct shca_watch *watch,
+			   enum shca_actor_state state)
 {
-	struct shca_clock *c = &f->hdr->clock;
-	uint32_t actor = w->holder - 1;
+	struct shca_clock *clock = &fabric->hdr->clock;
+	uint32_t index = watch->holder - 1;
 
-	shca_clock_lock(f);
-	if (atomic_load(&c->holder) == w->holder && atomic_load(&c->turns) == w->turns &&
-	    !atomic_load(&c->idle)) {
-		atomic_store(&c->due[actor], SHCA_NEVER);
-		atomic_store(&c->actors[actor].state, state);
-		atomic_fetch_add(&c->taken, 1);
-		shca_actors_pass(f);
+	shca_clock_lock(fabric);
+	if (atomic_load(&clock->holder) == watch->holder &&
+	    atomic_load(&clock->turns) == watch->turns && !atomic_load(&clock->idle)) {
+		atomic_store(&clock->due[index], SHCA_NEVER);
+		atomic_store(&clock->actors[index].state, state);
+		atomic_fetch_add(&clock->taken, 1);
+		shca_actors_pass(fabric);
 	}
-	shca_clock_unlock(f);
+	shca_clock_unlock(fabric);
 }
 
 /* Returns the CPU time (ns) that a thread may use without a sync point. */
-static uint64_t quantum(const struct shca_fabric *f)
+static uint64_t quantum(const struct shca_fabric *fabric)
 {
-	uint64_t ns = (uint64_t)shca_opt(f, SHCA_O_CLOCK_QUANTUM);
+	uint64_t ns = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_QUANTUM);
 
 	if (ns)
 		return ns;
-	return shca_opt(f, SHCA_O_CLOCK_CPU) ? QUANTUM_NS : QUANTUM_FREE_NS;
+	return shca_opt(fabric, SHCA_O_CLOCK_CPU) ? QUANTUM_NS : QUANTUM_FREE_NS;
 }
 
 /* Begins to watch a turn. Returns true if it is the turn of the last look. */
-static bool is_same(const struct shca_clock *c, struct shca_watch *w)
+static bool is_same_turn(const struct shca_clock *clock, struct shca_watch *watch)
 {
-	uint32_t holder = atomic_load(&c->holder);
-	uint64_t turns = atomic_load(&c->turns), syncs = atomic_load(&c->syncs);
+	uint32_t holder = atomic_load(&clock->holder);
+	uint64_t turns = atomic_load(&clock->turns), syncs = atomic_load(&clock->syncs);
 
-	if (holder && holder == w->holder && turns == w->turns && syncs == w->syncs)
+	if (holder && holder == watch->holder && turns == watch->turns && syncs == watch->syncs)
 		return true;
-	*w = (struct shca_watch){
-		.holder = holder, .turns = turns, .syncs = syncs, .looks = w->looks};
+	*watch = (struct shca_watch){
+		.holder = holder, .turns = turns, .syncs = syncs, .looks = watch->looks};
 	return false;
 }
 
 /* While nothing is due, the real world may do something that no thread here has caused. */
-static void look_around(struct shca_fabric *f, struct shca_watch *w)
+static void look_at_world(struct shca_fabric *fabric, struct shca_watch *watch)
 {
-	struct shca_clock *c = &f->hdr->clock;
+	struct shca_clock *clock = &fabric->hdr->clock;
 
-	if ((w->holder && !atomic_load(&c->pacing)) || ++w->looks % LOOK_AROUND)
+	if ((watch->holder && !atomic_load(&clock->pacing)) || ++watch->looks % WORLD_LOOK_INTERVAL)
 		return;
-	shca_clock_lock(f);
-	shca_actors_look(c, SHCA_NO_PROC, SHCA_WATCHES_PROCESS);
-	if (!atomic_load(&c->holder))
-		shca_actors_pass(f);
-	shca_clock_unlock(f);
+	shca_clock_lock(fabric);
+	shca_actors_look(clock, SHCA_NO_PROC, SHCA_WATCHES_PROCESS);
+	if (!atomic_load(&clock->holder))
+		shca_actors_pass(fabric);
+	shca_clock_unlock(fabric);
 }
 
-/* Returns true if the thread sleeps, and nobody is about to wake it: while others of the job run,
- * one of them may hold a lock that the thread waits for. */
-static bool is_asleep(struct shca_fabric *f, const struct shca_watch *w)
+/* Returns true if the thread sleeps, and no other thread is about to wake it: while others of the
+ * job run, one of them may hold a lock that the thread waits for. */
+static bool is_asleep(struct shca_fabric *fabric, const struct shca_watch *watch)
 {
-	return w->asleep >= FOREVER || (w->asleep >= ASLEEP && shca_world_sleeps(f));
+	return watch->asleep >= ASLEEP_LOOKS_MAX ||
+	       (watch->asleep >= ASLEEP_LOOKS && shca_world_sleeps(fabric));
 }
 
-void shca_watch_look(struct shca_fabric *f, struct shca_watch *w)
+void shca_watch_look(struct shca_fabric *fabric, struct shca_watch *watch)
 {
-	struct shca_clock *c = &f->hdr->clock;
-	bool same = is_same(c, w);
-	const struct shca_actor *a;
+	struct shca_clock *clock = &fabric->hdr->clock;
+	bool same = is_same_turn(clock, watch);
+	const struct shca_actor *actor;
 	uint64_t cpu = 0;
 	pid_t pid, tid;
 	char state;
 
-	look_around(f, w);
-	if (!w->holder)
+	look_at_world(fabric, watch);
+	if (!watch->holder)
 		return;
-	a = &c->actors[w->holder - 1];
-	pid = atomic_load(&f->hdr->procs[a->proc].pid);
-	tid = atomic_load(&a->tid) ? atomic_load(&a->tid) : pid;
-	state = look_at(pid, tid, &cpu);
+	actor = &clock->actors[watch->holder - 1];
+	pid = atomic_load(&fabric->hdr->procs[actor->proc].pid);
+	tid = atomic_load(&actor->tid) ? atomic_load(&actor->tid) : pid;
+	state = thread_state(pid, tid, &cpu);
 	if (!same) {
-		w->cpu = cpu;
+		watch->cpu = cpu;
 		return;
 	}
 	/* The thread that gave the turn may have been killed before it woke the actor. */
-	if (atomic_load(&a->granted))
-		shca_actor_wake(f, w->holder - 1);
-	/* One that waits for a disk waits for no other thread. */
-	w->asleep = state == 'R' || state == 'D' ? 0 : w->asleep + 1;
-	if (atomic_load(&c->idle) || (!atomic_load(&a->tid) && state != 'T' && state != 't')) {
-		w->asleep = 0;
+	if (atomic_load(&actor->granted))
+		shca_actor_wake(fabric, watch->holder - 1);
+	/* A thread that waits for a disk waits for no other thread. */
+	watch->asleep = state == 'R' || state == 'D' ? 0 : watch->asleep + 1;
+	if (atomic_load(&clock->idle) ||
+	    (!atomic_load(&actor->tid) && state != 'T' && state != 't')) {
+		watch->asleep = 0;
 		return;
 	}
-	if (is_asleep(f, w))
-		take_away(f, w, SHCA_ACTOR_OUT);
-	else if (cpu - w->cpu > quantum(f))
-		take_away(f, w, SHCA_ACTOR_COMPUTES);
+	if (is_asleep(fabric, watch))
+		take_turn_away(fabric, watch, SHCA_ACTOR_OUT);
+	else if (cpu - watch->cpu > quantum(fabric))
+		take_turn_away(fabric, watch, SHCA_ACTOR_COMPUTES);
 }
 
 /* Kills the process of a slot, and waits for its end. Returns true if there was one. */
-static bool end_process(const struct shca_fabric *f, unsigned slot)
+static bool end_process(const struct shca_fabric *fabric, unsigned slot)
 {
-	struct pollfd end = {.events = POLLIN};
+	struct pollfd pidfd = {.events = POLLIN};
 	bool runs;
 
-	if (!shca_proc_alive(f, slot))
+	if (!shca_proc_alive(fabric, slot))
 		return false;
-	end.fd = pidfd_open(atomic_load(&f->hdr->procs[slot].pid), 0);
-	if (end.fd < 0)
+	pidfd.fd = pidfd_open(atomic_load(&fabric->hdr->procs[slot].pid), 0);
+	if (pidfd.fd < 0)
 		return false;
 	/* If the process still runs now, the descriptor is its own and not that of a later process
 	 * with its pid. */
-	runs = shca_proc_running(f, slot) && !pidfd_send_signal(end.fd, SIGKILL, NULL, 0);
+	runs = shca_proc_running(fabric, slot) && !pidfd_send_signal(pidfd.fd, SIGKILL, NULL, 0);
 	if (runs)
-		poll(&end, 1, DEATH_MS);
-	close(end.fd);
+		poll(&pidfd, 1, KILL_TIMEOUT_MS);
+	close(pidfd.fd);
 	return runs;
 }
 
-unsigned shca_watch_end(const struct shca_fabric *f)
+unsigned shca_watch_end(const struct shca_fabric *fabric)
 {
-	unsigned n = 0;
+	unsigned ended = 0;
 
-	for (unsigned i = 0; shca_clock_of(f) && i < SHCA_MAX_PROCS; i++)
-		n += end_process(f, i);
-	return n;
+	for (unsigned i = 0; shca_clock_of(fabric) && i < SHCA_MAX_PROCS; i++)
+		ended += end_process(fabric, i);
+	return ended;
 }

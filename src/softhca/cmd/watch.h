@@ -12,20 +12,19 @@
 
 /* State of the last look. */
 struct shca_watch {
-	uint32_t holder;
-	uint64_t turns; /* holder of the clock's turn, and its sync points */
-	uint64_t syncs;
-	uint64_t looks;
+	uint32_t holder; /* the clock's, and its numbers of turns and sync points */
+	uint64_t turns, syncs;
+	uint64_t looks;  /* at the turn, ever */
 	uint64_t cpu;    /* CPU time of the holder when it was first seen with this turn */
 	uint64_t asleep; /* looks in a row at which the holder slept */
 };
 
 /* Looks at the actor with the turn. */
-void shca_watch_look(struct shca_fabric *f, struct shca_watch *w);
+void shca_watch_look(struct shca_fabric *fabric, struct shca_watch *watch);
 
 /* Kills the processes that are still in virtual time when the launcher ends: without a monitor time
  * stands still for them, and they would wait for ever. Returns their number. With a real clock,
  * does nothing. */
-unsigned shca_watch_end(const struct shca_fabric *f);
+unsigned shca_watch_end(const struct shca_fabric *fabric);
 
 #endif

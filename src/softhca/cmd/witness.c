@@ -52,17 +52,17 @@ witness(struct shca_witness_page *page, const sigset_t *blocked, pid_t launcher)
 	_exit(0);
 }
 
-void shca_witness_start(struct shca_witness *w, const sigset_t *blocked)
+void shca_witness_start(struct shca_witness *started, const sigset_t *blocked)
 {
 	pid_t launcher = getpid();
-	void *page = mmap(NULL, sizeof(*w->page), PROT_READ | PROT_WRITE,
+	void *page = mmap(NULL, sizeof(*started->page), PROT_READ | PROT_WRITE,
 			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	if (page == MAP_FAILED)
 		return;
-	w->page = page;
-	w->pid = fork();
-	if (w->pid == 0)
+	started->page = page;
+	started->pid = fork();
+	if (started->pid == 0)
 		witness(page, blocked, launcher);
 }
 

@@ -18,14 +18,16 @@
 #include "fabric/actors.h"
 #include "job.h"
 
-#define NAP_NS     20000u /* between looks, at first */
-#define NAP_MAX_NS 1000000u
-/* A world that is never quiet, after which a wait ends: CPU time (s) of one thread, and looks at
- * which nobody ran, but somebody had, or waited for a disk. Real time would tell nothing: a busy
- * machine may give the job no CPU. */
-#define PATIENCE_S     2
-#define PATIENCE_LOOKS 4096u
-#define FAILED_WAITS   12 /* halvings of these at most, in a row */
+/* Time between two looks: at first, and at most. */
+#define PAUSE_NS     20000u
+#define PAUSE_MAX_NS 1000000u
+/* A wait ends without success after so much CPU time (s) of one thread, or so many looks that found
+ * no thread running although one had used CPU time or waited for a disk. Real time would tell
+ * nothing: a busy machine may give the job no CPU. */
+#define BUSY_CPU_S     2
+#define IDLE_LOOKS_MAX 4096u
+/* Each wait that fails halves these limits for the next one, at most so often in a row. */
+#define FAILED_WAITS 12
 
 /* The job, and the looks at it. */
 struct world {
@@ -33,71 +35,75 @@ struct world {
 	unsigned from; /* thread at which the next look begins: the one that was busy last */
 	char busy;     /* its state then; 0: none was busy */
 	pid_t only;    /* process that is looked at, beside those that are not clocked; 0: all */
-	uint64_t unclocked_cpu; /* CPU time of the processes that are not clocked, when all were
-				   quiet */
 };
 
 /* Returns the CPU time of a process, or UINT64_MAX if it has ended. */
 static uint64_t cpu_time_of(pid_t pid)
 {
-	struct timespec t;
+	struct timespec time;
 	clockid_t clock;
 
-	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &time))
 		return UINT64_MAX;
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+	return (uint64_t)time.tv_sec * 1000000000u + (uint64_t)time.tv_nsec;
 }
 
-/* Returns true if a thread of that process computes beside the others. */
-static bool computes(const struct world *w, pid_t pid)
+/* Returns true if a thread of the process, or with 0 of any process, computes beside the others. */
+static bool computes(const struct world *world, pid_t pid)
 {
-	const struct shca_fabric_header *hdr = w->job.fabric->hdr;
+	const struct shca_fabric_header *hdr = world->job.fabric->hdr;
 	uint32_t high = atomic_load(&hdr->clock.high);
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++)
 		if (atomic_load(&hdr->clock.actors[i].state) == SHCA_ACTOR_COMPUTES &&
-		    atomic_load(&hdr->procs[hdr->clock.actors[i].proc].pid) == pid)
+		    (!pid || atomic_load(&hdr->procs[hdr->clock.actors[i].proc].pid) == pid))
 			return true;
 	return false;
 }
 
 /* Returns the CPU time of the processes that are not clocked and of one other (-1: of none), or of
  * all if that is 0. Leaves out those that compute, because their CPU time grows meanwhile. */
-static uint64_t cpu_time(struct world *w, pid_t of)
+static uint64_t cpu_time(struct world *world, pid_t of)
 {
-	uint64_t sum = 0, t;
+	bool any_computes = computes(world, 0);
+	uint64_t sum = 0, cpu;
 
-	for (unsigned i = 0; i < w->job.nprocs; i++) {
-		if (w->job.procs[i].clocked && of && w->job.procs[i].pid != of)
+	for (unsigned i = 0; i < world->job.nprocs; i++) {
+		if (world->job.procs[i].clocked && of && world->job.procs[i].pid != of)
 			continue;
-		if (w->job.procs[i].clocked && computes(w, w->job.procs[i].pid))
+		if (any_computes && world->job.procs[i].clocked &&
+		    computes(world, world->job.procs[i].pid))
 			continue;
-		t = cpu_time_of(w->job.procs[i].pid);
-		if (t == UINT64_MAX)
-			shca_job_forget_process(&w->job, i--);
+		cpu = cpu_time_of(world->job.procs[i].pid);
+		if (cpu == UINT64_MAX)
+			shca_job_forget_process(&world->job, i--);
 		else
-			sum += t;
+			sum += cpu;
 	}
 	return sum;
 }
 
-/* Returns true if nobody has to wait for a thread: it wants the turn, and does nothing before it
- * has the turn, or it has had the turn for a quantum and computes beside the others. */
-static bool is_apart(const struct world *w, unsigned i)
+/* Returns true if nobody has to wait for a thread, because the thread, or the adapters whose engine
+ * it is, do nothing before they have the turn, or because it has had the turn for a quantum and
+ * computes beside the others. */
+static bool need_not_sleep(const struct world *world, unsigned i)
 {
-	const struct shca_clock *c = &w->job.fabric->hdr->clock;
-	uint32_t actor = w->job.threads[i].actor;
+	const struct shca_clock *clock = &world->job.fabric->hdr->clock;
+	uint32_t actor = world->job.threads[i].actor;
 
-	if (actor == SHCA_NO_ACTOR || atomic_load(&c->actors[actor].tid) != w->job.threads[i].tid)
+	if (world->job.threads[i].engine)
+		return true;
+	if (actor == SHCA_NO_ACTOR ||
+	    atomic_load(&clock->actors[actor].tid) != world->job.threads[i].tid)
 		return false;
-	switch (atomic_load(&c->actors[actor].state)) {
+	switch (atomic_load(&clock->actors[actor].state)) {
 	case SHCA_ACTOR_COMPUTES:
 		return true;
 	case SHCA_ACTOR_READY:
 	case SHCA_ACTOR_SPINS:
 	case SHCA_ACTOR_WAITS:
-		/* But for the handler of a signal that somebody has sent. */
-		return !atomic_load(&c->signalled);
+		/* The handler of a signal that was sent may run without the turn. */
+		return !atomic_load(&clock->signalled);
 	default:
 		return false;
 	}
@@ -105,38 +111,41 @@ static bool is_apart(const struct world *w, unsigned i)
 
 enum look { SLEEPS, BUSY, GONE };
 
-static enum look look_at(struct world *w, unsigned i)
+static enum look look_at(struct world *world, unsigned i)
 {
 	char text[256];
-	const char *p;
-	ssize_t n;
+	const char *name_end;
+	ssize_t len;
 
-	if ((w->only && w->job.threads[i].clocked && w->job.threads[i].pid != w->only) ||
-	    is_apart(w, i))
+	if ((world->only && world->job.threads[i].clocked &&
+	     world->job.threads[i].pid != world->only) ||
+	    need_not_sleep(world, i))
 		return SLEEPS;
-	n = pread(w->job.threads[i].stat, text, sizeof(text) - 1, 0);
-	if (n <= 0)
+	len = pread(world->job.threads[i].stat, text, sizeof(text) - 1, 0);
+	if (len <= 0)
 		return GONE;
-	text[n] = '\0';
-	p = strrchr(text, ')');
-	if (!p || (p[2] != 'R' && p[2] != 'D') || is_apart(w, i))
+	text[len] = '\0';
+	world->job.threads[i].engine =
+		world->job.threads[i].clocked && strstr(text, " (" SHCA_ENGINE_NAME ") ");
+	name_end = strrchr(text, ')');
+	if (!name_end || (name_end[2] != 'R' && name_end[2] != 'D') || need_not_sleep(world, i))
 		return SLEEPS;
-	w->busy = p[2];
+	world->busy = name_end[2];
 	return BUSY;
 }
 
-static bool all_sleep(struct world *w)
+static bool all_sleep(struct world *world)
 {
-	w->busy = 0;
-	for (unsigned k = 0; k < w->job.nthreads;) {
-		unsigned i = (w->from + k) % w->job.nthreads;
+	world->busy = 0;
+	for (unsigned k = 0; k < world->job.nthreads;) {
+		unsigned i = (world->from + k) % world->job.nthreads;
 
-		switch (look_at(w, i)) {
+		switch (look_at(world, i)) {
 		case BUSY:
-			w->from = i;
+			world->from = i;
 			return false;
 		case GONE:
-			shca_job_forget_thread(&w->job, i);
+			shca_job_forget_thread(&world->job, i);
 			k = 0;
 			break;
 		case SLEEPS:
@@ -147,140 +156,160 @@ static bool all_sleep(struct world *w)
 	return true;
 }
 
-static bool is_quiet(struct world *w)
+static bool is_quiet(struct world *world)
 {
 	uint64_t cpu;
 
-	shca_job_refresh(&w->job);
-	cpu = cpu_time(w, w->only);
-	return all_sleep(w) && cpu_time(w, w->only) == cpu;
+	shca_job_refresh(&world->job);
+	cpu = cpu_time(world, world->only);
+	return all_sleep(world) && cpu_time(world, world->only) == cpu;
 }
 
-bool shca_world_sleeps(struct shca_fabric *f)
+bool shca_world_sleeps(struct shca_fabric *fabric)
 {
-	static struct world w;
+	static struct world world;
 
-	w.job.fabric = f;
-	return is_quiet(&w);
+	world.job.fabric = fabric;
+	return is_quiet(&world);
 }
 
 /* Returns the CPU time (ticks) of the thread that was busy last. */
-static unsigned long ticks_of_busy(const struct world *w)
+static unsigned long ticks_of_busy(const struct world *world)
 {
 	unsigned long user = 0, kernel = 0;
 	char text[512];
-	const char *p;
-	ssize_t n = pread(w->job.threads[w->from].stat, text, sizeof(text) - 1, 0);
+	const char *name_end;
+	ssize_t len = pread(world->job.threads[world->from].stat, text, sizeof(text) - 1, 0);
 
-	text[n > 0 ? n : 0] = '\0';
-	p = strrchr(text, ')');
-	if (p)
-		sscanf(p + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+	text[len > 0 ? len : 0] = '\0';
+	name_end = strrchr(text, ')');
+	if (name_end)
+		sscanf(name_end + 2, "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
 		       &kernel);
 	return user + kernel;
 }
 
 /* The observations of a wait for quiet. */
-struct patience {
-	pid_t tid; /* the thread that was busy at the last look, and its CPU time when first seen so
-		    */
-	unsigned long ticks;
-	unsigned looks; /* at which no thread ran */
+struct observed {
+	pid_t tid;           /* the thread that was busy at the last look */
+	unsigned long ticks; /* its CPU time at the first look that found it busy */
+	unsigned looks;      /* looks at which no thread ran */
 };
 
-/* Returns true if the wait should be given up. `failed_waits`: how many earlier waits in a row
- * were. */
-static bool is_in_vain(const struct world *w, struct patience *p, unsigned failed_waits)
+/* Returns true if the wait should be given up, as `failed_waits` earlier ones in a row were. */
+static bool should_give_up(const struct world *world, struct observed *seen, unsigned failed_waits)
 {
 	unsigned long ticks;
 
-	if (w->busy != 'R')
-		return ++p->looks > PATIENCE_LOOKS >> failed_waits;
-	ticks = ticks_of_busy(w);
-	if (p->tid != w->job.threads[w->from].tid) {
-		p->tid = w->job.threads[w->from].tid;
-		p->ticks = ticks;
+	if (world->busy != 'R')
+		return ++seen->looks > IDLE_LOOKS_MAX >> failed_waits;
+	ticks = ticks_of_busy(world);
+	if (seen->tid != world->job.threads[world->from].tid) {
+		seen->tid = world->job.threads[world->from].tid;
+		seen->ticks = ticks;
 	}
-	return ticks > p->ticks &&
-	       ticks - p->ticks > (unsigned long)sysconf(_SC_CLK_TCK) * PATIENCE_S >> failed_waits;
+	return ticks > seen->ticks && ticks - seen->ticks >
+					      (unsigned long)sysconf(_SC_CLK_TCK) * BUSY_CPU_S >>
+					      failed_waits;
 }
 
-static void wait_for_quiet(struct world *w)
+static void wait_for_quiet(struct world *world)
 {
 	static unsigned failed_waits;
-	struct shca_clock *c = &w->job.fabric->hdr->clock;
-	struct patience p = {0};
-	uint64_t nap = NAP_NS;
+	struct shca_clock *clock = &world->job.fabric->hdr->clock;
+	struct observed seen = {0};
+	uint64_t pause_ns = PAUSE_NS;
 
 	for (;;) {
-		struct timespec t = {0, (long)nap};
+		struct timespec pause = {0, (long)pause_ns};
 
-		if (!w->only)
-			atomic_store(&c->others_disturbed, 0);
-		if (is_quiet(w))
+		if (!world->only)
+			atomic_store(&clock->others_disturbed, 0);
+		if (is_quiet(world))
 			break;
-		if (w->busy)
-			atomic_store(&c->world_busy, w->job.threads[w->from].tid);
-		if (is_in_vain(w, &p, failed_waits)) {
-			atomic_fetch_add(&c->unquiet, 1);
+		if (world->busy)
+			atomic_store(&clock->world_busy, world->job.threads[world->from].tid);
+		if (should_give_up(world, &seen, failed_waits)) {
+			atomic_fetch_add(&clock->unquiet, 1);
 			failed_waits =
 				failed_waits < FAILED_WAITS ? failed_waits + 1 : FAILED_WAITS;
 			return;
 		}
-		nanosleep(&t, NULL);
-		nap = nap * 2 < NAP_MAX_NS ? nap * 2 : NAP_MAX_NS;
+		nanosleep(&pause, NULL);
+		pause_ns = pause_ns * 2 < PAUSE_MAX_NS ? pause_ns * 2 : PAUSE_MAX_NS;
 	}
 	failed_waits = 0;
-	/* Nobody knows of those that aren't listed. */
-	if (w->job.incomplete)
-		atomic_fetch_add(&c->unquiet, 1);
+	/* Threads that aren't listed may be busy. */
+	if (world->job.incomplete)
+		atomic_fetch_add(&clock->unquiet, 1);
+}
+
+/* Lists the processes that are not clocked in the clock, after all were quiet. */
+static void publish_unclocked(struct world *world)
+{
+	struct shca_clock *clock = &world->job.fabric->hdr->clock;
+
+	clock->unclocked_cpu = cpu_time(world, -1);
+	clock->nunclocked = 0;
+	clock->unclocked_known = !world->job.incomplete;
+	for (unsigned i = 0; i < world->job.nprocs; i++) {
+		if (world->job.procs[i].clocked)
+			continue;
+		if (clock->nunclocked < SHCA_MAX_UNCLOCKED)
+			clock->unclocked[clock->nunclocked++] = world->job.procs[i].pid;
+		else
+			clock->unclocked_known = false;
+	}
 }
 
 /*
- * Most of what a thread disturbs are other threads of its process. The other processes in virtual
- * time are only looked at if a thread has written to a descriptor since they were quiet, or a
- * process without a clock has done something: mpirun, a shell, or one that is about to join.
+ * Waits until a process is quiet, or all are if that is 0. Most of what a thread disturbs are other
+ * threads of its process. The other processes in virtual time are only looked at if a thread has
+ * written to a descriptor since they were quiet, or a process without a clock has done something:
+ * mpirun, a shell, or a process that is about to join.
  */
-static void settle(struct world *w, pid_t of)
+static void settle(struct world *world, pid_t of)
 {
-	struct shca_clock *c = &w->job.fabric->hdr->clock;
+	struct shca_clock *clock = &world->job.fabric->hdr->clock;
 
-	w->only = of;
+	world->only = of;
 	if (of) {
-		wait_for_quiet(w);
-		if (!atomic_load(&c->others_disturbed) && cpu_time(w, -1) == w->unclocked_cpu)
+		wait_for_quiet(world);
+		if (!atomic_load(&clock->others_disturbed) &&
+		    cpu_time(world, -1) == clock->unclocked_cpu)
 			return;
 	}
-	w->only = 0;
-	atomic_fetch_add(&c->waits_for_all, 1);
-	wait_for_quiet(w);
-	w->unclocked_cpu = cpu_time(w, -1);
+	world->only = 0;
+	atomic_fetch_add(&clock->waits_for_all, 1);
+	wait_for_quiet(world);
+	publish_unclocked(world);
 }
 
 static void *answer(void *arg)
 {
-	static struct world w;
-	struct shca_clock *c;
+	static struct world world;
+	struct shca_clock *clock;
 
-	w.job.fabric = arg;
-	c = &w.job.fabric->hdr->clock;
+	world.job.fabric = arg;
+	clock = &world.job.fabric->hdr->clock;
 	for (;;) {
-		uint32_t asked = atomic_load(&c->world_asked);
+		uint32_t asked = atomic_load(&clock->world_asked);
 
-		if (asked == atomic_load(&c->world_done)) {
-			syscall(SYS_futex, &c->world_asked, FUTEX_WAIT, asked, NULL, NULL, 0);
+		if (asked == atomic_load(&clock->world_done)) {
+			syscall(SYS_futex, &clock->world_asked, FUTEX_WAIT, asked, NULL, NULL, 0);
 			continue;
 		}
-		settle(&w, atomic_load(&w.job.fabric->hdr->procs[c->world_process].pid));
-		atomic_store(&c->world_done, asked);
-		syscall(SYS_futex, &c->world_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+		settle(&world,
+		       atomic_load(&world.job.fabric->hdr->procs[clock->world_process].pid));
+		atomic_store(&clock->world_done, asked);
+		syscall(SYS_futex, &clock->world_done, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	}
 	return NULL;
 }
 
-int shca_world_start(struct shca_fabric *f)
+int shca_world_start(struct shca_fabric *fabric)
 {
 	pthread_t thread;
 
-	return -pthread_create(&thread, NULL, answer, f);
+	return -pthread_create(&thread, NULL, answer, fabric);
 }

@@ -51,24 +51,24 @@ static uint64_t measure_cycles(void)
 	return (uint64_t)((unsigned __int128)(shca_cycles() - at) * 1000000000u / (now - start));
 }
 
-int shca_clock_init(struct shca_clock *c, const struct shca_config *config)
+int shca_clock_init(struct shca_clock *clock, const struct shca_config *config)
 {
 	struct timespec real;
 
 	clock_gettime(CLOCK_REALTIME, &real);
-	c->zero = ZERO_NS;
-	c->real_zero = config->value[SHCA_O_CLOCK_CPU]
-			       ? (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec
-			       : FIXED_DATE_NS;
-	c->tsc_per_s = config->value[SHCA_O_CLOCK_CPU] ? measure_cycles() : FIXED_TSC_PER_S;
-	c->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
-	atomic_store(&c->now, c->zero);
-	atomic_store(&c->next, 0);
-	atomic_store(&c->disturbed, 1);
-	atomic_store(&c->high, SHCA_MAX_ADAPTERS);
+	clock->zero = ZERO_NS;
+	clock->real_zero = config->value[SHCA_O_CLOCK_CPU]
+				   ? (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec
+				   : FIXED_DATE_NS;
+	clock->tsc_per_s = config->value[SHCA_O_CLOCK_CPU] ? measure_cycles() : FIXED_TSC_PER_S;
+	clock->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
+	atomic_store(&clock->now, clock->zero);
+	atomic_store(&clock->next, 0);
+	atomic_store(&clock->disturbed, 1);
+	atomic_store(&clock->high, SHCA_MAX_ADAPTERS);
 	for (unsigned i = 0; i < SHCA_MAX_ACTORS; i++)
-		atomic_store(&c->due[i], SHCA_NEVER);
-	return shca_lock_init(&c->lock);
+		atomic_store(&clock->due[i], SHCA_NEVER);
+	return shca_lock_init(&clock->lock);
 }
 
 static void wake(_Atomic uint32_t *futex)
@@ -76,65 +76,67 @@ static void wake(_Atomic uint32_t *futex)
 	syscall(SYS_futex, futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
-void shca_actor_wake(struct shca_fabric *f, uint32_t actor)
+void shca_actor_wake(struct shca_fabric *fabric, uint32_t actor)
 {
-	struct shca_actor *to = f->hdr->clock.actors + actor;
+	struct shca_actor *to = fabric->hdr->clock.actors + actor;
 
 	assert(actor < SHCA_MAX_ACTORS);
 	if (actor < SHCA_MAX_ADAPTERS)
-		shca_proc_wake(&f->hdr->procs[actor]);
+		shca_proc_wake(&fabric->hdr->procs[actor]);
 	else
 		wake(&to->granted);
 }
 
-void shca_clock_lock(struct shca_fabric *f)
+void shca_clock_lock(struct shca_fabric *fabric)
 {
-	struct shca_clock *c = &f->hdr->clock;
-	int rc = pthread_mutex_lock(&c->lock);
+	struct shca_clock *clock = &fabric->hdr->clock;
+	int rc = pthread_mutex_lock(&clock->lock);
 	uint32_t holder;
 
 	if (rc == EOWNERDEAD) {
-		rc = pthread_mutex_consistent(&c->lock);
+		rc = pthread_mutex_consistent(&clock->lock);
 		/* The turn was given, but its owner may not have been woken. */
-		holder = atomic_load(&c->holder);
+		holder = atomic_load(&clock->holder);
 		if (holder)
-			shca_actor_grant(f, holder - 1);
+			shca_actor_grant(fabric, holder - 1);
 	}
 	if (rc)
 		abort();
 }
 
 /* Wakes after the release: the woken thread begins by taking the lock. */
-void shca_clock_unlock(struct shca_fabric *f)
+void shca_clock_unlock(struct shca_fabric *fabric)
 {
-	uint32_t to_wake = f->hdr->clock.to_wake;
+	uint32_t to_wake = fabric->hdr->clock.to_wake;
 
-	f->hdr->clock.to_wake = 0;
-	pthread_mutex_unlock(&f->hdr->clock.lock);
+	fabric->hdr->clock.to_wake = 0;
+	pthread_mutex_unlock(&fabric->hdr->clock.lock);
 	if (to_wake)
-		shca_actor_wake(f, to_wake - 1);
+		shca_actor_wake(fabric, to_wake - 1);
 }
 
-static bool comes_before(const struct shca_clock *c, uint32_t a, uint32_t b)
+static bool comes_before(const struct shca_clock *clock, uint32_t a, uint32_t b)
 {
 	/* Adapters come first: threads that are due at the same time find their work done. */
 	if ((a < SHCA_MAX_ADAPTERS) != (b < SHCA_MAX_ADAPTERS))
 		return a < SHCA_MAX_ADAPTERS;
-	return c->actors[a].order < c->actors[b].order;
+	return clock->actors[a].order < clock->actors[b].order;
 }
 
-uint32_t shca_actors_first(struct shca_clock *c)
+uint32_t shca_actors_first(struct shca_clock *clock)
 {
-	uint32_t high = atomic_load_explicit(&c->high, memory_order_relaxed), best = SHCA_NO_ACTOR;
+	uint32_t high = atomic_load_explicit(&clock->high, memory_order_relaxed),
+		 best = SHCA_NO_ACTOR;
 	uint64_t least = SHCA_NEVER;
 
 	for (uint32_t i = 0; i < high; i++) {
-		uint64_t due = atomic_load_explicit(&c->due[i], memory_order_relaxed);
+		uint64_t due = atomic_load_explicit(&clock->due[i], memory_order_relaxed);
 
-		if (due == SHCA_NEVER || due > least || (due == least && !comes_before(c, i, best)))
+		if (due == SHCA_NEVER || due > least ||
+		    (due == least && !comes_before(clock, i, best)))
 			continue;
 		/* Another process may have asked for the attention of one that has just ended. */
-		if (atomic_load_explicit(&c->actors[i].state, memory_order_relaxed) ==
+		if (atomic_load_explicit(&clock->actors[i].state, memory_order_relaxed) ==
 		    SHCA_ACTOR_FREE)
 			continue;
 		least = due;
@@ -143,45 +145,45 @@ uint32_t shca_actors_first(struct shca_clock *c)
 	return best;
 }
 
-void shca_actor_take(struct shca_clock *c, uint32_t actor)
+void shca_actor_take(struct shca_clock *clock, uint32_t actor)
 {
-	uint64_t due = atomic_load(&c->due[actor]);
+	uint64_t due = atomic_load(&clock->due[actor]);
 	uint32_t next;
 
-	if (due > atomic_load(&c->now))
-		atomic_store(&c->now, due);
-	atomic_store(&c->due[actor], SHCA_NEVER);
+	if (due > atomic_load(&clock->now))
+		atomic_store(&clock->now, due);
+	atomic_store(&clock->due[actor], SHCA_NEVER);
 	/* A thread that has the turn looks by itself, and is not to be due meanwhile. */
-	atomic_store(&c->actors[actor].watches, SHCA_WATCHES_NOTHING);
-	atomic_store(&c->actors[actor].state, SHCA_ACTOR_RUNS);
-	atomic_fetch_add_explicit(&c->actors[actor].turns, 1, memory_order_relaxed);
-	atomic_fetch_add_explicit(&c->turns, 1, memory_order_relaxed);
-	next = shca_actors_first(c);
-	atomic_store(&c->next, atomic_load(&c->disturbed) ? 0
-			       : next == SHCA_NO_ACTOR    ? SHCA_NEVER
-							  : atomic_load(&c->due[next]));
+	atomic_store(&clock->actors[actor].watches, SHCA_WATCHES_NOTHING);
+	atomic_store(&clock->actors[actor].state, SHCA_ACTOR_RUNS);
+	atomic_fetch_add_explicit(&clock->actors[actor].turns, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&clock->turns, 1, memory_order_relaxed);
+	next = shca_actors_first(clock);
+	atomic_store(&clock->next, atomic_load(&clock->disturbed) ? 0
+				   : next == SHCA_NO_ACTOR        ? SHCA_NEVER
+								  : atomic_load(&clock->due[next]));
 	/* A thread that disturbs takes no lock: what it stored between is not to be lost. */
-	if (atomic_load(&c->disturbed))
-		atomic_store(&c->next, 0);
+	if (atomic_load(&clock->disturbed))
+		atomic_store(&clock->next, 0);
 }
 
-void shca_actor_grant(struct shca_fabric *f, uint32_t actor)
+void shca_actor_grant(struct shca_fabric *fabric, uint32_t actor)
 {
-	struct shca_clock *c = &f->hdr->clock;
+	struct shca_clock *clock = &fabric->hdr->clock;
 
-	atomic_store(&c->holder, actor + 1);
-	atomic_store(&c->actors[actor].granted, 1);
-	c->to_wake = actor + 1;
+	atomic_store(&clock->holder, actor + 1);
+	atomic_store(&clock->actors[actor].granted, 1);
+	clock->to_wake = actor + 1;
 }
 
-void shca_actors_pass(struct shca_fabric *f)
+void shca_actors_pass(struct shca_fabric *fabric)
 {
-	uint32_t first = shca_actors_first(&f->hdr->clock);
+	uint32_t first = shca_actors_first(&fabric->hdr->clock);
 
 	if (first == SHCA_NO_ACTOR)
-		atomic_store(&f->hdr->clock.holder, 0);
+		atomic_store(&fabric->hdr->clock.holder, 0);
 	else
-		shca_actor_grant(f, first);
+		shca_actor_grant(fabric, first);
 }
 
 static void lower(_Atomic uint64_t *word, uint64_t to)
@@ -192,200 +194,205 @@ static void lower(_Atomic uint64_t *word, uint64_t to)
 		;
 }
 
-void shca_actor_sooner(struct shca_clock *c, uint32_t actor, uint64_t when)
+void shca_actor_sooner(struct shca_clock *clock, uint32_t actor, uint64_t when)
 {
-	lower(&c->due[actor], when);
-	lower(&c->next, when);
-	if (atomic_load(&c->pacing)) {
-		atomic_store(&c->pacing, 0);
-		wake(&c->pacing);
+	lower(&clock->due[actor], when);
+	lower(&clock->next, when);
+	if (atomic_load(&clock->pacing)) {
+		atomic_store(&clock->pacing, 0);
+		wake(&clock->pacing);
 	}
 }
 
 /* Returns the end of the polling period in which that time falls. */
-static uint64_t end_of_period(const struct shca_actor *a, uint64_t when)
+static uint64_t end_of_period(const struct shca_actor *actor, uint64_t when)
 {
-	uint64_t since = atomic_load_explicit(&a->spins_since, memory_order_relaxed);
-	uint64_t period = atomic_load_explicit(&a->period, memory_order_relaxed);
+	uint64_t since = atomic_load_explicit(&actor->spins_since, memory_order_relaxed);
+	uint64_t period = atomic_load_explicit(&actor->period, memory_order_relaxed);
 
 	if (!period || when <= since)
 		return when;
 	return since + (when - since + period - 1) / period * period;
 }
 
-void shca_actor_due_in_period(struct shca_clock *c, uint32_t actor, uint64_t when)
+void shca_actor_due_in_period(struct shca_clock *clock, uint32_t actor, uint64_t when)
 {
-	uint64_t at = end_of_period(&c->actors[actor], when);
+	uint64_t at = end_of_period(&clock->actors[actor], when);
 
-	if (at > atomic_load_explicit(&c->due[actor], memory_order_relaxed))
+	if (at > atomic_load_explicit(&clock->due[actor], memory_order_relaxed)) {
+		atomic_store_explicit(&clock->actors[actor].expects, 1, memory_order_relaxed);
 		return;
-	atomic_store_explicit(&c->actors[actor].looks, 0, memory_order_relaxed);
-	shca_actor_sooner(c, actor, at);
+	}
+	atomic_store_explicit(&clock->actors[actor].looks, 0, memory_order_relaxed);
+	shca_actor_sooner(clock, actor, at);
 }
 
-void shca_actors_wake_spinning(struct shca_clock *c, unsigned proc, uint64_t when)
+void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t when)
 {
-	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
-	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire)) {
-		if (atomic_load_explicit(&c->actors[i - 1].state, memory_order_relaxed) ==
+	for (; i; i = atomic_load_explicit(&clock->actors[i - 1].sibling, memory_order_acquire)) {
+		if (atomic_load_explicit(&clock->actors[i - 1].state, memory_order_relaxed) ==
 		    SHCA_ACTOR_SPINS)
-			shca_actor_due_in_period(c, i - 1, when);
+			shca_actor_due_in_period(clock, i - 1, when);
 	}
 }
 
-bool shca_actors_yield(struct shca_clock *c, unsigned proc)
+bool shca_actors_yield(struct shca_clock *clock, unsigned proc)
 {
-	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
-	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
-		if (atomic_load_explicit(&c->actors[i - 1].yields, memory_order_relaxed))
+	for (; i; i = atomic_load_explicit(&clock->actors[i - 1].sibling, memory_order_acquire))
+		if (atomic_load_explicit(&clock->actors[i - 1].yields, memory_order_relaxed))
 			return true;
 	return false;
 }
 
-void shca_actors_touch(struct shca_clock *c, unsigned proc)
+void shca_actors_touch(struct shca_clock *clock, unsigned proc)
 {
-	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
-	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire))
-		atomic_store_explicit(&c->actors[i - 1].touched, 1, memory_order_relaxed);
-	shca_actors_wake_spinning(c, proc, atomic_load_explicit(&c->now, memory_order_relaxed));
+	for (; i; i = atomic_load_explicit(&clock->actors[i - 1].sibling, memory_order_acquire))
+		atomic_store_explicit(&clock->actors[i - 1].touched, 1, memory_order_relaxed);
+	shca_actors_wake_spinning(clock, proc,
+				  atomic_load_explicit(&clock->now, memory_order_relaxed));
 }
 
-void shca_actors_event(struct shca_clock *c, unsigned proc)
+void shca_actors_event(struct shca_clock *clock, unsigned proc)
 {
-	uint64_t now = atomic_load_explicit(&c->now, memory_order_relaxed);
-	uint32_t i = atomic_load_explicit(&c->threads[proc], memory_order_acquire);
+	uint64_t now = atomic_load_explicit(&clock->now, memory_order_relaxed);
+	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
-	for (; i; i = atomic_load_explicit(&c->actors[i - 1].sibling, memory_order_acquire)) {
-		if (atomic_load_explicit(&c->actors[i - 1].on_event, memory_order_relaxed))
-			shca_actor_sooner(c, i - 1, now);
+	for (; i; i = atomic_load_explicit(&clock->actors[i - 1].sibling, memory_order_acquire)) {
+		if (atomic_load_explicit(&clock->actors[i - 1].on_event, memory_order_relaxed))
+			shca_actor_sooner(clock, i - 1, now);
 	}
-	shca_actors_wake_spinning(c, proc, now);
+	shca_actors_wake_spinning(clock, proc, now);
 }
 
-void shca_actor_look(struct shca_clock *c, uint32_t actor)
+void shca_actor_look(struct shca_clock *clock, uint32_t actor)
 {
-	if (atomic_load_explicit(&c->actors[actor].watches, memory_order_relaxed))
-		shca_actor_sooner(c, actor, atomic_load(&c->now));
+	if (atomic_load_explicit(&clock->actors[actor].watches, memory_order_relaxed))
+		shca_actor_sooner(clock, actor, atomic_load(&clock->now));
 }
 
-void shca_actors_look(struct shca_clock *c, unsigned proc, enum shca_watching least)
+void shca_actors_look(struct shca_clock *clock, unsigned proc, enum shca_watching least)
 {
-	uint32_t high = atomic_load(&c->high);
+	uint32_t high = atomic_load(&clock->high);
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++) {
-		if (atomic_load_explicit(&c->actors[i].watches, memory_order_relaxed) >= least &&
-		    (proc == SHCA_NO_PROC || c->actors[i].proc == proc))
-			shca_actor_look(c, i);
+		if (atomic_load_explicit(&clock->actors[i].watches, memory_order_relaxed) >=
+			    least &&
+		    (proc == SHCA_NO_PROC || clock->actors[i].proc == proc))
+			shca_actor_look(clock, i);
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *c, unsigned proc)
+void shca_clock_disturb(struct shca_clock *clock, unsigned proc)
 {
 	uint32_t was = 0;
 
 	if (proc == SHCA_NO_PROC ||
-	    (!atomic_compare_exchange_strong(&c->disturber, &was, proc + 1) && was != proc + 1))
-		atomic_store(&c->others_disturbed, 1);
-	atomic_store(&c->disturbed, 1);
-	atomic_store(&c->next, 0);
+	    (!atomic_compare_exchange_strong(&clock->disturber, &was, proc + 1) && was != proc + 1))
+		atomic_store(&clock->others_disturbed, 1);
+	atomic_store(&clock->disturbed, 1);
+	atomic_store(&clock->next, 0);
 }
 
 /* ---------------------------------------------------------------- coming and going */
 
-static void fill(struct shca_clock *c, uint32_t i, unsigned proc, pid_t tid, uint64_t order)
+static void fill(struct shca_clock *clock, uint32_t i, unsigned proc, pid_t tid, uint64_t order)
 {
-	struct shca_actor *a = &c->actors[i];
+	struct shca_actor *actor = &clock->actors[i];
 
-	atomic_store(&c->due[i], SHCA_NEVER);
-	a->proc = proc;
-	a->order = order;
-	atomic_store(&a->granted, 0);
-	atomic_store(&a->tid, tid);
-	atomic_store(&a->looks, 0);
-	atomic_store(&a->touched, 0);
-	atomic_store(&a->on_event, 0);
-	atomic_store(&a->yields, 0);
-	atomic_store(&a->watches, SHCA_WATCHES_NOTHING);
-	atomic_store(&a->clock, atomic_load(&c->now));
-	atomic_store(&a->turns, 0);
-	atomic_store(&a->parked, 0);
-	atomic_store(&a->outs, 0);
-	atomic_store(&a->cpu, 0);
-	atomic_store(&a->state, tid ? SHCA_ACTOR_OUT : SHCA_ACTOR_WAITS);
+	atomic_store(&clock->due[i], SHCA_NEVER);
+	actor->proc = proc;
+	actor->order = order;
+	atomic_store(&actor->granted, 0);
+	atomic_store(&actor->tid, tid);
+	atomic_store(&actor->looks, 0);
+	atomic_store(&actor->expects, 0);
+	atomic_store(&actor->touched, 0);
+	atomic_store(&actor->on_event, 0);
+	atomic_store(&actor->yields, 0);
+	atomic_store(&actor->watches, SHCA_WATCHES_NOTHING);
+	atomic_store(&actor->clock, atomic_load(&clock->now));
+	atomic_store(&actor->turns, 0);
+	atomic_store(&actor->parked, 0);
+	atomic_store(&actor->outs, 0);
+	atomic_store(&actor->cpu, 0);
+	atomic_store(&actor->state, tid ? SHCA_ACTOR_OUT : SHCA_ACTOR_WAITS);
 }
 
-uint32_t shca_actor_make(struct shca_fabric *f, unsigned proc, pid_t tid, uint64_t order)
+uint32_t shca_actor_make(struct shca_fabric *fabric, unsigned proc, pid_t tid, uint64_t order)
 {
-	struct shca_clock *c = &f->hdr->clock;
+	struct shca_clock *clock = &fabric->hdr->clock;
 	uint32_t i = SHCA_MAX_ADAPTERS;
 
-	shca_clock_lock(f);
-	while (i < SHCA_MAX_ACTORS && atomic_load(&c->actors[i].state) != SHCA_ACTOR_FREE)
+	shca_clock_lock(fabric);
+	while (i < SHCA_MAX_ACTORS && atomic_load(&clock->actors[i].state) != SHCA_ACTOR_FREE)
 		i++;
 	if (i < SHCA_MAX_ACTORS) {
-		fill(c, i, proc, tid, order);
-		atomic_fetch_add(&c->joins, 1);
-		atomic_store(&c->actors[i].sibling, atomic_load(&c->threads[proc]));
-		atomic_store(&c->threads[proc], i + 1);
-		if (i >= atomic_load(&c->high))
-			atomic_store(&c->high, i + 1);
+		fill(clock, i, proc, tid, order);
+		atomic_fetch_add(&clock->joins, 1);
+		atomic_store(&clock->actors[i].sibling, atomic_load(&clock->threads[proc]));
+		atomic_store(&clock->threads[proc], i + 1);
+		if (i >= atomic_load(&clock->high))
+			atomic_store(&clock->high, i + 1);
 	}
-	shca_clock_unlock(f);
+	shca_clock_unlock(fabric);
 	return i < SHCA_MAX_ACTORS ? i : SHCA_NO_ACTOR;
 }
 
-static void unlink_thread(struct shca_clock *c, uint32_t actor)
+static void unlink_thread(struct shca_clock *clock, uint32_t actor)
 {
-	_Atomic uint32_t *at = &c->threads[c->actors[actor].proc];
+	_Atomic uint32_t *at = &clock->threads[clock->actors[actor].proc];
 
 	while (atomic_load(at) && atomic_load(at) != actor + 1)
-		at = &c->actors[atomic_load(at) - 1].sibling;
+		at = &clock->actors[atomic_load(at) - 1].sibling;
 	if (atomic_load(at))
-		atomic_store(at, atomic_load(&c->actors[actor].sibling));
+		atomic_store(at, atomic_load(&clock->actors[actor].sibling));
 }
 
 /* Ends an actor. The caller holds the lock. */
-static void end(struct shca_fabric *f, uint32_t actor)
+static void end(struct shca_fabric *fabric, uint32_t actor)
 {
-	struct shca_clock *c = &f->hdr->clock;
+	struct shca_clock *clock = &fabric->hdr->clock;
 
 	if (actor >= SHCA_MAX_ADAPTERS)
-		unlink_thread(c, actor);
-	atomic_store(&c->due[actor], SHCA_NEVER);
-	atomic_store(&c->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(c, SHCA_NO_PROC);
-	if (atomic_load(&c->holder) == actor + 1)
-		shca_actors_pass(f);
+		unlink_thread(clock, actor);
+	atomic_store(&clock->due[actor], SHCA_NEVER);
+	atomic_store(&clock->actors[actor].state, SHCA_ACTOR_FREE);
+	shca_clock_disturb(clock, SHCA_NO_PROC);
+	if (atomic_load(&clock->holder) == actor + 1)
+		shca_actors_pass(fabric);
 }
 
-void shca_actor_end(struct shca_fabric *f, uint32_t actor)
+void shca_actor_end(struct shca_fabric *fabric, uint32_t actor)
 {
-	shca_clock_lock(f);
-	end(f, actor);
-	shca_clock_unlock(f);
+	shca_clock_lock(fabric);
+	end(fabric, actor);
+	shca_clock_unlock(fabric);
 }
 
-void shca_actor_adapter(struct shca_fabric *f, unsigned proc, uint64_t order)
+void shca_actor_adapter(struct shca_fabric *fabric, unsigned proc, uint64_t order)
 {
-	shca_clock_lock(f);
-	fill(&f->hdr->clock, proc, proc, 0, order);
-	shca_clock_unlock(f);
+	shca_clock_lock(fabric);
+	fill(&fabric->hdr->clock, proc, proc, 0, order);
+	shca_clock_unlock(fabric);
 }
 
-void shca_actors_gone(struct shca_fabric *f, unsigned proc)
+void shca_actors_gone(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_clock *c = &f->hdr->clock;
+	struct shca_clock *clock = &fabric->hdr->clock;
 
-	shca_clock_lock(f);
-	while (atomic_load(&c->threads[proc]))
-		end(f, atomic_load(&c->threads[proc]) - 1);
-	if (atomic_load(&c->actors[proc].state) != SHCA_ACTOR_FREE)
-		end(f, proc);
+	shca_clock_lock(fabric);
+	while (atomic_load(&clock->threads[proc]))
+		end(fabric, atomic_load(&clock->threads[proc]) - 1);
+	if (atomic_load(&clock->actors[proc].state) != SHCA_ACTOR_FREE)
+		end(fabric, proc);
 	/* The reaper may have made others due. */
-	if (!atomic_load(&c->holder))
-		shca_actors_pass(f);
-	shca_clock_unlock(f);
+	if (!atomic_load(&clock->holder))
+		shca_actors_pass(fabric);
+	shca_clock_unlock(fabric);
 }

@@ -16,11 +16,9 @@
 #define SHCA_ENV_NODE   "SOFTHCA_NODE"
 
 /* Values that the ports and the sysfs trees show; the device queries must report the same. */
-#define SHCA_FW_VER    "16.35.3006"
-#define SHCA_HCA_TYPE  "MT4119" /* ConnectX-5 */
-#define SHCA_VENDOR_ID 0x02c9
-#define SHCA_PART_ID   4119
-#define SHCA_BOARD_ID  "SHCA000000001"
+#define SHCA_FW_VER   "16.35.3006"
+#define SHCA_MELLANOX 0x02c9 /* as vendor-id */
+#define SHCA_BOARD_ID "SHCA000000001"
 /* PortInfo:CapabilityMask (IBA 14.2.5.6), as struct ibv_port_attr has it. */
 #define SHCA_CAPS_IB    (IBV_PORT_SYS_IMAGE_GUID_SUP | IBV_PORT_EXTENDED_SPEEDS_SUP)
 #define SHCA_CAPS_ETH   (IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS)

@@ -8,12 +8,14 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
-#define SHCA_MAX_ADAPTERS 256 /* actors below it are the adapters of the process slots */
-#define SHCA_MAX_ACTORS   1280
-#define SHCA_NO_ACTOR     UINT32_MAX
-#define SHCA_NEVER        UINT64_MAX
+#define SHCA_MAX_ADAPTERS  256 /* actors below it are the adapters of the process slots */
+#define SHCA_MAX_ACTORS    1280
+#define SHCA_NO_ACTOR      UINT32_MAX
+#define SHCA_NEVER         UINT64_MAX
+#define SHCA_MAX_UNCLOCKED 16 /* processes without a clock that shca_clock lists */
 
 /* States of an actor. */
 enum shca_actor_state {
@@ -56,6 +58,7 @@ struct shca_actor {
 	_Atomic uint32_t sibling;             /* the process's next thread, + 1 */
 	uint64_t order;         /* SHCA_ORDER: decides among actors that are due at the same time */
 	_Atomic uint32_t looks; /* 1: due only to look; nothing is known to be there */
+	_Atomic uint32_t expects;  /* SPINS: 1: something is known to come, later than it is due */
 	_Atomic uint32_t touched;  /* 1: memory was written since it last began a round of looks */
 	_Atomic uint32_t watches;  /* shca_watching: what makes it look again */
 	_Atomic uint32_t on_event; /* 1: an event of the process's channels wakes it */
@@ -92,13 +95,19 @@ struct shca_clock {
 	uint32_t world_process;     /* slot of the process that is asked about */
 	_Atomic int32_t world_busy; /* the thread that is waited for */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
-	uint64_t quiet_since;       /* the real time then */
+	uint64_t quiet_until;       /* real time up to which that is believed */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
 	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */
-	_Atomic uint32_t high;       /* actors at and above it are free */
-	_Atomic uint32_t joins;      /* number of threads that ever joined */
-	_Atomic uint64_t hash;       /* hash over all sync points and completions */
+	/* The processes without a clock, and their CPU time when all processes were quiet. The
+	 * monitor writes them while a thread with the turn waits for it. */
+	bool unclocked_known;
+	uint32_t nunclocked;
+	int32_t unclocked[SHCA_MAX_UNCLOCKED];
+	uint64_t unclocked_cpu;
+	_Atomic uint32_t high;  /* actors at and above it are free */
+	_Atomic uint32_t joins; /* number of threads that ever joined */
+	_Atomic uint64_t hash;  /* hash over all sync points and completions */
 	/* Counters. */
 	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
 	_Atomic uint64_t cpu_sum; /* CPU time (ns) of all programs */

@@ -401,6 +401,24 @@ static int bad_text(const struct shca_config *config, enum shca_opt opt, char *e
 	return -EINVAL;
 }
 
+/* Refuses to trap an instruction that the CPU doesn't have. */
+static int check_tsc(const struct shca_config *config, char *err, size_t errlen)
+{
+#ifndef __x86_64__
+	if (config->value[SHCA_O_CLOCK_TSC] == SHCA_TSC_TRAP) {
+		snprintf(err, errlen,
+			 "clock-tsc is \"trap\", but only CPUs of the kind x86-64 have the "
+			 "instruction rdtsc: leave out clock-tsc.");
+		return -EINVAL;
+	}
+#else
+	(void)config;
+	(void)err;
+	(void)errlen;
+#endif
+	return 0;
+}
+
 int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 {
 	int64_t nodes = config->value[SHCA_O_NODES], devices = config->value[SHCA_O_DEVICES];
@@ -425,6 +443,8 @@ int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 			 config->text[SHCA_O_PKEYS]);
 		return -EINVAL;
 	}
+	if (check_tsc(config, err, errlen))
+		return -EINVAL;
 	if (shca_parse_memlock(config->text[SHCA_O_MEMLOCK], &config->memlock_mode,
 			       &config->memlock_bytes))
 		return bad_text(config, SHCA_O_MEMLOCK, err, errlen);

@@ -84,11 +84,12 @@ static void send_for_cq(struct shca_fabric *fabric, struct shca_hca *hca, uint32
 			bool inherited)
 {
 	struct shca_event ev = {.kind = IBV_EVENT_CQ_ERR, .number = number};
-	const struct shca_cq_entry *c = shca_table_find(fabric, hca, SHCA_CQ, number, &ev.idx);
+	const struct shca_cq_entry *cq_entry =
+		shca_table_find(fabric, hca, SHCA_CQ, number, &ev.idx);
 
-	if (c && !(inherited && !atomic_load(&c->overrun)))
-		shca_event_send(fabric, hca, shca_word_owner(atomic_load(&c->state_word)),
-				c->async_channel, &ev);
+	if (cq_entry && !(inherited && !atomic_load(&cq_entry->overrun)))
+		shca_event_send(fabric, hca, shca_word_owner(atomic_load(&cq_entry->state_word)),
+				cq_entry->async_channel, &ev);
 }
 
 static void send(struct shca_fabric *fabric, struct shca_hca *hca, enum ibv_event_type type,

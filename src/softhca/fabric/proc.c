@@ -109,8 +109,8 @@ static int read_stat(pid_t pid, struct pid_stat *st)
 
 bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc)
 {
-	const struct shca_proc *p = &fabric->hdr->procs[proc];
-	pid_t pid = atomic_load(&p->pid);
+	const struct shca_proc *record = &fabric->hdr->procs[proc];
+	pid_t pid = atomic_load(&record->pid);
 	struct pid_stat st;
 	int rc;
 
@@ -121,7 +121,8 @@ bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc)
 		return false;
 	if (rc) /* for example, out of descriptors: better to reap too late than too early */
 		return !kill(pid, 0) || errno != ESRCH;
-	if (st.start_time != p->start_time || (st.image && p->image && st.image != p->image))
+	if (st.start_time != record->start_time ||
+	    (st.image && record->image && st.image != record->image))
 		return false;
 	/* A first thread that ended by itself looks like a zombie while other threads of its
 	 * process go on. */
@@ -147,13 +148,13 @@ static void say(const struct shca_fabric *fabric, uint32_t slot)
 /* Leaves the slot to the reaper. */
 static void give_up(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &fabric->hdr->procs[proc];
+	struct shca_proc *record = &fabric->hdr->procs[proc];
 	uint64_t s;
 
 	shca_lock(&fabric->hdr->ctl_lock);
-	s = atomic_load(&p->state);
+	s = atomic_load(&record->state);
 	if ((s & 0xff) == SHCA_PROC_ALIVE)
-		shca_proc_set_state(p, SHCA_PROC_REAPING);
+		shca_proc_set_state(record, SHCA_PROC_REAPING);
 	shca_unlock(&fabric->hdr->ctl_lock);
 	shca_reap(fabric, proc);
 }
@@ -291,12 +292,12 @@ void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc)
 	const struct shca_proc *owner = &fabric->hdr->procs[proc];
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *p = &fabric->hdr->procs[i];
+		struct shca_proc *record = &fabric->hdr->procs[i];
 
 		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
 			continue;
-		atomic_fetch_or(&p->attention, SHCA_ATTENTION_MR);
-		shca_proc_notify(fabric, p);
+		atomic_fetch_or(&record->attention, SHCA_ATTENTION_MR);
+		shca_proc_notify(fabric, record);
 	}
 }
 

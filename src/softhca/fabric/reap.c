@@ -154,15 +154,15 @@ static void remove_fifos(const struct shca_fabric *fabric, unsigned proc)
 {
 	char path[PATH_MAX], prefix[16];
 	DIR *d = opendir(fabric->hdr->dir);
-	const struct dirent *e;
+	const struct dirent *entry;
 
 	if (!d)
 		return;
 	snprintf(prefix, sizeof(prefix), "ev.%u.", proc);
-	while ((e = readdir(d))) {
-		if (strncmp(e->d_name, prefix, strlen(prefix)) != 0)
+	while ((entry = readdir(d))) {
+		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", fabric->hdr->dir, e->d_name);
+		snprintf(path, sizeof(path), "%s/%s", fabric->hdr->dir, entry->d_name);
 		unlink(path);
 	}
 	closedir(d);
@@ -185,7 +185,7 @@ static void clear_executors(struct shca_proc *proc)
 
 static void release_all(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &fabric->hdr->procs[proc];
+	struct shca_proc *record = &fabric->hdr->procs[proc];
 	unsigned h, k;
 
 	leave_multicast(fabric);
@@ -198,7 +198,7 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 
 			atomic_compare_exchange_strong(&hca->atomic_locks[k], &holder, 0);
 		}
-		atomic_fetch_sub(&hca->pds, atomic_exchange(&p->pds[h], 0));
+		atomic_fetch_sub(&hca->pds, atomic_exchange(&record->pds[h], 0));
 		each(fabric, hca, SHCA_CQ, proc, wake_cq);
 		for (k = 0; k < SHCA_KINDS; k++)
 			each(fabric, hca, k, proc, free_own);
@@ -206,24 +206,24 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 	shca_proc_segments_gone(fabric, proc);
 	shca_arena_drop(fabric, proc);
 	remove_fifos(fabric, proc);
-	clear_executors(p);
+	clear_executors(record);
 	if (shca_clock_of(fabric))
 		shca_actors_gone(fabric, proc);
-	atomic_store(&p->pinned, 0);
-	shca_proc_set_state(p, SHCA_PROC_FREE);
+	atomic_store(&record->pinned, 0);
+	shca_proc_set_state(record, SHCA_PROC_FREE);
 }
 
 void shca_reap(struct shca_fabric *fabric, unsigned proc)
 {
-	struct shca_proc *p = &fabric->hdr->procs[proc];
+	struct shca_proc *record = &fabric->hdr->procs[proc];
 	uint64_t s;
 
 	shca_lock(&fabric->hdr->ctl_lock);
-	s = atomic_load(&p->state);
+	s = atomic_load(&record->state);
 	if (((s & 0xff) == SHCA_PROC_ALIVE || (s & 0xff) == SHCA_PROC_STARTING) &&
 	    !shca_proc_running(fabric, proc)) {
-		shca_proc_set_state(p, SHCA_PROC_REAPING);
-		s = atomic_load(&p->state);
+		shca_proc_set_state(record, SHCA_PROC_REAPING);
+		s = atomic_load(&record->state);
 	}
 	if ((s & 0xff) != SHCA_PROC_REAPING) {
 		shca_unlock(&fabric->hdr->ctl_lock);
@@ -239,7 +239,7 @@ void shca_reap(struct shca_fabric *fabric, unsigned proc)
 
 	shca_lock(&fabric->hdr->ctl_lock);
 	/* Another reaper may have been faster, and the slot may be in use again. */
-	if (atomic_load(&p->state) == s)
+	if (atomic_load(&record->state) == s)
 		release_all(fabric, proc);
 	shca_unlock(&fabric->hdr->ctl_lock);
 }

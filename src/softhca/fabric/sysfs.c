@@ -120,6 +120,21 @@ static void put_port(struct sysdir *dir, const struct shca_fabric_header *hdr,
 	}
 }
 
+/* Shows vendor and part as a device query does. Mellanox has another number as a maker of PCI
+ * devices. */
+static void put_kind(struct sysdir *dir, const struct shca_fabric_header *hdr)
+{
+	unsigned vendor = (unsigned)hdr->config.value[SHCA_O_VENDOR_ID];
+	unsigned part = (unsigned)hdr->config.value[SHCA_O_PART_ID];
+
+	if (vendor == SHCA_MELLANOX)
+		put(dir, "hca_type", "MT%u", part);
+	else
+		put(dir, "hca_type", "softhca");
+	put(dir, "device/vendor", "0x%04x", vendor == SHCA_MELLANOX ? 0x15b3 : vendor);
+	put(dir, "device/device", "0x%04x", part);
+}
+
 static void put_hca(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		    const struct shca_hca *hca)
 {
@@ -133,10 +148,8 @@ static void put_hca(struct sysdir *dir, const struct shca_fabric_header *hdr,
 	put(dir, "node_desc", "node%u %s", hca->node, hca->name);
 	put(dir, "fw_ver", "%s", SHCA_FW_VER);
 	put(dir, "hw_rev", "0");
-	put(dir, "hca_type", "%s", SHCA_HCA_TYPE);
 	put(dir, "board_id", "%s", SHCA_BOARD_ID);
-	put(dir, "device/vendor", "0x15b3");
-	put(dir, "device/device", "0x%04x", SHCA_PART_ID);
+	put_kind(dir, hdr);
 	put(dir, "device/numa_node", "-1");
 	put_port(dir, hdr, hca);
 

@@ -18,30 +18,30 @@ void shca_context_objects_open(struct shca_context *ctx)
 
 void shca_context_objects_close(struct shca_context *ctx)
 {
-	struct shca_context **p = &contexts;
+	struct shca_context **link = &contexts;
 
 	pthread_mutex_lock(&lock);
-	while (*p && *p != ctx)
-		p = &(*p)->next;
-	if (*p)
-		*p = ctx->next;
+	while (*link && *link != ctx)
+		link = &(*link)->next;
+	if (*link)
+		*link = ctx->next;
 	ctx->fork_count = SHCA_CLOSED;
 	pthread_mutex_unlock(&lock);
 }
 
-void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_object *o,
+void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_object *node,
 			      enum shca_object_kind kind, void *object)
 {
 	struct shca_context *ctx = shca_ctx(ibctx);
 
-	o->kind = kind;
-	o->object = object;
+	node->kind = kind;
+	node->object = object;
 	pthread_mutex_lock(&lock);
-	o->link = &ctx->objects;
-	o->next = ctx->objects;
-	if (o->next)
-		o->next->link = &o->next;
-	ctx->objects = o;
+	node->link = &ctx->objects;
+	node->next = ctx->objects;
+	if (node->next)
+		node->next->link = &node->next;
+	ctx->objects = node;
 	pthread_mutex_unlock(&lock);
 }
 
@@ -87,8 +87,8 @@ void shca_context_objects_each(struct shca_context *ctx,
 			       void (*fn)(enum shca_object_kind kind, void *object))
 {
 	pthread_mutex_lock(&lock);
-	for (struct shca_context_object *o = ctx->objects; o; o = o->next)
-		fn(o->kind, o->object);
+	for (struct shca_context_object *node = ctx->objects; node; node = node->next)
+		fn(node->kind, node->object);
 	pthread_mutex_unlock(&lock);
 }
 

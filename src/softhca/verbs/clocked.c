@@ -32,7 +32,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		return 0;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	got = shca_poll_cq(cq, n, wc);
-	if (!got && n > 0 && shca_spin_in_vain(cq, visible))
+	if (!got && n > 0 && shca_spin_found_nothing(cq, visible))
 		got = shca_poll_cq(cq, n, wc);
 	if (got > 0) {
 		shca_spin_end();
@@ -44,13 +44,13 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 
 static int req_notify_cq(struct ibv_cq *cq, int solicited_only)
 {
-	int r;
+	int rc;
 
 	shca_clock_enter(SHCA_CALL_ARM, 1);
 	shca_spin_end();
-	r = shca_req_notify_cq(cq, solicited_only);
+	rc = shca_req_notify_cq(cq, solicited_only);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 static uint64_t count_sends(const struct ibv_send_wr *wr)
@@ -73,35 +73,35 @@ static uint64_t count_receives(const struct ibv_recv_wr *wr)
 
 static int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	int r;
+	int rc;
 
 	shca_clock_enter(SHCA_CALL_POST, count_sends(wr));
 	shca_spin_end();
-	r = shca_post_send(qp, wr, bad);
+	rc = shca_post_send(qp, wr, bad);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 static int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int r;
+	int rc;
 
 	shca_clock_enter(SHCA_CALL_RECV, count_receives(wr));
 	shca_spin_end();
-	r = shca_post_recv(qp, wr, bad);
+	rc = shca_post_recv(qp, wr, bad);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
-	int r;
+	int rc;
 
 	shca_clock_enter(SHCA_CALL_RECV, count_receives(wr));
 	shca_spin_end();
-	r = shca_post_srq_recv(srq, wr, bad);
+	rc = shca_post_srq_recv(srq, wr, bad);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 void shca_clocked_ops(struct ibv_context_ops *ops)
@@ -122,30 +122,30 @@ static int (*plain_next_poll)(struct ibv_cq_ex *cq);
 
 static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
-	int r;
+	int rc;
 
 	if (shca_clock_polls_free(cq))
 		return ENOENT;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
-	r = plain_start_poll(cq, attr);
-	if (r == ENOENT && shca_spin_in_vain(cq, visible))
-		r = plain_start_poll(cq, attr);
-	if (!r) {
+	rc = plain_start_poll(cq, attr);
+	if (rc == ENOENT && shca_spin_found_nothing(cq, visible))
+		rc = plain_start_poll(cq, attr);
+	if (!rc) {
 		shca_spin_end();
 		shca_clock_pay(SHCA_CALL_CQE, 1);
 	}
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 static int next_poll(struct ibv_cq_ex *cq)
 {
-	int r;
+	int rc;
 
 	shca_clock_enter(SHCA_CALL_CQE, 1);
-	r = plain_next_poll(cq);
+	rc = plain_next_poll(cq);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 struct ibv_cq_ex *shca_clocked_create_cq_ex(struct ibv_context *ctx,
@@ -179,12 +179,12 @@ static void wr_start(struct ibv_qp_ex *qp)
 static int wr_complete(struct ibv_qp_ex *qp)
 {
 	uint32_t n = ((struct shca_qp *)qp)->wr_count;
-	int r = plain_wr_complete(qp);
+	int rc = plain_wr_complete(qp);
 
 	if (n > 1)
 		shca_clock_pay(SHCA_CALL_POST, n - 1);
 	shca_clock_leave();
-	return r;
+	return rc;
 }
 
 static void wr_abort(struct ibv_qp_ex *qp)

@@ -20,12 +20,12 @@ static uint32_t violations(const struct shca_hca *hca, enum shca_counter counter
 	return (uint32_t)atomic_load_explicit(&hca->counters[counter], memory_order_relaxed);
 }
 
-static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *a)
+static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *attr)
 {
 	const struct shca_fabric *fabric = &shca_self.fabric;
 	bool ethernet = shca_is_ethernet(fabric->hdr);
 
-	*a = (struct ibv_port_attr){
+	*attr = (struct ibv_port_attr){
 		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
 		/* the option's choices have the order of the enum */

@@ -65,8 +65,8 @@ static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *
 		.node_guid = htobe64(ctx->hca->guid),
 		.sys_image_guid = htobe64(ctx->hca->guid),
 		.page_size_cap = PAGE_SIZES,
-		.vendor_id = SHCA_VENDOR_ID,
-		.vendor_part_id = SHCA_PART_ID,
+		.vendor_id = (uint32_t)shca_opt(fabric, SHCA_O_VENDOR_ID),
+		.vendor_part_id = (uint32_t)shca_opt(fabric, SHCA_O_PART_ID),
 		.device_cap_flags = cap_flags(fabric),
 		.atomic_cap = shca_opt(fabric, SHCA_O_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
 		.max_pkeys = ctx->hca->npkeys,
@@ -78,7 +78,7 @@ static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *
 
 /* Regions are never pinned by the kernel, so on-demand regions can do what others can. XRC is
  * the exception that programs must expect: adapters of the field offer ODP without XRC atomics. */
-static void fill_odp(const struct shca_fabric *fabric, struct ibv_device_attr_ex *a)
+static void fill_odp(const struct shca_fabric *fabric, struct ibv_device_attr_ex *attr)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;
 	const uint32_t rdma = IBV_ODP_SUPPORT_WRITE | IBV_ODP_SUPPORT_READ;
@@ -86,16 +86,16 @@ static void fill_odp(const struct shca_fabric *fabric, struct ibv_device_attr_ex
 
 	if (odp == SHCA_ODP_OFF)
 		return;
-	a->odp_caps.general_caps = IBV_ODP_SUPPORT;
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT;
 	if (odp == SHCA_ODP_IMPLICIT)
-		a->odp_caps.general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
-	a->odp_caps.per_transport_caps.rc_odp_caps = both | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
+		attr->odp_caps.general_caps |= IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = both | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
 	if (shca_opt(fabric, SHCA_O_ATOMICS))
-		a->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
-	a->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
-	a->odp_caps.per_transport_caps.ud_odp_caps = both | IBV_ODP_SUPPORT_SRQ_RECV;
+		attr->odp_caps.per_transport_caps.rc_odp_caps |= IBV_ODP_SUPPORT_ATOMIC;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = both | IBV_ODP_SUPPORT_WRITE;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = both | IBV_ODP_SUPPORT_SRQ_RECV;
 	if (shca_opt(fabric, SHCA_O_XRC))
-		a->xrc_odp_caps = IBV_ODP_SUPPORT_SEND | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
+		attr->xrc_odp_caps = IBV_ODP_SUPPORT_SEND | rdma | IBV_ODP_SUPPORT_SRQ_RECV;
 }
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)

@@ -12,40 +12,87 @@
 
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
-static const struct tq_param_desc descs[] = {
-#define BOOL(name, value, level, help) {#name, TQ_PARAM_BOOL, value, 0, 0, NULL, level, help},
-#define INT(name, value, min, max, level, help) \
-	{#name, TQ_PARAM_INT, value, min, max, NULL, level, help},
-#define SIZE(name, value, min, max, level, help) \
-	{#name, TQ_PARAM_SIZE, value, min, max, NULL, level, help},
-#define ENUM(name, value, choices, level, help) \
-	{#name, TQ_PARAM_ENUM, value, 0, 0, choices, level, help},
-#define STRING(name, value, level, help) {#name, TQ_PARAM_STRING, value, 0, 0, NULL, level, help},
-#include "params.def"
-#undef BOOL
-#undef INT
-#undef SIZE
-#undef ENUM
-#undef STRING
-};
+/* Checks of numbers: each returns why a value in range makes no sense, as the end of a sentence, or
+ * NULL. */
+static const char *check_pkey(int64_t pkey)
+{
+	if (pkey && !(pkey & 0x7fff))
+		return "no partition has a key whose lower 15 bits are 0.";
+	return NULL;
+}
 
-static const size_t offsets[] = {
-#define BOOL(name, value, level, help)           offsetof(struct tq_params, name),
-#define INT(name, value, min, max, level, help)  offsetof(struct tq_params, name),
-#define SIZE(name, value, min, max, level, help) offsetof(struct tq_params, name),
-#define ENUM(name, value, choices, level, help)  offsetof(struct tq_params, name),
-#define STRING(name, value, level, help)         offsetof(struct tq_params, name),
+static const char *check_mtu(int64_t mtu)
+{
+	if (mtu && (mtu < 256 || (mtu & (mtu - 1))))
+		return "it takes 256, 512, 1024, 2048 or 4096, or 0.";
+	return NULL;
+}
+
+/* Returns true if the `len` characters at `item` are "NAME" or "NAME:PORT". */
+static bool is_device(const char *item, size_t len)
+{
+	size_t name = strcspn(item, ":,");
+	const char *port = item + name + 1;
+	char *end;
+	long number;
+
+	if (name >= len)
+		return len > 0;
+	if (!name || *port < '0' || *port > '9')
+		return false;
+	number = strtol(port, &end, 10);
+	return end == item + len && number >= 1 && number <= 255;
+}
+
+#define DEVICE_LIST "devices, or devices and ports, such as mlx5_0 or mlx5_0:1,mlx5_1"
+
+static bool check_devices(const char *list)
+{
+	while (*list) {
+		size_t len = strcspn(list, ",");
+
+		if (!is_device(list, len) || (list[len] && !list[len + 1]))
+			return false;
+		list += len + (list[len] == ',');
+	}
+	return true;
+}
+
+static const struct param {
+	struct tq_param_desc desc;
+	size_t offset; /* of the value in struct tq_params */
+	const char *(*check_number)(int64_t value);
+	bool (*check_text)(const char *value);
+} table[] = {
+#define PARAM(name, type, value, min, max, choices, level, help, ...) \
+	{{#name, type, value, min, max, choices, level, help},        \
+	 offsetof(struct tq_params, name),                            \
+	 __VA_ARGS__},
+#define BOOL(name, value, level, help) \
+	PARAM(name, TQ_PARAM_BOOL, value, 0, 0, NULL, level, help, NULL, NULL)
+#define INT(name, value, min, max, level, help) \
+	PARAM(name, TQ_PARAM_INT, value, min, max, NULL, level, help, NULL, NULL)
+#define INT_CHECKED(name, value, min, max, check, level, help) \
+	PARAM(name, TQ_PARAM_INT, value, min, max, NULL, level, help, check, NULL)
+#define SIZE(name, value, min, max, level, help) \
+	PARAM(name, TQ_PARAM_SIZE, value, min, max, NULL, level, help, NULL, NULL)
+#define ENUM(name, value, choices, level, help) \
+	PARAM(name, TQ_PARAM_ENUM, value, 0, 0, choices, level, help, NULL, NULL)
+#define STRING(name, value, form, check, level, help) \
+	PARAM(name, TQ_PARAM_STRING, value, 0, 0, form, level, help, NULL, check)
 #include "params.def"
 #undef BOOL
 #undef INT
+#undef INT_CHECKED
 #undef SIZE
 #undef ENUM
 #undef STRING
+#undef PARAM
 };
 
 const struct tq_param_desc *tq_param_desc(unsigned i)
 {
-	return i < ELEMENTS(descs) ? &descs[i] : NULL;
+	return i < ELEMENTS(table) ? &table[i].desc : NULL;
 }
 
 /* All failures to understand a value end here. */
@@ -123,87 +170,64 @@ static int parse_enum(const char *value, const char *choices, int *v)
 	}
 }
 
-/* Returns why a number that is in range makes no sense; NULL: it does. */
-static const char *senseless(const char *name, int64_t v)
+static int set_number(const struct param *param, int64_t *field, const char *value, char *why,
+		      size_t size)
 {
-	if (!strcmp(name, "pkey") && v && !(v & 0x7fff))
-		return "no partition has a key whose lower 15 bits are 0";
-	if (!strcmp(name, "mtu") && v && (v < 256 || (v & (v - 1))))
-		return "it takes 256, 512, 1024, 2048 or 4096, or 0";
-	return NULL;
-}
-
-/* Returns true if the text is a list of "NAME" or "NAME:PORT", separated by commas. */
-static bool is_device_list(const char *list)
-{
-	while (*list) {
-		size_t n = strcspn(list, ","), name = strcspn(list, ":,");
-		char *end;
-		long port;
-
-		if (!name || (list[n] && !list[n + 1]))
-			return false;
-		if (name < n) {
-			port = strtol(list + name + 1, &end, 10);
-			if (list[name + 1] < '0' || list[name + 1] > '9' || end != list + n ||
-			    port < 1 || port > 255)
-				return false;
-		}
-		list += n + (list[n] == ',');
-	}
-	return true;
-}
-
-static int set_number(const struct tq_param_desc *desc, int64_t *field, const char *value,
-		      char *why, size_t size)
-{
+	const struct tq_param_desc *desc = &param->desc;
 	bool bytes = desc->type == TQ_PARAM_SIZE;
 	const char *reason;
 	int64_t v;
 
 	if (parse_number(value, bytes, &v))
-		return refuse(why, size, "%s = \"%s\": it takes a whole number%s", desc->name,
+		return refuse(why, size, "%s = \"%s\": it takes a whole number%s.", desc->name,
 			      value, bytes ? " of bytes, such as 8192, 8K or 1M" : "");
 	if (v < desc->min || v > desc->max)
-		return refuse(why, size, "%s = %s: it takes %lld to %lld", desc->name, value,
+		return refuse(why, size, "%s = %s: it takes %lld to %lld.", desc->name, value,
 			      (long long)desc->min, (long long)desc->max);
-	reason = senseless(desc->name, v);
+	reason = param->check_number ? param->check_number(v) : NULL;
 	if (reason)
 		return refuse(why, size, "%s = %s: %s", desc->name, value, reason);
 	*field = v;
 	return 0;
 }
 
-static int set(struct tq_params *params, unsigned i, const char *value, char *why, size_t size)
+static int set_text(const struct param *param, char *field, const char *value, char *why,
+		    size_t size)
 {
-	const struct tq_param_desc *desc = &descs[i];
-	void *field = (char *)params + offsets[i];
+	const struct tq_param_desc *desc = &param->desc;
+
+	if (strlen(value) >= TQ_PARAM_TEXT_SIZE)
+		return refuse(why, size, "%s: longer than %d characters.", desc->name,
+			      TQ_PARAM_TEXT_SIZE - 1);
+	if (!param->check_text(value))
+		return refuse(why, size, "%s = \"%s\": it takes %s.", desc->name, value,
+			      desc->choices);
+	strcpy(field, value);
+	return 0;
+}
+
+static int set(struct tq_params *params, const struct param *param, const char *value, char *why,
+	       size_t size)
+{
+	const struct tq_param_desc *desc = &param->desc;
+	void *field = (char *)params + param->offset;
 
 	switch (desc->type) {
 	case TQ_PARAM_BOOL:
 		if (parse_bool(value, field))
-			return refuse(why, size, "%s = \"%s\": it takes 1 or 0", desc->name, value);
+			return refuse(why, size, "%s = \"%s\": it takes 1 or 0.", desc->name,
+				      value);
 		return 0;
 	case TQ_PARAM_INT:
 	case TQ_PARAM_SIZE:
-		return set_number(desc, field, value, why, size);
+		return set_number(param, field, value, why, size);
 	case TQ_PARAM_ENUM:
 		if (parse_enum(value, desc->choices, field))
-			return refuse(why, size, "%s = \"%s\": it takes one of %s", desc->name,
+			return refuse(why, size, "%s = \"%s\": it takes one of %s.", desc->name,
 				      value, desc->choices);
 		return 0;
 	case TQ_PARAM_STRING:
-		if (strlen(value) >= sizeof(params->if_include))
-			return refuse(why, size, "%s: longer than %zu characters", desc->name,
-				      sizeof(params->if_include) - 1);
-		if (!is_device_list(value))
-			return refuse(
-				why, size,
-				"%s = \"%s\": it takes devices, or devices and ports, such as "
-				"mlx5_0 or mlx5_0:1,mlx5_1",
-				desc->name, value);
-		strcpy(field, value);
-		return 0;
+		return set_text(param, field, value, why, size);
 	}
 	return -EINVAL;
 }
@@ -215,8 +239,8 @@ struct tq_params *tq_params_new(void)
 
 	if (!params)
 		return NULL;
-	for (i = 0; i < ELEMENTS(descs); i++) {
-		if (set(params, i, descs[i].value, NULL, 0)) {
+	for (i = 0; i < ELEMENTS(table); i++) {
+		if (set(params, &table[i], table[i].desc.value, NULL, 0)) {
 			/* a default of params.def that its own limits refuse: never released */
 			abort();
 		}
@@ -234,9 +258,9 @@ int tq_param_set(struct tq_params *params, const char *name, const char *value, 
 {
 	unsigned i;
 
-	for (i = 0; i < ELEMENTS(descs); i++)
-		if (!strcmp(descs[i].name, name))
-			return set(params, i, value, why, size);
-	refuse(why, size, "%s: there is no such parameter", name);
+	for (i = 0; i < ELEMENTS(table); i++)
+		if (!strcmp(table[i].desc.name, name))
+			return set(params, &table[i], value, why, size);
+	refuse(why, size, "%s: there is no such parameter.", name);
 	return -ENOENT;
 }

@@ -169,6 +169,15 @@ int tq_flush(struct tq_ep *ep)
 	return rc;
 }
 
+/* Makes progress while goodbyes are sent and answered. This poll looks for the ends of datagrams,
+ * and other work than completions is done with it, because timers repeat goodbyes. */
+static void progress_leaving(struct tq_ep *ep)
+{
+	ep->net.scq.look = true;
+	ep->polls_since_work = TQ_EP_QUIET;
+	tq_ep_progress(ep);
+}
+
 void tq_close(struct tq_ep *ep)
 {
 	if (getpid() != ep->pid)
@@ -182,7 +191,7 @@ void tq_close(struct tq_ep *ep)
 	tq_connections_leave(&ep->net);
 	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
 	       !tq_connections_settled(&ep->net))
-		tq_ep_progress(ep);
+		progress_leaving(ep);
 	unlock(ep);
 	tq_service_stop(ep);
 	/* Requests that the thread saw end. */
@@ -249,13 +258,14 @@ static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
 	return control && tq_core_peer_idle(peer);
 }
 
+/* Asks for all peers each time, because their nodes are drained at the same time then. */
 static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
-	for (size_t i = 0; i < n; i++) {
-		if (!peer_is_idle(ep, peers[i]))
-			return false;
-	}
-	return true;
+	bool idle = true;
+
+	for (size_t i = 0; i < n; i++)
+		idle &= peer_is_idle(ep, peers[i]);
+	return idle;
 }
 
 static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
@@ -294,7 +304,7 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	for (size_t i = 0; i < n; i++)
 		tq_link_leave(&ep->net, peers[i]->link);
 	while (!all_left(ep, peers, n))
-		tq_ep_progress(ep);
+		progress_leaving(ep);
 	/* Copies data that the service thread has left. */
 	tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++)

@@ -76,7 +76,7 @@ static int arm(struct tq_ep *ep)
 	return -error;
 }
 
-static void take_events(struct tq_ep *ep)
+static void ack_events(struct tq_ep *ep)
 {
 	struct ibv_cq *cq;
 	void *context;
@@ -113,9 +113,9 @@ static bool made_progress(struct tq_ep *ep)
 	return busy;
 }
 
-/* Lets the application come first if it makes progress itself. Returns true if the thread is
+/* Waits a moment if the application makes progress itself. Returns true if the thread is
  * to stop. */
-static bool let_go_first(struct tq_ep *ep)
+static bool let_application_first(struct tq_ep *ep)
 {
 	if (!made_progress(ep))
 		return false;
@@ -146,7 +146,7 @@ static void *run(void *arg)
 	uint64_t next;
 
 	for (;;) {
-		take_events(ep);
+		ack_events(ep);
 		tq_lock(&ep->lock);
 		TQ_COUNT(&ep->stats, service_wakeups);
 		serve(ep, &next);
@@ -161,7 +161,7 @@ static void *run(void *arg)
 		serve(ep, &next);
 		ended = complete_unlock(ep);
 		/* An operation that a user's function has started may have ended already. */
-		if (wait_for(ep, true, ended ? 0 : next) || let_go_first(ep))
+		if (wait_for(ep, true, ended ? 0 : next) || let_application_first(ep))
 			return NULL;
 	}
 }

@@ -70,7 +70,7 @@ static void print_range(const struct tq_param_desc *desc)
 		puts(" .");
 		break;
 	case TQ_PARAM_STRING:
-		puts("Takes a list of devices.");
+		printf("Takes %s.\n", desc->choices);
 		break;
 	}
 }

@@ -12,10 +12,11 @@
 #include "net/mem.h"
 #include "net/srq.h"
 
-#define USE_AT_ONCE 8u  /* used buffers that are posted again at once */
-#define USE_AFTER   4u  /* polls after which fewer are: not between a message and its answer */
-#define SPARES      16u /* buffers made at a time */
-#define DEPTH_LEAST 16u /* buffers of a bank's class, where memory is scarce */
+#define POST_AT_ONCE 64u /* buffers of a new queue that are posted in one call */
+#define USE_AT_ONCE  8u  /* used buffers that are posted again at once */
+#define USE_AFTER    4u  /* polls after which fewer are: not between a message and its answer */
+#define SPARES       16u /* buffers made at a time */
+#define DEPTH_LEAST  16u /* buffers of a bank's class, where memory is scarce */
 
 struct tq_bounce {
 	struct tq_work work;
@@ -128,6 +129,26 @@ static uint32_t bank_depth(const struct tq_net *net, int cls)
 	return (uint32_t)depth;
 }
 
+/* Posts the buffers of a new queue, many in one call. */
+static int bounces_post(struct tq_bank *bank, struct tq_bounces *chunk)
+{
+	struct bounce_wr some[POST_AT_ONCE];
+	struct ibv_recv_wr *bad;
+	uint32_t at, n;
+	int rc = 0;
+
+	for (at = 0; !rc && at < chunk->n; at += n) {
+		for (n = 0; n < POST_AT_ONCE && at + n < chunk->n; n++) {
+			chunk->bounce[at + n].bank = bank;
+			bounce_wr(&chunk->bounce[at + n], &some[n]);
+			if (n)
+				some[n - 1].wr.next = &some[n].wr;
+		}
+		rc = ibv_post_srq_recv(bank->srq[chunk->bounce[0].cls], &some[0].wr, &bad);
+	}
+	return -rc;
+}
+
 static void bank_class_free(struct tq_net *net, struct tq_bank *bank, int cls)
 {
 	ibv_destroy_srq(bank->srq[cls]);
@@ -140,7 +161,6 @@ static void bank_class_free(struct tq_net *net, struct tq_bank *bank, int cls)
 static int bank_class_try(struct tq_net *net, struct tq_bank *bank, uint8_t cls, uint32_t depth)
 {
 	struct tq_bounces *chunk;
-	uint32_t i;
 	int rc;
 
 	bank->depth[cls] = depth;
@@ -153,11 +173,7 @@ static int bank_class_try(struct tq_net *net, struct tq_bank *bank, uint8_t cls,
 	}
 	chunk = bounces_make(net, cls, bank->size[cls], depth);
 	bank->bounces[cls] = chunk;
-	rc = chunk ? 0 : -ENOMEM;
-	for (i = 0; !rc && i < depth; i++) {
-		chunk->bounce[i].bank = bank;
-		rc = bounce_post(&chunk->bounce[i]);
-	}
+	rc = chunk ? bounces_post(bank, chunk) : -ENOMEM;
 	if (rc)
 		bank_class_free(net, bank, cls);
 	return rc;
@@ -227,8 +243,8 @@ int tq_banks_open(struct tq_net *net)
 	rc = bank_make(net, &bank);
 	if (rc)
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "the control queues (small_depth %lld, large_depth %lld, messages of %u "
-		       "bytes) can't be made: %s%s",
+		       "The control queues (small_depth %lld, large_depth %lld, messages of %u "
+		       "bytes) can't be made: %s%s.",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
 		       net->limits.eager_max, strerror(-rc), tq_limit_hint(rc));
 	return rc;
@@ -267,8 +283,8 @@ static void not_posted(struct tq_net *net)
 {
 	if (!net->banks->not_posted)
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "receives can't be posted to %s any more: the device has probably failed, "
-		       "so no more messages arrive here",
+		       "No more messages arrive here, because receives can't be posted to %s: "
+		       "the device has probably failed.",
 		       net->dev.text);
 	net->banks->not_posted = true;
 }

@@ -244,47 +244,47 @@ static void look_at_device(struct tq_net *net, struct ibv_device *device, struct
 static int none_will_do(struct tq_net *net, int ndevices, const struct choice *choice)
 {
 	static const char help[] =
-		"on a machine without one, 'softhca run' gives a software adapter";
+		"On a machine without one, 'softhca run' gives a software adapter.";
 	const char *include = net->params->if_include, *exclude = net->params->if_exclude;
 	int rc = -ENODEV;
 
 	if (!ndevices) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "no RDMA device was found (ibv_devinfo shows what there is: check that the "
-		       "adapter's kernel modules and its libibverbs provider are installed); %s",
+		       "No RDMA device was found. Check with ibv_devinfo that the adapter's kernel "
+		       "modules and its libibverbs provider are installed. %s",
 		       help);
 	} else if (!choice->allowed) {
 		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "if_include \"%s\" and if_exclude \"%s\" allow none of the RDMA devices "
-		       "that there are: %s",
+		       "that there are: %s.",
 		       include, exclude, choice->there);
 	} else if (!choice->opened) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "the RDMA device could not be opened: %s (check the permissions of "
-		       "/dev/infiniband/uverbs*)",
+		       "The RDMA device could not be opened: %s. Check the permissions of "
+		       "/dev/infiniband/uverbs*.",
 		       strerror(choice->error));
 	} else if (!choice->xrc && *choice->part) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "%s, by which processes share connections: use an adapter of the drivers "
-		       "mlx4, mlx5 or hns, which have both, or another transport; %s",
+		       "%s, by which processes share connections. Use an adapter of the drivers "
+		       "mlx4, mlx5 or hns, which have both, or another transport. %s",
 		       choice->part, help);
 	} else if (!choice->xrc) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "no RDMA device with XRC (extended reliable connections) was found among "
-		       "%s: use an adapter of the drivers mlx4, mlx5 or hns, which have it, or "
-		       "another transport; %s",
+		       "No RDMA device with XRC (extended reliable connections) was found among "
+		       "%s. Use an adapter of the drivers mlx4, mlx5 or hns, which have XRC, or "
+		       "another transport. %s",
 		       choice->there, help);
 	} else if (*choice->down) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "port %s is not active (ibv_devinfo shows its state: check the cable, and "
-		       "on InfiniBand the subnet manager)",
+		       "Port %s is not active. Check the cable, and on InfiniBand the subnet "
+		       "manager; ibv_devinfo shows the port's state.",
 		       choice->down);
 	} else {
 		rc = -EINVAL;
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "if_include \"%s\" and if_exclude \"%s\" allow no port of the RDMA devices "
-		       "that there are: %s (write DEVICE:PORT)",
+		       "that there are: %s. Write DEVICE:PORT.",
 		       include, exclude, choice->there);
 	}
 	return rc;
@@ -301,7 +301,7 @@ int tq_device_choose(struct tq_net *net)
 	if (ibv_is_fork_initialized() == IBV_FORK_DISABLED && ibv_fork_init())
 		tq_log(net->job, TQ_LOG_WARN,
 		       "ibv_fork_init() failed: a program that calls fork() or system() may lose "
-		       "data");
+		       "data.");
 	list = ibv_get_device_list(&n);
 	for (i = 0; list && i < n; i++)
 		look_at_device(net, list[i], &choice);
@@ -312,7 +312,7 @@ int tq_device_choose(struct tq_net *net)
 		net->dev.verbs = ibv_open_device(choice.device);
 		if (!net->dev.verbs) {
 			rc = -ENODEV;
-			tq_log(net->job, TQ_LOG_ERROR, "%s could not be opened: %s",
+			tq_log(net->job, TQ_LOG_ERROR, "%s could not be opened: %s.",
 			       ibv_get_device_name(choice.device), strerror(errno));
 		}
 	}

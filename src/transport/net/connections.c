@@ -77,6 +77,7 @@ int tq_connections_open(struct tq_net *net)
 		net->connections = NULL;
 		return error;
 	}
+	tq_inbox_prove(net, &connections->nonce);
 	tq_xrcd_mark(net, connections->nonce);
 	tq_oob_names(net, &qpn, &qkey);
 	tq_address_fill(net, qpn, qkey, connections->nonce, tq_inbox_name(net),

@@ -15,6 +15,9 @@ enum tq_fate {
 	TQ_FATE_UNKNOWN
 };
 
+/* Whether this process may read the memory of the link's process. */
+enum tq_memory { TQ_MEMORY_UNKNOWN, TQ_MEMORY_READABLE, TQ_MEMORY_REFUSED };
+
 /* Connection requests by a process that is not a peer yet: their order doesn't matter, and what
  * doesn't fit is asked again. */
 #define TQ_KEPT_REQUESTS 4
@@ -25,7 +28,11 @@ struct tq_contact {
 	/* Lanes to it. */
 	struct tq_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
 	bool no_outbox;                          /* its inbox can't be attached */
-	bool no_hold;                            /* it takes no more hold lanes */
+	/* Its memory: peer_memory.c. */
+	enum tq_memory memory;
+	pid_t pid;
+	uint64_t proof;  /* where in its memory its nonce is */
+	bool no_hold;    /* it takes no more hold lanes */
 	bool no_bulk;    /* it takes no bulk lane: the control lane stands in */
 	bool wants_hold; /* in the list tq_connections.wants_hold */
 	struct tq_link *wants_hold_next;

@@ -295,8 +295,8 @@ int tq_control_poll(struct tq_net *net)
 	return events;
 }
 
-/* Forces a completion for outstanding unsignalled sends of the lane. Returns true if nothing is in
- * its queue. */
+/* Forces a completion for outstanding unsignalled sends of the lane, and lets the next poll look
+ * for completions. Returns true if nothing is in the lane's queue. */
 static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_link *link;
@@ -304,6 +304,7 @@ static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 
 	if (!lane || lane->state != TQ_LANE_READY || !lane->outstanding)
 		return true;
+	net->scq.look = true;
 	if (!lane->unsignalled)
 		return false;
 	for (i = 0; i < lane->nconfirmed; i++) {

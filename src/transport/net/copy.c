@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The pool is of registered buffers of power-of-two sizes (and room for a header), cut from slabs.
+ * The pool has registered buffers of power-of-two sizes (and room for a header), cut from slabs.
  * One slab, for messages up to eager_limit, is there from the beginning, whatever the memlock
  * limit. Others are made when their size runs out, so that a small job locks little memory. Where
  * the pool's limit is reached, slabs of other sizes with nothing in use are freed.
@@ -14,11 +14,13 @@
 
 #include "net/mem.h"
 
-#define HEADER   64u /* the longest header before an eager message's data is 32 bytes */
+#define HEADER 64u /* the longest header before an eager message's data is 32 bytes */
+/* Bytes and buffers of a slab. */
 #define SLAB_MIN ((size_t)64 << 10)
 #define SLAB_MAX ((size_t)256 << 10)
 #define PER_SLAB 64u
-#define SKIP     256u
+/* Slabs that are not tried after one that could not be registered. */
+#define SKIP 256u
 
 /* Buffers in the reserves. */
 #define MSGS   64u
@@ -29,9 +31,9 @@ struct tq_slab {
 	int size;          /* index of the size of its buffers */
 	char *mem;
 	size_t len;
-	uint32_t used;
-	bool stays;
-	void *free; /* stack of buffers, linked through their first word */
+	uint32_t used; /* buffers in use */
+	bool stays;    /* the slab is never freed to make room */
+	void *free;    /* stack of buffers, linked through their first word */
 	struct tq_slab *next, *prev;
 };
 
@@ -281,7 +283,7 @@ uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
 
 int tq_copies_open(struct tq_net *net)
 {
-	const char *what = "memory for copies of short messages";
+	const char *what = "Memory for copies of short messages";
 	int error;
 
 	net->copies = calloc(1, sizeof(*net->copies));
@@ -289,11 +291,11 @@ int tq_copies_open(struct tq_net *net)
 		return -ENOMEM;
 	error = pool_open(net);
 	if (!error) {
-		what = "the send buffers of control messages";
+		what = "The send buffers of control messages";
 		error = reserves_open(net);
 	}
 	if (error) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s", what,
+		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s.", what,
 		       strerror(-error), tq_limit_hint(error));
 		tq_copies_close(net);
 	}

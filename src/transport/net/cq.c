@@ -31,7 +31,7 @@ static int cq_make(struct tq_net *net, struct tq_cq *cq, uint32_t n)
 		int rc = -errno;
 
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "a completion queue of %u entries can't be made: %s%s", n, strerror(-rc),
+		       "A completion queue of %u entries can't be made: %s%s.", n, strerror(-rc),
 		       tq_limit_hint(rc));
 		return rc;
 	}
@@ -65,8 +65,8 @@ bool tq_cq_grow(struct tq_cq *cq, uint32_t n)
 		return true;
 	cq->most = cq->size; /* growing would fail the next time, too */
 	tq_log(cq->net->job, TQ_LOG_WARN,
-	       "the completion queue of %u entries can't grow to %u: %s%s; fewer receives than "
-	       "wanted will be in tuple queues",
+	       "The completion queue of %u entries can't grow to %u: %s%s. Fewer receives than "
+	       "wanted will be in tuple queues.",
 	       cq->size, size, strerror(rc), tq_limit_hint(rc));
 	return false;
 }
@@ -79,8 +79,8 @@ static int cq_open(struct tq_net *net, struct tq_cq *cq, int64_t wanted, uint32_
 
 	if (n < LEAST_ENTRIES) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "the adapter's completion queues have %lld entries at most: too few, %d are "
-		       "needed",
+		       "The adapter's completion queues have %lld entries at most: too few, %d are "
+		       "needed.",
 		       (long long)n, LEAST_ENTRIES);
 		return -ENODEV;
 	}
@@ -103,7 +103,7 @@ int tq_cqs_open(struct tq_net *net)
 	net->channel = ibv_create_comp_channel(net->dev.verbs);
 	if (!net->channel) {
 		rc = -errno;
-		tq_log(net->job, TQ_LOG_ERROR, "no completion channel can be made: %s",
+		tq_log(net->job, TQ_LOG_ERROR, "No completion channel can be made: %s.",
 		       strerror(errno));
 		return rc;
 	}

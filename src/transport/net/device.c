@@ -45,8 +45,8 @@ static int choose_gid(struct tq_net *net)
 		}
 		if (dev->gid_index < 0) {
 			tq_log(net->job, TQ_LOG_ERROR,
-			       "%s:%u has no RoCE v2 GID (has its network interface an IP "
-			       "address?); gid_index names another",
+			       "%s:%u has no RoCE v2 GID. Give its network interface an IP "
+			       "address, or name another GID with gid_index.",
 			       ibv_get_device_name(dev->verbs->device), dev->port_num);
 			return -EINVAL;
 		}
@@ -55,14 +55,16 @@ static int choose_gid(struct tq_net *net)
 		dev->gid_index = 0;
 	if (dev->gid_index < 0 && net->params->traffic_class) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "traffic_class = %lld: without a global route messages have none (gid_index "
-		       "names one)",
+		       "traffic_class = %lld: without a global route messages have none. Name a "
+		       "GID "
+		       "with gid_index.",
 		       (long long)net->params->traffic_class);
 		return -EINVAL;
 	}
 	if (ibv_query_gid(dev->verbs, dev->port_num, dev->gid_index < 0 ? 0 : dev->gid_index,
 			  &dev->gid)) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no GID of index %d (parameter gid_index)",
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s:%u has no GID of index %d (parameter gid_index).",
 		       ibv_get_device_name(dev->verbs->device), dev->port_num, dev->gid_index);
 		return -EINVAL;
 	}
@@ -95,14 +97,15 @@ static int choose_pkey(struct tq_net *net)
 		dev->pkey_index = i;
 	}
 	if (!found) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s:%u has no partition key 0x%04x (parameter pkey)",
-		       name, dev->port_num, wanted);
+		tq_log(net->job, TQ_LOG_ERROR,
+		       "%s:%u has no partition key 0x%04x (parameter pkey).", name, dev->port_num,
+		       wanted);
 		return -EINVAL;
 	}
 	if (!(dev->pkey & PKEY_FULL))
 		tq_log(net->job, TQ_LOG_WARN,
 		       "%s:%u is a limited member of its partition (0x%04x): it reaches full "
-		       "members only",
+		       "members only.",
 		       name, dev->port_num, dev->pkey);
 	return 0;
 }
@@ -123,8 +126,8 @@ static int choose_mtu(struct tq_net *net)
 		}
 	}
 	tq_log(net->job, TQ_LOG_ERROR,
-	       "an MTU of %lld bytes is not possible: %s:%u takes 256, 512, 1024, 2048 or 4096 up "
-	       "to %d",
+	       "An MTU of %lld bytes is not possible: %s:%u takes 256, 512, 1024, 2048 or 4096 up "
+	       "to %d.",
 	       (long long)wanted, ibv_get_device_name(dev->verbs->device), dev->port_num,
 	       128 << dev->port.active_mtu);
 	return -EINVAL;
@@ -143,7 +146,7 @@ static bool odp_wanted(struct tq_net *net)
 	    (attr.xrc_odp_caps & needed) == needed)
 		return true;
 	tq_log(net->job, TQ_LOG_WARN,
-	       "%s has no implicit on-demand paging on XRC: buffers are registered one by one",
+	       "%s has no implicit on-demand paging on XRC: buffers are registered one by one.",
 	       ibv_get_device_name(net->dev.verbs->device));
 	return false;
 }
@@ -206,7 +209,7 @@ int tq_device_check(struct tq_net *net)
 
 	if (ibv_query_device(dev->verbs, &dev->attr) ||
 	    ibv_query_port(dev->verbs, dev->port_num, &dev->port)) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s:%u does not say what it can do", name,
+		tq_log(net->job, TQ_LOG_ERROR, "The attributes of %s:%u can't be queried.", name,
 		       dev->port_num);
 		return -ENODEV;
 	}
@@ -214,19 +217,19 @@ int tq_device_check(struct tq_net *net)
 	    dev->attr.max_srq_sge < 1 || dev->attr.max_sge < 1) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "%s offers %d shared receive queues of %d entries: too few, %d of %d are "
-		       "needed",
+		       "needed.",
 		       name, dev->attr.max_srq, dev->attr.max_srq_wr, TQ_CLASSES, SRQ_WR_MIN);
 		return -ENODEV;
 	}
 	if (dev->attr.max_qp_wr < QP_WR_MIN) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "%s offers queue pairs of %d entries at most: too few, %d are needed", name,
+		       "%s offers queue pairs of %d entries at most: too few, %d are needed.", name,
 		       dev->attr.max_qp_wr, QP_WR_MIN);
 		return -ENODEV;
 	}
 	if (dev->port.max_msg_sz < MESSAGE_MIN) {
 		tq_log(net->job, TQ_LOG_ERROR,
-		       "%s:%u takes messages of %u bytes at most: too short, %u are needed", name,
+		       "%s:%u takes messages of %u bytes at most: too short, %u are needed.", name,
 		       dev->port_num, dev->port.max_msg_sz, MESSAGE_MIN);
 		return -ENODEV;
 	}
@@ -282,13 +285,13 @@ int tq_device_open(struct tq_net *net)
 	dev->pd = ibv_alloc_pd(dev->verbs);
 	if (!dev->pd) {
 		rc = -errno;
-		tq_log(net->job, TQ_LOG_ERROR, "%s: no protection domain: %s%s",
+		tq_log(net->job, TQ_LOG_ERROR, "No protection domain can be made on %s: %s%s.",
 		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		return rc;
 	}
 	rc = probe_inline(net);
 	if (rc) {
-		tq_log(net->job, TQ_LOG_ERROR, "%s: no XRC queue pair can be made: %s%s",
+		tq_log(net->job, TQ_LOG_ERROR, "No XRC queue pair can be made on %s: %s%s.",
 		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		goto dealloc;
 	}

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "net/contact.h"
 #include "net/credit.h"
@@ -97,6 +98,14 @@ uint64_t tq_inbox_name(const struct tq_net *net)
 	return net->inbox ? net->inbox->name : 0;
 }
 
+void tq_inbox_prove(struct tq_net *net, const uint64_t *nonce)
+{
+	if (!net->inbox)
+		return;
+	net->inbox->rings->pid = (uint32_t)getpid();
+	net->inbox->rings->proof = (uintptr_t)nonce;
+}
+
 /* ---- senders ---- */
 
 bool tq_inbox_give(struct tq_net *net, struct tq_link *link)
@@ -130,6 +139,15 @@ uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uin
 {
 	*size = net->inbox->size;
 	return (uint32_t)(link->ring - net->inbox->ring);
+}
+
+bool tq_inbox_is_cut(const struct tq_link *link)
+{
+	if (!link->ring)
+		return true;
+	/* As in tq_outbox_cut(). */
+	atomic_thread_fence(memory_order_seq_cst);
+	return atomic_load_explicit(&link->ring->in.ring->cut, memory_order_relaxed);
 }
 
 void tq_inbox_forget(struct tq_net *net, struct tq_link *link)

@@ -14,10 +14,16 @@ void tq_inbox_close(struct tq_net *net);
 /* Returns the name by which others attach the inbox; 0: there is none. */
 uint64_t tq_inbox_name(const struct tq_net *net);
 
+/* Tells the processes that attach the inbox where in this one's memory its nonce is. */
+void tq_inbox_prove(struct tq_net *net, const uint64_t *nonce);
+
 /* Gives the link's process a ring. Returns false if there is none left. */
 bool tq_inbox_give(struct tq_net *net, struct tq_link *link);
 /* Returns the number of the link's ring, and its size. */
 uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uint32_t *size);
+/* Returns true if the link's process has no ring, or says that its memory is not what its RTS say
+ * any more. What was read of its memory before was still that. */
+bool tq_inbox_is_cut(const struct tq_link *link);
 /* Takes the ring away from the link, which goes. */
 void tq_inbox_forget(struct tq_net *net, struct tq_link *link);
 

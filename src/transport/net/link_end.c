@@ -6,14 +6,16 @@
 #include "net/lane_connect.h"
 #include "net/leave.h"
 #include "net/node.h"
+#include "net/outbox.h"
 #include "net/request.h"
 
-/* Ends the link's requests, and retires hold lanes on which messages would wait for ever for a
- * receive of its process. */
+/* Has its process read no more of this one's memory, ends the link's requests, and retires hold
+ * lanes on which messages would wait for ever for a receive of its process. */
 static void tear_down(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_lane *lane, *tmp;
 
+	tq_outbox_cut(link);
 	tq_requests_drop(net, link);
 	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
 		if (lane->taken && lane->user == link)

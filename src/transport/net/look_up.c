@@ -9,11 +9,12 @@
 #include "net/link.h"
 #include "net/oob.h"
 
-/* Intervals between datagrams of one look-up, which get lost. */
+/* The interval after which the datagram of a look-up is sent again, as it may be lost: at first,
+ * and at most. */
 #define FIRST_INTERVAL (2 * TQ_MS)
 #define LAST_INTERVAL  (256 * TQ_MS)
 
-/* Results that nobody has taken yet. What doesn't fit is asked again. */
+/* The most results that wait for tq_look_up_results(). What is beyond them is asked for again. */
 #define MAX_RESULTS 65536
 
 /* A look-up under way. */
@@ -50,24 +51,24 @@ int tq_address_locator(const struct tq_address *address, struct tq_locator *loca
 
 void tq_look_up_enable(struct tq_net *net)
 {
-	struct tq_look_ups *ups = net->look_ups;
+	struct tq_look_ups *look_ups = net->look_ups;
 
-	if (ups)
+	if (look_ups)
 		return;
-	ups = calloc(1, sizeof(*ups));
-	if (!ups)
+	look_ups = calloc(1, sizeof(*look_ups));
+	if (!look_ups)
 		return;
-	ups->last = &ups->first;
-	net->look_ups = ups;
+	look_ups->last = &look_ups->first;
+	net->look_ups = look_ups;
 }
 
 static void add_result(struct tq_net *net, const struct tq_locator *locator,
 		       const struct tq_address *address, int error)
 {
-	struct tq_look_ups *ups = net->look_ups;
+	struct tq_look_ups *look_ups = net->look_ups;
 	struct tq_look_up_result *result;
 
-	if (ups->nresults == MAX_RESULTS || !(result = calloc(1, sizeof(*result)))) {
+	if (look_ups->nresults == MAX_RESULTS || !(result = calloc(1, sizeof(*result)))) {
 		TQ_COUNT(net->stats, dropped);
 		return;
 	}
@@ -75,24 +76,24 @@ static void add_result(struct tq_net *net, const struct tq_locator *locator,
 	result->error = error;
 	if (address)
 		result->address = *address;
-	*ups->last = result;
-	ups->last = &result->next;
-	ups->nresults++;
+	*look_ups->last = result;
+	look_ups->last = &result->next;
+	look_ups->nresults++;
 	atomic_store_explicit(&net->found_waiting, true, memory_order_relaxed);
 }
 
 struct tq_look_up_result *tq_look_up_results(struct tq_net *net)
 {
-	struct tq_look_ups *ups = net->look_ups;
+	struct tq_look_ups *look_ups = net->look_ups;
 	struct tq_look_up_result *list;
 
 	tq_assert_held(net->lock);
-	if (!ups || !ups->first)
+	if (!look_ups || !look_ups->first)
 		return NULL;
-	list = ups->first;
-	ups->first = NULL;
-	ups->last = &ups->first;
-	ups->nresults = 0;
+	list = look_ups->first;
+	look_ups->first = NULL;
+	look_ups->last = &look_ups->first;
+	look_ups->nresults = 0;
 	atomic_store_explicit(&net->found_waiting, false, memory_order_relaxed);
 	return list;
 }

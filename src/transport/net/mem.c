@@ -110,10 +110,10 @@ static void warn_full(struct tq_net *net)
 		return;
 	net->mem->warned = true;
 	tq_log(net->job, TQ_LOG_WARN_HOST,
-	       "messages are copied in pieces, which is slow: their buffers can't be registered, "
+	       "Messages are copied in pieces, which is slow: their buffers can't be registered, "
 	       "as no more memory can be locked. Raise the limit of locked memory (ulimit -l; "
 	       "memlock in /etc/security/limits.conf; LimitMEMLOCK of the service that starts "
-	       "processes), or, if it is unlimited, let fewer processes share the adapter");
+	       "processes), or, if it is unlimited, let fewer processes share the adapter.");
 }
 
 struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
@@ -263,8 +263,8 @@ static void trash_open(struct tq_net *net)
 		mem->trash = NULL;
 	}
 	tq_log(net->job, TQ_LOG_WARN,
-	       "no message goes to a tuple queue, because no memory can be registered to take the "
-	       "end of messages that are too long: %s%s",
+	       "No message goes to a tuple queue, because no memory can be registered to take the "
+	       "end of messages that are too long: %s%s.",
 	       strerror(error), tq_limit_hint(error));
 }
 
@@ -331,8 +331,8 @@ static void all_open(struct tq_net *net)
 		error = errno;
 		all_close(mem);
 		tq_log(net->job, TQ_LOG_WARN,
-		       "the address space can't be registered on demand (%s): buffers are "
-		       "registered one by one",
+		       "The address space can't be registered on demand (%s): buffers are "
+		       "registered one by one.",
 		       strerror(error));
 		return;
 	}

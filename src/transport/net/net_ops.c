@@ -10,6 +10,7 @@
 #include "net/link_fail.h"
 #include "net/mem.h"
 #include "net/outbox.h"
+#include "net/peer_memory.h"
 #include "net/rdma.h"
 #include "net/srq.h"
 #include "net/timers.h"
@@ -39,6 +40,16 @@ static bool net_is_near(void *net, struct tq_link *link)
 {
 	(void)net;
 	return tq_outbox_is_attached(link);
+}
+
+static bool net_is_readable(void *net, struct tq_link *link)
+{
+	return tq_peer_memory_is_readable(net, link);
+}
+
+static int net_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)
+{
+	return tq_peer_memory_copy(net, link, to, addr, len);
 }
 
 static bool net_control_moves(void *net, struct tq_link *link)
@@ -141,6 +152,7 @@ static void net_report(void *net, struct tq_lane *lane)
 static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 {
 	tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "%s", why);
+	tq_outbox_cut(link);
 }
 
 /* Longer than most messages take. */
@@ -166,6 +178,8 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
 	.is_near = net_is_near,
+	.is_readable = net_is_readable,
+	.copy = net_copy,
 	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
 	.reserve_get = net_reserve_get,

@@ -12,12 +12,12 @@
 /* The interval between attempts to resolve an address. */
 #define AH_INTERVAL (1000 * TQ_MS)
 
-struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *a)
+struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *address)
 {
-	struct tq_node_key key = {.domain = tq_get64(a->domain)};
+	struct tq_node_key key = {.domain = tq_get64(address->domain)};
 	struct tq_node *node;
 
-	memcpy(key.gid.raw, a->gid, sizeof(key.gid.raw));
+	memcpy(key.gid.raw, address->gid, sizeof(key.gid.raw));
 	HASH_FIND(hh, net->nodes, &key, sizeof(key), node);
 	if (node)
 		return node;
@@ -25,8 +25,8 @@ struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *a)
 	if (!node)
 		return NULL;
 	node->key = key;
-	node->lid = tq_get16(a->lid);
-	node->mtu = a->mtu < (uint8_t)net->dev.mtu ? a->mtu : (uint8_t)net->dev.mtu;
+	node->lid = tq_get16(address->lid);
+	node->mtu = address->mtu < (uint8_t)net->dev.mtu ? address->mtu : (uint8_t)net->dev.mtu;
 	HASH_ADD(hh, net->nodes, key, sizeof(node->key), node);
 	TQ_LEVEL(net->stats, nodes, 1);
 	return node;

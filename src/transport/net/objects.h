@@ -96,6 +96,7 @@ struct tq_net {
 
 	struct tq_inbox *inbox;     /* inbox.c; NULL: there is none */
 	bool inbox_said;            /* true if the log says that a peer's can't be attached */
+	bool memory_said;           /* true if the log says that a peer's memory can't be read */
 	struct tq_control *control; /* control.c */
 	struct tq_banks *banks;     /* bank.h */
 	/* credit.c */

@@ -10,8 +10,9 @@
 #include "net/node.h"
 
 /* A job's processes may all ask one of them at once. What overflows is sent again. */
-#define RECVS 256
-#define SENDS 64
+#define RECVS        256
+#define SENDS        64
+#define POST_AT_ONCE 64u /* receives that are posted in one call */
 
 #define GRH  40 /* bytes in front of each datagram in its buffer */
 #define ROOM 256
@@ -81,14 +82,28 @@ static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 		TQ_COUNT(net->stats, dropped);
 }
 
-static int post_recv(struct tq_oob *oob, struct datagram *datagram)
+/* Posts receives for n datagrams, which lie one after the other, many in one call. */
+static int post_recvs(struct tq_oob *oob, struct datagram *datagrams, uint32_t n)
 {
-	struct ibv_sge sge = {(uintptr_t)datagram->bytes, ROOM, oob->reg.lkey};
-	struct ibv_recv_wr wr = {
-		.wr_id = (uintptr_t)&datagram->work, .sg_list = &sge, .num_sge = 1};
-	struct ibv_recv_wr *bad;
+	struct ibv_recv_wr wr[POST_AT_ONCE], *bad;
+	struct ibv_sge sge[POST_AT_ONCE];
+	uint32_t at, i;
+	int rc = 0;
 
-	return -ibv_post_recv(oob->qp, &wr, &bad);
+	for (at = 0; !rc && at < n; at += i) {
+		for (i = 0; i < POST_AT_ONCE && at + i < n; i++) {
+			struct datagram *datagram = &datagrams[at + i];
+
+			sge[i] = (struct ibv_sge){(uintptr_t)datagram->bytes, ROOM, oob->reg.lkey};
+			wr[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&datagram->work,
+						     .sg_list = &sge[i],
+						     .num_sge = 1};
+			if (i)
+				wr[i - 1].next = &wr[i];
+		}
+		rc = ibv_post_recv(oob->qp, wr, &bad);
+	}
+	return -rc;
 }
 
 static void recv_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
@@ -99,7 +114,7 @@ static void recv_done(struct tq_net *net, struct tq_work *work, const struct ibv
 		return; /* flushed */
 	if (wc->byte_len >= GRH && wc->byte_len <= ROOM)
 		received(net, datagram->bytes + GRH, wc->byte_len - GRH);
-	post_recv(net->oob, datagram);
+	post_recvs(net->oob, datagram, 1);
 }
 
 static void send_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
@@ -275,8 +290,8 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 	if (error)
 		goto release_scq;
 	error = to_rts(net);
-	for (uint32_t i = 0; !error && i < oob->nrecvs; i++)
-		error = post_recv(oob, &oob->recvs[i]);
+	if (!error)
+		error = post_recvs(oob, oob->recvs, oob->nrecvs);
 	if (!error)
 		return 0;
 	ibv_destroy_qp(oob->qp);
@@ -289,8 +304,9 @@ free_memory:
 free_oob:
 	free(oob);
 	net->oob = NULL;
-	tq_log(net->job, TQ_LOG_ERROR, "the queue pair for connection requests can't be made: %s%s",
-	       strerror(-error), tq_limit_hint(error));
+	tq_log(net->job, TQ_LOG_ERROR,
+	       "The queue pair for connection requests can't be made: %s%s.", strerror(-error),
+	       tq_limit_hint(error));
 	return error;
 }
 

@@ -97,6 +97,24 @@ int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size)
 	return 0;
 }
 
+void tq_outbox_owner(const struct tq_link *link, pid_t *pid, uint64_t *proof)
+{
+	const struct tq_rings *rings = link->outbox->rings;
+
+	*pid = (pid_t) * (const volatile uint32_t *)&rings->pid;
+	*proof = *(const volatile uint64_t *)&rings->proof;
+}
+
+void tq_outbox_cut(struct tq_link *link)
+{
+	if (!tq_outbox_is_open(link))
+		return;
+	/* The reader looks after its copy (tq_inbox_is_cut()): if it sees nothing, it has copied
+	 * what was there before this. */
+	atomic_store_explicit(&link->outbox->out.ring->cut, 1, memory_order_relaxed);
+	atomic_thread_fence(memory_order_seq_cst);
+}
+
 static void stop_timer(struct tq_net *net, struct tq_outbox *outbox)
 {
 	tq_timer_stop(net, &outbox->timer);

@@ -116,6 +116,7 @@ void tq_ring_reset(struct tq_ring_in *in)
 	in->read = 0;
 	atomic_store_explicit(word_at(in->ring, 0), 0, memory_order_relaxed);
 	atomic_store_explicit(&in->ring->awaited, 0, memory_order_relaxed);
+	atomic_store_explicit(&in->ring->cut, 0, memory_order_relaxed);
 	atomic_store_explicit(&in->ring->read, 0, memory_order_release);
 }
 

@@ -28,6 +28,7 @@ struct tq_ring {
 	_Alignas(TQ_LINE) _Atomic uint64_t read; /* the reader's: bytes that it has read in all */
 	_Alignas(TQ_LINE) _Atomic uint32_t awaited; /* the sender waits for room; the reader takes
 						       note of that by writing 0 */
+	_Atomic uint32_t cut; /* the sender's: its messages are not what the last RTS say */
 	_Alignas(TQ_LINE) unsigned char bytes[];
 };
 static_assert(offsetof(struct tq_ring, bytes) == 2 * TQ_LINE, "shared format");
@@ -46,6 +47,9 @@ enum tq_asleep {
 struct tq_rings {
 	_Alignas(TQ_LINE) _Atomic uint32_t asleep; /* enum tq_asleep; a sender that wakes the
 						      process writes TQ_AWAKE */
+	/* How others find memory of the process, see peer_memory.h. */
+	uint32_t pid;
+	uint64_t proof; /* where its endpoint's nonce is */
 	_Alignas(TQ_LINE) _Atomic uint64_t ready[TQ_RINGS_MAX / 64]; /* a bit for each ring: it has
 									messages */
 	_Alignas(TQ_LINE) unsigned char rings[];

@@ -137,12 +137,12 @@ static void drop(struct tq_net *net, struct tq_target *target)
  * other, so it is older than another request. */
 static bool is_late(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 
-	if (c->has_asked[kind] && (int64_t)(txid - c->newest[kind]) < 0)
+	if (contact->has_asked[kind] && (int64_t)(txid - contact->newest[kind]) < 0)
 		return true;
-	c->has_asked[kind] = true;
-	c->newest[kind] = txid;
+	contact->has_asked[kind] = true;
+	contact->newest[kind] = txid;
 	return false;
 }
 
@@ -212,16 +212,16 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 /* Keeps a request until the link is a peer's. */
 static void keep(struct tq_net *net, struct tq_link *link, const struct tq_oob_req *req)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 
-	for (unsigned i = 0; i < c->nkept; i++) {
-		if (c->kept[i].hdr.txid.v == req->hdr.txid.v)
+	for (unsigned i = 0; i < contact->nkept; i++) {
+		if (contact->kept[i].hdr.txid.v == req->hdr.txid.v)
 			return;
 	}
 	if (req->kind == TQ_LANE_CONTROL)
 		tq_link_connect(net, link, TQ_THERE);
-	if (c->nkept < TQ_KEPT_REQUESTS)
-		c->kept[c->nkept++] = *req;
+	if (contact->nkept < TQ_KEPT_REQUESTS)
+		contact->kept[contact->nkept++] = *req;
 }
 
 static bool is_sane(const struct tq_net *net, const struct tq_oob_req *req)
@@ -273,11 +273,11 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 
 void tq_targets_named(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_contact *c = link->contact;
+	struct tq_contact *contact = link->contact;
 
-	for (unsigned i = 0; i < c->nkept; i++)
-		answer(net, link, &c->kept[i]);
-	c->nkept = 0;
+	for (unsigned i = 0; i < contact->nkept; i++)
+		answer(net, link, &contact->kept[i]);
+	contact->nkept = 0;
 }
 
 void tq_targets_drop(struct tq_net *net, const struct tq_link *link)

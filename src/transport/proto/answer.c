@@ -47,26 +47,27 @@ static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *p
 
 /* ---- tuple queues ---- */
 
-void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *m)
+void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *msg)
 {
-	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
 	if (!tuple)
 		return;
-	if (tuple->state != TQ_TX_TUPLE_ASKED || tq_get32(m->rx_tuple) == 0) {
+	if (tuple->state != TQ_TX_TUPLE_ASKED || tq_get32(msg->rx_tuple) == 0) {
 		drop(core);
 		return;
 	}
-	if (tq_get32(m->srqn) >> 24) {
+	if (tq_get32(msg->srqn) >> 24) {
 		tq_peer_fail(peer, "it offered a tuple queue that can't be");
 		return;
 	}
-	tq_tx_tuple_offer(tuple, tq_get32(m->rx_tuple), tq_get32(m->srqn), tq_get64(m->max_len));
+	tq_tx_tuple_offer(tuple, tq_get32(msg->rx_tuple), tq_get32(msg->srqn),
+			  tq_get64(msg->max_len));
 }
 
-void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *m)
+void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *msg)
 {
-	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
 	if (!tuple)
 		return;
@@ -75,29 +76,29 @@ void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 		return;
 	}
 	tuple->long_counts = false;
-	tq_tx_tuple_refuse(tuple, tq_get32(m->after));
+	tq_tx_tuple_refuse(tuple, tq_get32(msg->after));
 }
 
-void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *m)
+void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *msg)
 {
-	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
 	if (!tuple)
 		return;
 	if ((tuple->state != TQ_TX_TUPLE_OFFERED && tuple->state != TQ_TX_TUPLE_DIRECT) ||
-	    tuple->rx_tuple != tq_get32(m->rx_tuple)) {
+	    tuple->rx_tuple != tq_get32(msg->rx_tuple)) {
 		drop(core);
 		return;
 	}
-	tuple->long_counts = m->hdr.flags & TQ_RECALL_LONG;
-	tq_tx_tuple_recall(tuple, tq_get32(m->position), tq_get32(m->after));
+	tuple->long_counts = msg->hdr.flags & TQ_RECALL_LONG;
+	tq_tx_tuple_recall(tuple, tq_get32(msg->position), tq_get32(msg->after));
 }
 
 /* ---- answers to RTS ---- */
 
-void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
+void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
 {
-	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 	struct tq_tx_tuple *tuple;
 	uint32_t seq;
 	uint64_t len;
@@ -113,9 +114,9 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 		tq_tx_policy_announced(tuple, seq, len);
 }
 
-void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *m)
+void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
 {
-	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 	struct tq_tx_tuple *tuple;
 
 	if (!send)
@@ -144,25 +145,25 @@ static void send_written(struct tq_send_req *send, bool failed)
 /* Returns the send whose data the receiver wants; NULL: none, or the receiver wants more than
  * there is. */
 static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
-				   const struct tq_msg_cts *m)
+				   const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = find_send_req(core, peer, m->send_req);
+	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 
 	if (!send)
 		return NULL;
-	if (tq_get64(m->length) == 0 || tq_get64(m->length) > send->buf.len) {
+	if (tq_get64(msg->length) == 0 || tq_get64(msg->length) > send->buf.len) {
 		drop(core);
 		return NULL;
 	}
 	tq_tx_tuple_resolved(send);
-	send->recv_req = tq_get32(m->recv_req);
-	send->wanted = tq_get64(m->length);
+	send->recv_req = tq_get32(msg->recv_req);
+	send->wanted = tq_get64(msg->length);
 	return send;
 }
 
-void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, msg);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
@@ -170,8 +171,8 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 		return;
 	if (tq_send_req_load(send)) {
 		n = tq_pieces_list(send->pieces, &send->sg, send->wanted, list);
-		rc = core->ops->write(core->net, peer->link, list, n, tq_get64(m->addr),
-				      tq_get32(m->rkey), send);
+		rc = core->ops->write(core->net, peer->link, list, n, tq_get64(msg->addr),
+				      tq_get32(msg->rkey), send);
 	}
 	if (rc == -ENOMEM) {
 		send_written(send, true); /* CTS_PIECES will come */
@@ -193,9 +194,9 @@ void tq_on_write_done(struct tq_send_req *send, int status)
 	tq_send_req_end(send, status);
 }
 
-void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *m)
+void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, m);
+	struct tq_send_req *send = granted(core, peer, msg);
 
 	if (send)
 		tq_send_pieces_start(send, TQ_SEND_REQ_PIECES);
@@ -205,16 +206,16 @@ void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct t
 
 /* Returns the held send whose data the receiver asks for; NULL: none that it may ask for. */
 static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
-				     const struct tq_msg_cts_held *m)
+				     const struct tq_msg_cts_held *msg)
 {
-	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, m->tx_tuple);
-	uint64_t length = tq_get64(m->length);
+	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
+	uint64_t length = tq_get64(msg->length);
 	struct tq_send_req *send;
 
 	if (!tuple)
 		return NULL;
 	DL_FOREACH(tuple->direct, send) {
-		if (send->seq == tq_get32(m->seq))
+		if (send->seq == tq_get32(msg->seq))
 			break;
 	}
 	/* The data of a send that is inline in its WQE may be gone here. */
@@ -227,13 +228,13 @@ static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 
 /* The message stays in its lane, so that its tuple's messages stay in order there. Its memory
  * stays as well, until the receiver has all data and lets the sink take the message. */
-void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *m)
+void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *msg)
 {
-	struct tq_send_req *send = find_held(core, peer, m);
+	struct tq_send_req *send = find_held(core, peer, msg);
 
 	if (!send)
 		return;
-	send->recv_req = tq_get32(m->recv_req);
-	send->wanted = tq_get64(m->length);
+	send->recv_req = tq_get32(msg->recv_req);
+	send->wanted = tq_get64(msg->length);
 	tq_send_pieces_start(send, TQ_SEND_REQ_AGAIN);
 }

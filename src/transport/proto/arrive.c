@@ -44,12 +44,21 @@ pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_
 	return pair;
 }
 
-static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag)
+/* Returns the tuple of a message that has come, which counts for the tuple's policy, or NULL
+ * without memory: the peer fails then. */
+static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag,
+				     const struct tq_msg_hdr *hdr)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, tag);
 
-	if (!tuple)
+	if (!tuple) {
 		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
+		return NULL;
+	}
+	/* Tags that are used once have no place in the numbers of a tuple. */
+	if (hdr->flags & TQ_ENV_NOTUP)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
 	return tuple;
 }
 
@@ -58,7 +67,6 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
 {
 	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source), 0);
-	struct tq_rx_tuple *tuple;
 
 	if (!pair)
 		return NULL;
@@ -66,14 +74,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
-	tuple = tuple_get(pair, tq_get32(env->tag));
-	if (!tuple)
-		return NULL;
-	/* Tags that are used once have no place in the numbers of a tuple. */
-	if (hdr->flags & TQ_ENV_NOTUP)
-		tq_recall(tuple, TQ_RECALL_BUFFER);
-	tq_rx_policy_message(tuple);
-	return tuple;
+	return tuple_get(pair, tq_get32(env->tag), hdr);
 }
 
 /* Counts a message that comes through the control lane. One that is granted counts when it is
@@ -118,7 +119,7 @@ static bool is_awaited(const struct tq_rx_tuple *tuple)
 
 /* Gives the message to the receive that it matches, or to the queues. Returns true if the
  * buffer was kept. */
-static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint64_t len,
+static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, uint64_t len,
 		   struct tq_bounce *bounce)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
@@ -130,13 +131,13 @@ static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint
 
 		DL_DELETE(tuple->posted, recv);
 		tq_rx_tuple_rest(tuple);
-		tq_fetch_at_once(recv, m + 1, len);
+		tq_fetch_at_once(recv, msg + 1, len);
 		return false;
 	}
-	message = new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_EAGER, len);
+	message = new_message(tuple, &msg->hdr, &msg->env, TQ_UNEXPECTED_EAGER, len);
 	if (!message)
 		return false;
-	message->data = m + 1;
+	message->data = msg + 1;
 	core->arriving = bounce;
 	tq_match_arrival(message);
 	kept = bounce && !core->arriving;
@@ -144,11 +145,11 @@ static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *m, uint
 	return kept;
 }
 
-bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
 		 uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
-	uint32_t ask = tq_get32(m->env.ask);
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	uint32_t ask = tq_get32(msg->env.ask);
 	bool kept;
 
 	if (!tuple)
@@ -158,7 +159,7 @@ bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_e
 		return false;
 	}
 	count(tuple);
-	kept = arrive(tuple, m, len - sizeof(*m), bounce);
+	kept = arrive(tuple, msg, len - sizeof(*msg), bounce);
 	tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
 		tq_rx_tuple_handle_ask(tuple, ask, true);
@@ -184,21 +185,21 @@ static bool send_direct(const struct tq_unexpected *message)
 	return true;
 }
 
-void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m)
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
 {
-	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &m->hdr, &m->env);
-	uint32_t ask = tq_get32(m->env.ask);
-	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core);
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	uint32_t ask = tq_get32(msg->env.ask);
+	bool is_short = tq_get64(msg->length) <= tq_eager_max(ctx->core);
 	struct tq_unexpected *message;
 
-	message =
-		tuple ? new_message(tuple, &m->hdr, &m->env, TQ_UNEXPECTED_RTS, tq_get64(m->length))
-		      : NULL;
+	message = tuple ? new_message(tuple, &msg->hdr, &msg->env, TQ_UNEXPECTED_RTS,
+				      tq_get64(msg->length))
+			: NULL;
 	if (!message)
 		return;
-	message->addr = tq_get64(m->addr);
-	message->rkey = tq_get32(m->rkey);
-	message->send_req = tq_get32(m->send_req);
+	message->addr = tq_get64(msg->addr);
+	message->rkey = tq_get32(msg->rkey);
+	message->send_req = tq_get32(msg->send_req);
 	if (tuple->state == TQ_RX_TUPLE_DIRECT && tq_seq_before(message->seq, tuple->pos)) {
 		if (send_direct(message)) {
 			tq_unexpected_free(message);
@@ -221,7 +222,6 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 					 const struct tq_msg_hdr *hdr,
 					 const struct tq_msg_env_bits *env)
 {
-	struct tq_rx_tuple *tuple;
 	struct tq_pair *pair;
 
 	pair = pair_of(ctx, peer, tq_get32(env->source), TQ_CTX_BITS);
@@ -232,13 +232,7 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 		return NULL;
 	}
 	tq_mask_heard(pair);
-	tuple = tuple_get(pair, tq_get64(env->bits) & ~pair->mask);
-	if (!tuple)
-		return NULL;
-	if (hdr->flags & TQ_ENV_NOTUP)
-		tq_recall(tuple, TQ_RECALL_BUFFER);
-	tq_rx_policy_message(tuple);
-	return tuple;
+	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
 /* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */
@@ -263,11 +257,11 @@ static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
 			    tuple->pair->peer, hdr, env->cseq, env->seq);
 }
 
-bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *m,
+bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *msg,
 		      uint32_t len, struct tq_bounce *bounce)
 {
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
-	const char *header = (const char *)(m + 1);
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	const char *header = (const char *)(msg + 1);
 	struct tq_core *core = ctx->core;
 	struct tq_unexpected *message;
 	bool kept, early;
@@ -278,8 +272,8 @@ bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
-	message = new_bits_message(tuple, &m->hdr, &m->env, header, TQ_UNEXPECTED_EAGER,
-				   len - sizeof(*m) - ctx->header_len);
+	message = new_bits_message(tuple, &msg->hdr, &msg->env, header, TQ_UNEXPECTED_EAGER,
+				   len - sizeof(*msg) - ctx->header_len);
 	if (!message)
 		return false;
 	count(tuple);
@@ -289,24 +283,24 @@ bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
 	tq_rx_policy_short(tuple, early);
-	bits_ask(tuple, &m->env, true);
+	bits_ask(tuple, &msg->env, true);
 	return kept;
 }
 
-void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *m)
+void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *msg)
 {
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &m->hdr, &m->env);
-	bool is_short = tq_get64(m->length) <= tq_eager_max(ctx->core), early;
+	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	bool is_short = tq_get64(msg->length) <= tq_eager_max(ctx->core), early;
 	struct tq_unexpected *message;
 
-	message = tuple ? new_bits_message(tuple, &m->hdr, &m->env, m->header, TQ_UNEXPECTED_RTS,
-					   tq_get64(m->length))
+	message = tuple ? new_bits_message(tuple, &msg->hdr, &msg->env, msg->header,
+					   TQ_UNEXPECTED_RTS, tq_get64(msg->length))
 			: NULL;
 	if (!message)
 		return;
-	message->addr = tq_get64(m->addr);
-	message->rkey = tq_get32(m->rkey);
-	message->send_req = tq_get32(m->send_req);
+	message->addr = tq_get64(msg->addr);
+	message->rkey = tq_get32(msg->rkey);
+	message->send_req = tq_get32(msg->send_req);
 	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
 		if (tq_seq_before(message->seq, tuple->pos)) {
 			if (send_direct(message)) {
@@ -323,5 +317,5 @@ void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_ms
 	early = !tq_decide_arrival(message);
 	if (is_short)
 		tq_rx_policy_short(tuple, early);
-	bits_ask(tuple, &m->env, is_short);
+	bits_ask(tuple, &msg->env, is_short);
 }

@@ -7,12 +7,12 @@
 #include "proto/rx_objects.h"
 
 /* Returns true if the buffer is kept. */
-bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *m,
+bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
 		 uint32_t len, struct tq_bounce *bounce);
 /* Messages of contexts with match bits. */
-bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *m,
+bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *msg,
 		      uint32_t len, struct tq_bounce *bounce);
-void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *m);
-void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *m);
+void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *msg);
+void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg);
 
 #endif

@@ -26,22 +26,89 @@
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *m = msg; /* the others begin alike */
-	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(m->env.ctx));
+	const struct tq_msg_eager *head = msg; /* the others begin alike */
+	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(head->env.ctx));
 
 	if (!ctx) {
 		tq_orphan_add(core, peer, msg, len);
 		return false;
 	}
-	if (m->hdr.type == TQ_MSG_EAGER)
-		return tq_on_eager(ctx, peer, m, len, bounce);
-	if (m->hdr.type == TQ_MSG_EAGER_BITS)
+	if (head->hdr.type == TQ_MSG_EAGER)
+		return tq_on_eager(ctx, peer, head, len, bounce);
+	if (head->hdr.type == TQ_MSG_EAGER_BITS)
 		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
-	if (m->hdr.type == TQ_MSG_RTS)
+	if (head->hdr.type == TQ_MSG_RTS)
 		tq_on_rts(ctx, peer, msg);
 	else
 		tq_on_rts_bits(ctx, peer, msg);
 	return false;
+}
+
+/* Handles a message that the sender of a tuple wrote, but those with data or an envelope. Returns
+ * false if the message isn't one. */
+static bool from_sender(struct tq_core *core, struct tq_peer *peer, const void *msg)
+{
+	switch (((const struct tq_msg_hdr *)msg)->type) {
+	case TQ_MSG_SWITCH:
+		tq_on_switch(core, peer, msg);
+		return true;
+	case TQ_MSG_HELD:
+		tq_on_held(core, peer, msg);
+		return true;
+	case TQ_MSG_HELD_BITS:
+		tq_on_held_bits(core, peer, msg);
+		return true;
+	case TQ_MSG_RECALLED:
+		tq_on_recalled(core, peer, msg);
+		return true;
+	case TQ_MSG_GIVEBACK:
+		tq_on_giveback(core, peer, msg);
+		return true;
+	case TQ_MSG_NOTICE:
+		tq_on_notice(core, peer, msg);
+		return true;
+	case TQ_MSG_WRITTEN:
+		tq_on_written(core, peer, msg);
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* Handles a message that the receiver of a tuple wrote. Returns false if the message isn't one. */
+static bool from_receiver(struct tq_core *core, struct tq_peer *peer, const void *msg)
+{
+	switch (((const struct tq_msg_hdr *)msg)->type) {
+	case TQ_MSG_MASK:
+		tq_on_mask(core, peer, msg);
+		return true;
+	case TQ_MSG_SRQN:
+		tq_on_srqn(core, peer, msg);
+		return true;
+	case TQ_MSG_REFUSE:
+		tq_on_refuse(core, peer, msg);
+		return true;
+	case TQ_MSG_RECALL:
+		tq_on_recall(core, peer, msg);
+		return true;
+	case TQ_MSG_FIN:
+		tq_on_fin(core, peer, msg);
+		return true;
+	case TQ_MSG_CTS:
+		tq_on_cts(core, peer, msg);
+		return true;
+	case TQ_MSG_CTS_PIECES:
+		tq_on_cts_pieces(core, peer, msg);
+		return true;
+	case TQ_MSG_CTS_DIRECT:
+		tq_on_cts_direct(core, peer, msg);
+		return true;
+	case TQ_MSG_CTS_HELD:
+		tq_on_cts_held(core, peer, msg);
+		return true;
+	default:
+		return false;
+	}
 }
 
 bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
@@ -61,58 +128,11 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 		return on_message(core, peer, msg, len, bounce);
 	case TQ_MSG_DATA:
 		return tq_on_data(core, peer, msg, len, bounce);
-	case TQ_MSG_SWITCH:
-		tq_on_switch(core, peer, msg);
-		break;
-	case TQ_MSG_HELD:
-		tq_on_held(core, peer, msg);
-		break;
-	case TQ_MSG_HELD_BITS:
-		tq_on_held_bits(core, peer, msg);
-		break;
-	case TQ_MSG_MASK:
-		tq_on_mask(core, peer, msg);
-		break;
-	case TQ_MSG_RECALLED:
-		tq_on_recalled(core, peer, msg);
-		break;
-	case TQ_MSG_GIVEBACK:
-		tq_on_giveback(core, peer, msg);
-		break;
-	case TQ_MSG_NOTICE:
-		tq_on_notice(core, peer, msg);
-		break;
-	case TQ_MSG_WRITTEN:
-		tq_on_written(core, peer, msg);
-		break;
-	case TQ_MSG_SRQN:
-		tq_on_srqn(core, peer, msg);
-		break;
-	case TQ_MSG_REFUSE:
-		tq_on_refuse(core, peer, msg);
-		break;
-	case TQ_MSG_RECALL:
-		tq_on_recall(core, peer, msg);
-		break;
-	case TQ_MSG_FIN:
-		tq_on_fin(core, peer, msg);
-		break;
-	case TQ_MSG_CTS:
-		tq_on_cts(core, peer, msg);
-		break;
-	case TQ_MSG_CTS_PIECES:
-		tq_on_cts_pieces(core, peer, msg);
-		break;
-	case TQ_MSG_CTS_DIRECT:
-		tq_on_cts_direct(core, peer, msg);
-		break;
-	case TQ_MSG_CTS_HELD:
-		tq_on_cts_held(core, peer, msg);
-		break;
 	default:
-		TQ_COUNT(core->stats, dropped);
+		if (!from_sender(core, peer, msg) && !from_receiver(core, peer, msg))
+			TQ_COUNT(core->stats, dropped);
+		return false;
 	}
-	return false;
 }
 
 /* ---- completions, and lanes ---- */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Gets a matched message's data: copied (eager), by RDMA read or write, or in pieces through
- * control buffers. In service mode nothing is copied: that waits in core->copies for a thread of
- * the user's.
+ * Gets a matched message's data: copied (eager, or from the memory of a process of the node), by
+ * RDMA read or write, or in pieces through control buffers. In service mode nothing is copied: that
+ * waits in core->copies for a thread of the user's.
  */
 #include "proto/fetch.h"
 
@@ -12,6 +12,7 @@
 #include "proto/buf.h"
 #include "proto/held.h"
 #include "proto/msg.h"
+#include "proto/near.h"
 #include "proto/peer.h"
 #include "proto/pieces.h"
 #include "proto/recv_mem.h"
@@ -131,7 +132,15 @@ static bool by_read(const struct tq_core *core, const struct tq_unexpected *mess
 	return message->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
 }
 
-static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
+/* Returns how the data come; only what is in one piece goes another way than through the adapter.
+ */
+static enum tq_near way_of(const struct tq_recv_req *recv)
+{
+	return recv->buf.ops ? TQ_NEAR_ADAPTER : tq_near_way(recv->pair->peer, recv->wanted);
+}
+
+/* Gets the data of an RTS, but not by a copy from the sender's memory. Frees the message. */
+static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	struct tq_core *core = recv->req.core;
 	bool registered, read = by_read(core, message);
@@ -139,14 +148,9 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 	uint64_t addr = message->addr;
 	uint32_t rkey = message->rkey;
 
-	recv->send_req = message->send_req;
 	tq_unexpected_free(message);
-	if (!recv->wanted) {
-		send_fin(recv->pair->peer, recv->send_req);
-		complete_in_turn(recv);
-		return;
-	}
-	registered = tq_recv_mem_register(recv, recv->wanted, read ? core->limits->max_sge_rd : 0);
+	registered = way_of(recv) != TQ_NEAR_PIECES &&
+		     tq_recv_mem_register(recv, recv->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
 		int n = tq_pieces_list(recv->pieces, &recv->sg, recv->wanted, list);
 		int rc = core->ops->read(core->net, recv->pair->peer->link, list, n, addr, rkey,
@@ -173,6 +177,72 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 		ask_write(recv);
 	} else {
 		ask_pieces(recv);
+	}
+}
+
+/* ---- from the memory of a process of the node ---- */
+
+/* Returns true if the data are to be copied from the sender's memory. The service thread leaves
+ * them to the adapter, if that can do without the sender. */
+static bool by_copy(const struct tq_recv_req *recv, const struct tq_unexpected *message)
+{
+	if (!(message->flags & (TQ_RTS_NEAR | TQ_RTS_RKEY)) || way_of(recv) != TQ_NEAR_COPY)
+		return false;
+	return !recv->req.core->service || !by_read(recv->req.core, message);
+}
+
+/* Copies the next part of the data; long messages must not keep the lock for long. Returns false if
+ * more is left. */
+static bool copy_part(struct tq_recv_req *recv, struct tq_unexpected *message)
+{
+	struct tq_core *core = recv->req.core;
+	struct tq_peer *peer = recv->pair->peer;
+	uint64_t n = tq_min64(recv->wanted - recv->got, (uint64_t)core->params->rdma_chunk);
+	int rc = core->ops->copy(core->net, peer->link, (char *)recv->buf.addr + recv->got,
+				 message->addr + recv->got, n);
+
+	recv->got = rc ? 0 : recv->got + n;
+	if (!rc && recv->got < recv->wanted)
+		return false;
+	if (recv->state == TQ_RECV_REQ_COPY) {
+		DL_DELETE2(core->copies, recv, core_prev, core_next);
+		recv->from = NULL;
+	}
+	if (rc && peer->failed) {
+		tq_unexpected_free(message);
+		tq_recv_req_end(recv, peer->failed);
+	} else if (rc) {
+		TQ_COUNT(core->stats, copies_failed);
+		fetch_remote(recv, message);
+	} else {
+		tq_unexpected_free(message);
+		TQ_COUNT(core->stats, recv_copied);
+		TQ_COUNT_N(core->stats, recv_copied_bytes, recv->wanted);
+		send_fin(peer, recv->send_req);
+		tq_fetch_complete(recv);
+	}
+	return true;
+}
+
+static void fetch_copy(struct tq_recv_req *recv, struct tq_unexpected *message)
+{
+	if (!recv->req.core->service && copy_part(recv, message))
+		return;
+	recv->from = message;
+	copy_later(recv);
+}
+
+static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
+{
+	recv->send_req = message->send_req;
+	if (!recv->wanted) {
+		tq_unexpected_free(message);
+		send_fin(recv->pair->peer, recv->send_req);
+		complete_in_turn(recv);
+	} else if (by_copy(recv, message)) {
+		fetch_copy(recv, message);
+	} else {
+		fetch_remote(recv, message);
 	}
 }
 
@@ -372,6 +442,11 @@ int tq_fetch_poll(struct tq_core *core)
 			if (recv->got == recv->wanted)
 				pieces_over(recv);
 			continue;
+		}
+		if (recv->from && recv->from->kind == TQ_UNEXPECTED_RTS) {
+			if (copy_part(recv, recv->from))
+				continue;
+			break;
 		}
 		DL_DELETE2(core->copies, recv, core_prev, core_next);
 		if (recv->from)

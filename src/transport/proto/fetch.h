@@ -19,7 +19,8 @@ void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
 void tq_fetch_unbounce(struct tq_recv_req *recv);
 /* Ends a receive all of whose wanted bytes are there. */
 void tq_fetch_complete(struct tq_recv_req *recv);
-/* Copies data that waited for a thread of the user's. Returns the number of copies. */
+/* Copies data that waited for a thread of the user's, of long messages a part. Returns the number
+ * of copies. */
 int tq_fetch_poll(struct tq_core *core);
 /* The peer is gone, and with it the queues: ends the receives that only it could end. */
 void tq_fetch_fail(struct tq_pair *pair, int error);

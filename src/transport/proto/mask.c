@@ -104,16 +104,16 @@ void tq_mask_consider(struct tq_pair *pair, uint64_t ignore)
 		announce(pair);
 }
 
-void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *m)
+void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg)
 {
 	struct tq_pair *pair = peer->pairs;
 
-	while (pair && (pair->ctx->id != tq_get32(m->ctx) || pair->ctx->removed))
+	while (pair && (pair->ctx->id != tq_get32(msg->ctx) || pair->ctx->removed))
 		pair = pair->peer_next;
-	if (!pair || !(pair->ctx->flags & TQ_CTX_BITS) || !tq_get16(m->life)) {
+	if (!pair || !(pair->ctx->flags & TQ_CTX_BITS) || !tq_get16(msg->life)) {
 		TQ_COUNT(core->stats, dropped);
 		return;
 	}
-	pair->tx_mask = tq_get64(m->mask);
-	pair->tx_mask_life = tq_get16(m->life);
+	pair->tx_mask = tq_get64(msg->mask);
+	pair->tx_mask_life = tq_get16(msg->life);
 }

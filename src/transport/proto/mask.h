@@ -11,6 +11,6 @@
 void tq_mask_consider(struct tq_pair *pair, uint64_t ignore);
 /* Names the mask to a sender that a message has come from, if that is due. */
 void tq_mask_heard(struct tq_pair *pair);
-void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *m);
+void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg);
 
 #endif

@@ -39,9 +39,9 @@ static const struct {
 /* Returns the length of the user's header in a message that has one. */
 static uint32_t header_len(const void *msg)
 {
-	const struct tq_msg_eager_bits *m = msg; /* an RTS_BITS begins alike */
+	const struct tq_msg_eager_bits *head = msg; /* an RTS_BITS begins alike */
 
-	return tq_get16(m->env.header_len);
+	return tq_get16(head->env.header_len);
 }
 
 int tq_msg_check(const void *msg, uint32_t len)

@@ -91,6 +91,14 @@ struct tq_net_ops {
 	 * and without the HCA: through shared memory. May be called at any time. */
 	bool (*is_near)(void *net, struct tq_link *link);
 
+	/* Returns true if this process may read the memory of the peer, a process of its node, so
+	 * that the peer probably may read this one's. May be called at any time. */
+	bool (*is_readable)(void *net, struct tq_link *link);
+	/* Copies `len` bytes at `addr` in the memory of a readable peer, by the CPU. 0: they are
+	 * what an unanswered RTS of the peer has announced there. -EIO: nothing can be said of what
+	 * is in `to`. */
+	int (*copy)(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len);
+
 	/* Returns true if control messages wait, and go on whatever the peer's user does: the
 	 * peer returns credit. */
 	bool (*control_moves)(void *net, struct tq_link *link);

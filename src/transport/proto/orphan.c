@@ -89,9 +89,9 @@ void tq_orphans_take(struct tq_core *core, uint32_t id,
 	struct tq_orphan *orphan, *next;
 
 	DL_FOREACH_SAFE(core->orphans, orphan, next) {
-		const struct tq_msg_eager *m = (const void *)orphan->msg;
+		const struct tq_msg_eager *head = (const void *)orphan->msg;
 
-		if (tq_get32(m->env.ctx) != id)
+		if (tq_get32(head->env.ctx) != id)
 			continue;
 		if (!orphan->peer->failed)
 			deliver(core, orphan->peer, orphan->msg, orphan->len, NULL);

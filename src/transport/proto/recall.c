@@ -105,9 +105,9 @@ void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_r
 	}
 }
 
-void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m)
+void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
 	if (tuple)
 		tq_recall(tuple, TQ_RECALL_ASKED);
@@ -123,16 +123,16 @@ static uint32_t first_due(const struct tq_rx_tuple *tuple)
 	return tuple->pos - (has_bits ? tuple->nsrq : 0);
 }
 
-void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m)
+void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
 	bool early;
 
 	if (!tuple || tuple->state != TQ_RX_TUPLE_DIRECT)
 		return;
 	/* Receives that wait for room in the queue are posted, too. */
-	early = !tuple->posted && !tq_seq_before(tq_get32(m->seq), first_due(tuple));
-	if (m->hdr.flags & TQ_NOTICE_LATE ? early : tq_rx_policy_direct(tuple, early))
+	early = !tuple->posted && !tq_seq_before(tq_get32(msg->seq), first_due(tuple));
+	if (msg->hdr.flags & TQ_NOTICE_LATE ? early : tq_rx_policy_direct(tuple, early))
 		tq_recall(tuple, TQ_RECALL_EARLY);
 }

@@ -18,7 +18,7 @@ void tq_recall_fence(struct tq_rx_tuple *tuple);
 /* Takes it from there to CONTROL. */
 void tq_recall_unfence(struct tq_rx_tuple *tuple);
 /* The sender asks for a recall; shows by a NOTICE that a message is on its way. */
-void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *m);
-void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *m);
+void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg);
+void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg);
 
 #endif

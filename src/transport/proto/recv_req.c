@@ -29,7 +29,7 @@ static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_READING] = BIT(ENDED),
 	[TQ_RECV_REQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
 	[TQ_RECV_REQ_PIECES] = BIT(HELD) | BIT(ENDED),
-	[TQ_RECV_REQ_COPY] = BIT(ENDED),
+	[TQ_RECV_REQ_COPY] = BIT(READING) | BIT(WRITING) | BIT(PIECES) | BIT(ENDED),
 	[TQ_RECV_REQ_LOST] = BIT(ENDED),
 };
 
@@ -96,7 +96,8 @@ int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq
 
 void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state)
 {
-	if (recv->state == TQ_RECV_REQ_POSTED) /* else, before PIECES, it is in the list */
+	/* In other states, before PIECES, it is in the list. */
+	if (recv->state == TQ_RECV_REQ_POSTED || recv->state == TQ_RECV_REQ_COPY)
 		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
 	tq_recv_req_to(recv, state);
 }

@@ -13,7 +13,8 @@ enum tq_recv_req_state {
 	TQ_RECV_REQ_READING, /* RDMA read under way */
 	TQ_RECV_REQ_WRITING, /* CTS sent: WRITTEN will come */
 	TQ_RECV_REQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
-	TQ_RECV_REQ_COPY,    /* its data are in `from`, for a thread of the user's to copy */
+	TQ_RECV_REQ_COPY,    /* its data are in `from`, or `from` is an RTS that says where in its
+				sender's memory, for a thread of the user's to copy */
 	TQ_RECV_REQ_LOST,    /* its sender failed; ends when its SRQ is gone, as the HCA has it */
 	TQ_RECV_REQ_ENDED,
 	TQ_RECV_REQ_STATES
@@ -37,7 +38,7 @@ struct tq_recv_req {
 	struct tq_pair *pair;         /* of the message that it matched */
 	uint32_t handle;              /* CTS, CTS_PIECES: the sender's name for the receive */
 	uint32_t send_req;            /* the send's handle at the sender; HELD: its seq */
-	uint64_t got;                 /* PIECES: bytes that came */
+	uint64_t got;                 /* PIECES, COPY of an RTS: bytes that came */
 	uint64_t wanted;              /* min(message, buffer) */
 	struct tq_unexpected *from;   /* COPY; PIECES: a queue (tuple_next), not copied yet */
 	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */

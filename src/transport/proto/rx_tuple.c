@@ -96,9 +96,9 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 
 /* ---- direct ---- */
 
-void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m)
+void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 	struct tq_unexpected *message;
 	uint32_t n = 0;
 
@@ -117,7 +117,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	 * numbers before that of the first direct message. */
 	for (message = tuple->unexpected; message; message = message->tuple_next)
 		n++;
-	tuple->base = tq_get32(m->seq);
+	tuple->base = tq_get32(msg->seq);
 	tuple->pos = tuple->base - n;
 	for (message = tuple->unexpected; message; message = message->tuple_next)
 		message->seq = tuple->base - n--;

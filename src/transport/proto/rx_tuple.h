@@ -11,7 +11,7 @@
 void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short);
 /* Answers such a request with REFUSE. */
 void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after);
-void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *m);
+void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg);
 /* DIRECT: gives the next positions to waiting receives, as far as there is room. */
 void tq_rx_tuple_flow(struct tq_rx_tuple *tuple);
 /* DIRECT: gives the next position to the receive, or lets it wait behind others. */

@@ -184,12 +184,12 @@ static bool add_held(struct tq_rx_tuple *tuple, struct tq_unexpected *message,
 	return true;
 }
 
-void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m)
+void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
 {
-	struct tq_rx_tuple *tuple = held_tuple(core, peer, m->rx_tuple, false);
+	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, false);
 
-	for (unsigned i = 0; tuple && i < m->hdr.flags; i++) {
-		const struct tq_msg_held_one *one = &m->one[i];
+	for (unsigned i = 0; tuple && i < msg->hdr.flags; i++) {
+		const struct tq_msg_held_one *one = &msg->one[i];
 
 		if (!may_hold(tuple, one) ||
 		    !add_held(tuple,
@@ -200,37 +200,38 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	}
 }
 
-void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *m)
+void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *msg)
 {
-	struct tq_rx_tuple *tuple = held_tuple(core, peer, m->rx_tuple, true);
-	uint64_t bits = tq_get64(m->bits);
+	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, true);
+	uint64_t bits = tq_get64(msg->bits);
 
-	if (!tuple || !may_hold(tuple, &m->one))
+	if (!tuple || !may_hold(tuple, &msg->one))
 		return;
 	if ((bits & ~tuple->pair->mask) != tuple->tag) {
 		tq_peer_fail(peer, "it holds a message of another tuple");
 		return;
 	}
 	add_held(tuple,
-		 tq_decide_new(tuple, bits, m->header, TQ_UNEXPECTED_HELD, tq_get64(m->one.length)),
-		 &m->one);
+		 tq_decide_new(tuple, bits, msg->header, TQ_UNEXPECTED_HELD,
+			       tq_get64(msg->one.length)),
+		 &msg->one);
 }
 
-void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m)
+void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *msg)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(m->rx_tuple));
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
 	if (!tuple)
 		return;
 	/* There can't be more deliveries than receives. */
 	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled ||
-	    tq_get32(m->held) != tuple->held_came ||
-	    tq_get32(m->delivered) - tuple->delivered > tuple->nsrq) {
+	    tq_get32(msg->held) != tuple->held_came ||
+	    tq_get32(msg->delivered) - tuple->delivered > tuple->nsrq) {
 		tq_peer_fail(peer, "its answer to a recall doesn't add up");
 		return;
 	}
 	tuple->recalled = true;
-	tuple->due = tq_get32(m->delivered);
+	tuple->due = tq_get32(msg->delivered);
 	try_close(tuple);
 }
 

@@ -12,8 +12,9 @@ void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple);
 void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv);
 /* The peer is gone: ends receives of the tuple, the recall, and the queue. */
 void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error);
-void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *m);
-void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *m);
-void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *m);
+void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg);
+void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer,
+		     const struct tq_msg_held_bits *msg);
+void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *msg);
 
 #endif

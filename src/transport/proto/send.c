@@ -10,6 +10,7 @@
 #include "proto/buf.h"
 #include "proto/ctx.h"
 #include "proto/msg.h"
+#include "proto/near.h"
 #include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
@@ -193,7 +194,7 @@ static uint32_t ask_handle(const struct sending *sending)
 	/* Most messages don't ask. */
 	if (!tuple || tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
 		return 0;
-	return suits_direct(sending) && tq_tx_policy_wants_queue(tuple, sending->buf->len)
+	return suits_direct(sending) && tq_near_wants_queue(tuple->pair->peer, sending->buf->len)
 		       ? tq_tx_tuple_ask(tuple)
 		       : 0;
 }
@@ -280,11 +281,13 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
 	bool may_be_granted = tuple && tuple->state == TQ_TX_TUPLE_DIRECT;
+	enum tq_near near =
+		send->buf.ops ? TQ_NEAR_ADAPTER : tq_near_way(send->pair->peer, send->buf.len);
+	bool may_be_read = tq_rget_wanted(core) && !send->buf.ops && near == TQ_NEAR_ADAPTER;
 	bool loaded = send->sg.reg != NULL;
-	uint8_t flags = 0;
+	uint8_t flags = near == TQ_NEAR_COPY ? TQ_RTS_NEAR : 0;
 
-	if (!loaded && ((tq_rget_wanted(core) && !send->buf.ops) || may_be_granted ||
-			tq_send_req_wants_copy(send)))
+	if (!loaded && (may_be_read || may_be_granted || tq_send_req_wants_copy(send)))
 		loaded = tq_send_req_load(send);
 	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
 		flags |= TQ_RTS_RKEY;
@@ -356,10 +359,10 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 	if (!send->handle || (!ends_now(send, false) && need_user(send)))
 		return -ENOMEM;
 	rts.flags = flags;
-	if (flags & TQ_RTS_RKEY) {
-		rts.addr = tq_put64((uintptr_t)send->sg.addr);
+	if (flags & TQ_RTS_RKEY)
 		rts.rkey = tq_put32(send->sg.reg->rkey);
-	}
+	if (flags & (TQ_RTS_RKEY | TQ_RTS_NEAR))
+		rts.addr = tq_put64((uintptr_t)(send->sg.reg ? send->sg.addr : send->buf.addr));
 	rc = has_bits ? post_rts_bits(sending, send, &rts, how)
 		      : post_rts(sending, send, &rts, how);
 	if (rc < 0)

@@ -26,24 +26,24 @@ static int send_piece(struct tq_send_req *send)
 	struct tq_peer *peer = send->pair->peer;
 	uint32_t n = (uint32_t)tq_min64(core->limits->eager_max, send->wanted - send->offset);
 	uint32_t len = (uint32_t)sizeof(struct tq_msg_data) + n;
-	struct tq_msg_data *m;
+	struct tq_msg_data *msg;
 	int rc;
 
 	if (!core->ops->data_ready(core->net, peer->link))
 		return 0;
-	m = core->ops->eager_buf(core->net, peer->link, len);
-	if (!m)
+	msg = core->ops->eager_buf(core->net, peer->link, len);
+	if (!msg)
 		return 0;
-	*m = (struct tq_msg_data){
+	*msg = (struct tq_msg_data){
 		.hdr = tq_msg_hdr(TQ_MSG_DATA, 0),
 		.recv_req = tq_put32(send->recv_req),
 		.offset = tq_put64(send->offset),
 	};
 	if (send->copied)
-		memcpy(m + 1, (char *)send->sg.addr + send->offset, n);
+		memcpy(msg + 1, (char *)send->sg.addr + send->offset, n);
 	else
-		tq_buf_pack(&send->buf, send->offset, m + 1, n);
-	rc = core->ops->eager_send(core->net, peer->link, m, len, 0);
+		tq_buf_pack(&send->buf, send->offset, msg + 1, n);
+	rc = core->ops->eager_send(core->net, peer->link, msg, len, 0);
 	send->offset += n;
 	return rc < 0 ? rc : 1;
 }

@@ -36,16 +36,6 @@ uint32_t tq_tx_policy_weight(const struct tq_tx_tuple *tuple, uint64_t len)
 	return tuple->long_counts && !can_go_eagerly(tuple, len) ? TQ_LONG_WEIGHT : 1;
 }
 
-/* To a process of the node a short message goes through shared memory, which is faster than a
- * queue. */
-bool tq_tx_policy_wants_queue(const struct tq_tx_tuple *tuple, uint64_t len)
-{
-	const struct tq_core *core = tuple->pair->ctx->core;
-
-	return !core->params->promote_after || !can_go_eagerly(tuple, len) ||
-	       !core->ops->is_near(core->net, tuple->pair->peer->link);
-}
-
 bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
 {
 	return tq_has_notice(tuple->pair->ctx->core, tuple->base, send->seq) &&

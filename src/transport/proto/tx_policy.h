@@ -7,8 +7,6 @@
 
 /* Returns for how many messages one of that length counts, until the tuple asks for its queue. */
 uint32_t tq_tx_policy_weight(const struct tq_tx_tuple *tuple, uint64_t len);
-/* Returns true if a message of that length is a reason to ask for a queue. */
-bool tq_tx_policy_wants_queue(const struct tq_tx_tuple *tuple, uint64_t len);
 /* Returns true if a message that is about to go direct is to have a NOTICE. */
 bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send);
 /* Sends the NOTICE of a direct message that was posted just now. */

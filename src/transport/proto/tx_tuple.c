@@ -224,8 +224,12 @@ static bool has_receive(const struct tq_tx_tuple *tuple, const struct tq_send_re
 	return tq_seq_before(send->seq, tuple->base + tuple->position);
 }
 
-static struct tq_msg_held_one describe_held(const struct tq_send_req *send)
+/* Marks a held message as reported, and counts it. Returns its description for the receiver. */
+static struct tq_msg_held_one report_held(struct tq_send_req *send, uint32_t *count)
 {
+	assert(!send->reported);
+	send->reported = true;
+	++*count;
 	return (struct tq_msg_held_one){
 		.seq = tq_put32(send->seq),
 		.cseq = tq_put32(send->cseq),
@@ -247,10 +251,7 @@ static int send_held_bits(struct tq_tx_tuple *tuple, uint32_t *count)
 	DL_FOREACH(tuple->direct, send) {
 		if (has_receive(tuple, send))
 			continue;
-		assert(!send->reported);
-		send->reported = true;
-		++*count;
-		m.one = describe_held(send);
+		m.one = report_held(send, count);
 		m.bits = tq_put64(le64toh(send->prefix->bits));
 		memcpy(m.header, send->prefix->header, ctx->header_len);
 		if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0))
@@ -273,10 +274,7 @@ static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 	DL_FOREACH(tuple->direct, send) {
 		if (has_receive(tuple, send))
 			continue;
-		assert(!send->reported);
-		send->reported = true;
-		++*count;
-		m.one[n++] = describe_held(send);
+		m.one[n++] = report_held(send, count);
 		if (n < TQ_HELD_MAX && send->next)
 			continue;
 		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);

@@ -166,9 +166,9 @@ void shca_engine_remove(struct shca_qp *qp)
 
 /* ---------------------------------------------------------------- executing */
 
-static struct shca_qp *qp_of(struct shca_timer *t)
+static struct shca_qp *qp_of(struct shca_timer *timer)
 {
-	return (struct shca_qp *)(void *)((char *)t - offsetof(struct shca_qp, timer));
+	return (struct shca_qp *)(void *)((char *)timer - offsetof(struct shca_qp, timer));
 }
 
 /*
@@ -388,7 +388,7 @@ static void serve(void)
 static void *engine_main(void *arg)
 {
 	(void)arg;
-	prctl(PR_SET_NAME, "softhca-engine");
+	prctl(PR_SET_NAME, SHCA_ENGINE_NAME);
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	lock_alive();
 	if (shca_clk)
@@ -414,7 +414,7 @@ int shca_engine_start(void)
 {
 	pthread_attr_t attr;
 	sigset_t all, old;
-	int r = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&eng.lock);
 	if (!eng.running) {
@@ -426,15 +426,15 @@ int shca_engine_start(void)
 		pin(&attr);
 		shca_epoch_waiting = shca_peer_copy_serve;
 		shca_clock_adapter = execute_due;
-		r = -pthread_create(&eng.thread, &attr, engine_main, NULL);
+		rc = -pthread_create(&eng.thread, &attr, engine_main, NULL);
 		pthread_attr_destroy(&attr);
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		eng.running = !r;
+		eng.running = !rc;
 		while (eng.running && !eng.alive_locked)
 			pthread_cond_wait(&eng.alive_locked_cond, &eng.lock);
 	}
 	pthread_mutex_unlock(&eng.lock);
-	return r;
+	return rc;
 }
 
 void shca_engine_stop(void)

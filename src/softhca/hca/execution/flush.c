@@ -30,12 +30,12 @@ struct flushed {
 
 static void mark_completed(struct shca_cq *cq, struct shca_cqe *cqe, void *arg)
 {
-	const struct flushed *f = arg;
+	const struct flushed *flushed = arg;
 
 	(void)cq;
 	if ((cqe->flags & SHCA_CQE_RECV) && !(cqe->flags & SHCA_CQE_SRQ) &&
-	    cqe->rsc == f->qp->idx && cqe->qp_num == f->qp->ibv.qp_base.qp_num)
-		f->slots[cqe->wqe & f->qp->rq.mask] = true;
+	    cqe->rsc == flushed->qp->idx && cqe->qp_num == flushed->qp->ibv.qp_base.qp_num)
+		flushed->slots[cqe->wqe & flushed->qp->rq.mask] = true;
 }
 
 /* Locks a mutex, but gives up after SHCA_FLUSH_PATIENCE: a thread that resizes the CQ may hold

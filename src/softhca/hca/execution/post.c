@@ -103,10 +103,10 @@ static int copy_sges(struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 static int build(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	bool inl = wr->send_flags & IBV_SEND_INLINE;
-	int r = shca_post_check_opcode(qp, wr->opcode);
+	int rc = shca_post_check_opcode(qp, wr->opcode);
 
-	if (r)
-		return r;
+	if (rc)
+		return rc;
 	if ((wr->send_flags & ~(unsigned)FLAGS_KNOWN) || (inl && !opcodes[wr->opcode].sends) ||
 	    wr->num_sge < 0)
 		return EINVAL;
@@ -165,7 +165,7 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 {
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 	uint32_t from;
-	int r = 0;
+	int rc = 0;
 
 	if (!qp->sq) { /* a target QP has no send queue */
 		*bad = wr;
@@ -177,11 +177,11 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	__builtin_prefetch(qp->ahead.wqe);
 	from = qp->head;
 	for (; wr; wr = wr->next) {
-		struct shca_swqe *wqe = shca_sq_next(qp, &r);
+		struct shca_swqe *wqe = shca_sq_next(qp, &rc);
 
 		if (wqe)
-			r = build(qp, wqe, wr);
-		if (r)
+			rc = build(qp, wqe, wr);
+		if (rc)
 			break;
 		qp->head++;
 	}
@@ -191,25 +191,25 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	/* The engine may have read this line last. */
 	shca_prefetch_write(shca_swqe(qp, qp->head));
 	pthread_mutex_unlock(&qp->sq_lock);
-	if (r)
+	if (rc)
 		*bad = wr;
-	return r;
+	return rc;
 }
 
 int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
-	int r;
+	int rc;
 
 	if (!qp->rq.shared || shca_qp_state(qp->entry) == IBV_QPS_RESET) {
 		*bad = wr;
 		return EINVAL;
 	}
-	r = shca_rq_post(&qp->rq, wr, bad);
+	rc = shca_rq_post(&qp->rq, wr, bad);
 	if (shca_tracing())
-		shca_rq_trace(wr, r ? *bad : NULL, ibqp->qp_num, 0);
+		shca_rq_trace(wr, rc ? *bad : NULL, ibqp->qp_num, 0);
 	/* Until the flush has run, a sender may still be writing into an earlier receive. */
 	if (atomic_load(&qp->flushed))
 		shca_flush_late_receives(qp);
-	return r;
+	return rc;
 }

@@ -132,11 +132,12 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 /* Stops a message that found no receive: gives back the port's time for what hasn't left. */
 static void stop(struct shca_req *req)
 {
-	struct shca_progress *p = &req->qp->cur;
+	struct shca_progress *progress = &req->qp->cur;
 
-	if (p->arrives_at && !p->to_us && p->on_link < req->wqe->length)
-		shca_link_give_back(req->qp->ctx->hca, p->at_port, req->wqe->length, p->on_link);
-	p->arrives_at = p->on_link = 0;
+	if (progress->arrives_at && !progress->to_us && progress->on_link < req->wqe->length)
+		shca_link_give_back(req->qp->ctx->hca, progress->at_port, req->wqe->length,
+				    progress->on_link);
+	progress->arrives_at = progress->on_link = 0;
 }
 
 /* Has the message sent again at `when`, over the link too. */
@@ -286,15 +287,15 @@ static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *r
 		return true;
 	}
 	for (unsigned i = 0; left && i < wqe->num_sge; i++) {
-		const struct ibv_sge *s = &shca_swqe_sges(wqe)[i];
+		const struct ibv_sge *sge = &shca_swqe_sges(wqe)[i];
 
-		if (!s->length)
+		if (!sge->length)
 			continue;
-		if (shca_mr_check(req->qp->ctx->hca, s->lkey, req->qp->pdn, s->addr, s->length,
-				  access, &runs[*n], &proc) ||
+		if (shca_mr_check(req->qp->ctx->hca, sge->lkey, req->qp->pdn, sge->addr,
+				  sge->length, access, &runs[*n], &proc) ||
 		    proc != shca_self.slot)
 			return false;
-		left -= s->length;
+		left -= sge->length;
 		(*n)++;
 	}
 	return true;

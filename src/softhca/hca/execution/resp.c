@@ -134,22 +134,22 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 
 enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 {
-	int r;
+	int rc;
 
 	target->wakes_us = false;
 	if (shca_fault_hits(SHCA_O_FAULT_RNR, target->hca))
 		return SHCA_RNR;
-	r = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
+	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */
-	if (r == -EAGAIN && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
+	if (rc == -EAGAIN && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
 		shca_rq_wait(target->rq);
-		r = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
-		target->wakes_us = r == -EAGAIN;
+		rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
+		target->wakes_us = rc == -EAGAIN;
 	}
 	if (target->srq && atomic_load_explicit(&target->rq->limit, memory_order_relaxed))
 		shca_srq_check_limit(target->hca, target->srq);
-	if (r)
-		return r == -EAGAIN ? SHCA_RNR : SHCA_SILENT;
+	if (rc)
+		return rc == -EAGAIN ? SHCA_RNR : SHCA_SILENT;
 	return SHCA_ACK;
 }
 

@@ -91,10 +91,10 @@ void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t le
 	}
 }
 
-/* Walks two run lists side by side. */
+/* A place in a list of runs. */
 struct walk {
-	const struct shca_run *r;
-	uint64_t at; /* offset within *r */
+	const struct shca_run *run;
+	uint64_t at; /* offset within *run */
 };
 
 static struct walk walk_to(const struct shca_run *run, uint64_t off)
@@ -106,12 +106,12 @@ static struct walk walk_to(const struct shca_run *run, uint64_t off)
 	return (struct walk){run, off};
 }
 
-static void walk_on(struct walk *w, uint64_t n, bool more)
+static void walk_on(struct walk *walk, uint64_t n, bool more)
 {
-	w->at += n;
-	while (more && w->at == w->r->len) {
-		w->r++;
-		w->at = 0;
+	walk->at += n;
+	while (more && walk->at == walk->run->len) {
+		walk->run++;
+		walk->at = 0;
 	}
 }
 
@@ -160,48 +160,49 @@ int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len)
 	bool write = copy->src_proc == shca_self.slot;
 	unsigned other = write ? copy->dst_proc : copy->src_proc;
 	struct iovec own[MAX_VEC + 1], theirs[MAX_VEC];
-	struct walk s, d;
+	struct walk src, dst;
 	unsigned n = 0;
 
 	if (!len)
 		return 0;
 	if (!off && copy_directly(copy, write, other, len))
 		return 0;
-	s = walk_to(copy->src, off);
-	d = walk_to(copy->dst, off);
+	src = walk_to(copy->src, off);
+	dst = walk_to(copy->dst, off);
 	while (len) {
-		uint64_t part = s.r->len - s.at;
+		uint64_t part = src.run->len - src.at;
 
-		if (part > d.r->len - d.at)
-			part = d.r->len - d.at;
+		if (part > dst.run->len - dst.at)
+			part = dst.run->len - dst.at;
 		if (part > len)
 			part = len;
-		if (s.r->null && part > sizeof(zeros))
+		if (src.run->null && part > sizeof(zeros))
 			part = sizeof(zeros);
-		if (write && !paged_in(s.r, s.at, part))
+		if (write && !paged_in(src.run, src.at, part))
 			return -EFAULT;
 		/*
 		 * Zeros come from own memory, so a read of a null source becomes a local fill.
 		 */
-		if (!d.r->null && s.r->null && !write) {
-			memset((void *)(uintptr_t)(d.r->addr + d.at), 0, part);
-		} else if (!d.r->null) {
-			struct iovec from = {s.r->null ? (void *)(uintptr_t)zeros
-						       : (void *)(uintptr_t)(s.r->addr + s.at),
+		if (!dst.run->null && src.run->null && !write) {
+			memset((void *)(uintptr_t)(dst.run->addr + dst.at), 0, part);
+		} else if (!dst.run->null) {
+			struct iovec from = {src.run->null
+						     ? (void *)(uintptr_t)zeros
+						     : (void *)(uintptr_t)(src.run->addr + src.at),
 					     part};
-			struct iovec to = {(void *)(uintptr_t)(d.r->addr + d.at), part};
+			struct iovec to = {(void *)(uintptr_t)(dst.run->addr + dst.at), part};
 
 			own[n] = write ? from : to;
 			theirs[n++] = write ? to : from;
 		}
 		len -= part;
-		walk_on(&s, part, len);
-		walk_on(&d, part, len);
+		walk_on(&src, part, len);
+		walk_on(&dst, part, len);
 		if (n == MAX_VEC || !len) {
-			int r = shca_peer_copy(other, write, own, theirs, n);
+			int rc = shca_peer_copy(other, write, own, theirs, n);
 
-			if (r)
-				return r;
+			if (rc)
+				return rc;
 			n = 0;
 		}
 	}
@@ -259,16 +260,16 @@ int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *
 	uint64_t hash = ((word->addr & 4095) >> 3) * 0x9e3779b97f4a7c15ULL;
 	_Atomic uint32_t *lock = &hca->atomic_locks[hash >> 58];
 	uint64_t now = 0;
-	int r;
+	int rc;
 
 	static_assert(SHCA_ATOMIC_LOCKS == 64, "six bits of the hash");
 	if (!atomic_unit_lock(lock))
 		return -EAGAIN;
-	r = move_word(word, proc, false, old, direct);
-	if (!r && (op == SHCA_FETCH_ADD || *old == compare_add)) {
+	rc = move_word(word, proc, false, old, direct);
+	if (!rc && (op == SHCA_FETCH_ADD || *old == compare_add)) {
 		now = op == SHCA_FETCH_ADD ? *old + compare_add : swap;
-		r = move_word(word, proc, true, &now, direct);
+		rc = move_word(word, proc, true, &now, direct);
 	}
 	atomic_store(lock, 0);
-	return r;
+	return rc;
 }

@@ -70,15 +70,15 @@ static bool may_lock_all(void)
 static uint64_t memlock_limit(void)
 {
 	const struct shca_config *config = &shca_self.fabric.hdr->config;
-	struct rlimit r;
+	struct rlimit limit;
 
 	if (config->memlock_mode == 1)
 		return UINT64_MAX;
 	if (config->memlock_mode == 2)
 		return config->memlock_bytes;
-	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &r) || r.rlim_cur == RLIM_INFINITY)
+	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
-	return r.rlim_cur;
+	return limit.rlim_cur;
 }
 
 void shca_mr_unpin(uint64_t bytes)
@@ -136,19 +136,19 @@ int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint
 		     uint64_t len, uint64_t iova, uint32_t access, uint64_t *pinned)
 {
 	bool implicit = len == SIZE_MAX && !addr;
-	int r = check_access(addr, len, access);
+	int rc = check_access(addr, len, access);
 
 	*pinned = 0;
-	if (r)
-		return r;
+	if (rc)
+		return rc;
 	if (!(access & IBV_ACCESS_ON_DEMAND)) {
-		r = pin(ctx, addr, len, pinned);
-		if (!r)
-			r = shca_mem_populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
-		if (r) {
-			if (r != -ENOMEM)
+		rc = pin(ctx, addr, len, pinned);
+		if (!rc)
+			rc = shca_mem_populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
+		if (rc) {
+			if (rc != -ENOMEM)
 				shca_mr_unpin(*pinned);
-			return r;
+			return rc;
 		}
 	}
 	entry->va = addr;

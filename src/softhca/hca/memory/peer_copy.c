@@ -42,16 +42,16 @@ static bool can_read(const char *byte)
 }
 
 /* Returns true if each page of these pieces of own memory can be read. */
-static bool own_memory_there(const struct iovec *v, unsigned n)
+static bool own_memory_there(const struct iovec *iov, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {
-		const char *p = v[i].iov_base;
+		const char *p = iov[i].iov_base;
 
-		for (size_t at = 0; at < v[i].iov_len; at += 4096)
+		for (size_t at = 0; at < iov[i].iov_len; at += 4096)
 			if (!can_read(p + at))
 				return false;
 		/* The pieces need not begin at a page. */
-		if (v[i].iov_len && !can_read(p + v[i].iov_len - 1))
+		if (iov[i].iov_len && !can_read(p + iov[i].iov_len - 1))
 			return false;
 	}
 	return true;
@@ -84,14 +84,14 @@ static void copy_in_order(char *to, const char *from, size_t len)
 }
 
 /* Splits the last of n vectors, for which there is room. Returns the new number of vectors. */
-static unsigned split_last(struct iovec *v, unsigned n, const void *to)
+static unsigned split_last(struct iovec *iov, unsigned n, const void *to)
 {
-	size_t len = v[n - 1].iov_len, first = before_last_word(to, len);
+	size_t len = iov[n - 1].iov_len, first = before_last_word(to, len);
 
 	if (!first)
 		return n;
-	v[n - 1].iov_len = first;
-	v[n] = (struct iovec){(char *)v[n - 1].iov_base + first, len - first};
+	iov[n - 1].iov_len = first;
+	iov[n] = (struct iovec){(char *)iov[n - 1].iov_base + first, len - first};
 	return n + 1;
 }
 
@@ -184,15 +184,15 @@ static int double_move(unsigned other, bool write, const struct iovec *own,
 		for (size_t at = 0; at < own[i].iov_len;) {
 			size_t part = own[i].iov_len - at;
 			char *mine = (char *)own[i].iov_base + at;
-			int r;
+			int rc;
 
 			if (part > BOUNCE_BYTES)
 				part = BOUNCE_BYTES;
 			if (write)
 				memcpy(buf, mine, part);
-			r = ask(exec, other, write, (uintptr_t)theirs[i].iov_base + at, part);
-			if (r)
-				return r;
+			rc = ask(exec, other, write, (uintptr_t)theirs[i].iov_base + at, part);
+			if (rc)
+				return rc;
 			if (!write)
 				memcpy(mine, buf, part);
 			at += part;
@@ -214,7 +214,7 @@ static void say_refused(int err)
 int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)
 {
 	int64_t mode = shca_opt(&shca_self.fabric, SHCA_O_COPY);
-	int r;
+	int rc;
 
 	if (!n)
 		return 0;
@@ -222,9 +222,9 @@ int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *
 	if (other != shca_self.slot && !shca_proc_engine_alive(&shca_self.fabric.hdr->procs[other]))
 		return -ESRCH;
 	if (other == shca_self.slot || (mode != SHCA_COPY_DOUBLE && !atomic_load(&refused))) {
-		r = vm_move(other, write, own, theirs, n);
-		if ((r != -EPERM && r != -ENOSYS) || mode == SHCA_COPY_VM)
-			return r;
+		rc = vm_move(other, write, own, theirs, n);
+		if ((rc != -EPERM && rc != -ENOSYS) || mode == SHCA_COPY_VM)
+			return rc;
 		if (other == shca_self.slot) {
 			for (unsigned i = 0; i < n; i++)
 				copy_in_order(write ? theirs[i].iov_base : own[i].iov_base,
@@ -232,7 +232,7 @@ int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *
 					      own[i].iov_len);
 			return 0;
 		}
-		say_refused(-r);
+		say_refused(-rc);
 	}
 	return double_move(other, write, own, theirs, n);
 }
@@ -274,19 +274,19 @@ static void serve(unsigned proc, struct shca_exec *exec)
 	char *theirs = shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES);
 	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, exec->copy_len}};
 	struct iovec buf = {theirs, exec->copy_len};
-	int r;
+	int rc;
 
 	ordered_by_peer(true);
-	r = theirs ? vm_move(shca_self.slot, !exec->copy_write, mine, &buf, 1) : -ENOMEM;
-	if (r == -EPERM || r == -ENOSYS) {
+	rc = theirs ? vm_move(shca_self.slot, !exec->copy_write, mine, &buf, 1) : -ENOMEM;
+	if (rc == -EPERM || rc == -ENOSYS) {
 		copy_in_order(exec->copy_write ? mine->iov_base : buf.iov_base,
 			      exec->copy_write ? buf.iov_base : mine->iov_base, buf.iov_len);
-		r = 0;
+		rc = 0;
 	}
 	ordered_by_peer(false);
 	shca_count(&fabric->hdr->hcas[shca_self.node * fabric->hdr->devices], SHCA_C_DOUBLE_COPY,
 		   1);
-	atomic_store(&exec->copy, shca_self.tag << 8 | (r ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
+	atomic_store(&exec->copy, shca_self.tag << 8 | (rc ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
 }
 
 bool shca_peer_copy_serve(void)

@@ -52,12 +52,17 @@ static void mr_free(struct shca_mr *mr)
 	free(mr);
 }
 
+/* Pages are paid for in steps. Where malloc() puts a short buffer, hence whether it touches a page
+ * more, differs from run to run where a library has threads, and runs in virtual time are to
+ * repeat. */
+enum { PAGE = 4096, PRICED_PAGES = 16 };
+
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 			  unsigned access)
 {
 	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr;
-	int r;
+	int rc;
 
 	/* Whole pages are mapped, so the two addresses must agree within a page
 	 * (ib_uverbs_reg_mr()). */
@@ -68,15 +73,15 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	mr = mr_alloc(pd);
 	if (!mr)
 		return NULL;
-	r = shca_mr_describe(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova,
-			     access, &mr->pinned);
-	if (r) {
+	rc = shca_mr_describe(shca_ctx(pd->context), mr->entry, (uintptr_t)addr, length, iova,
+			      access, &mr->pinned);
+	if (rc) {
 		mr_free(mr);
-		errno = -r;
+		errno = -rc;
 		return NULL;
 	}
 	if (shca_clk)
-		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / 4096);
+		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / PAGE / PRICED_PAGES * PRICED_PAGES);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
@@ -125,26 +130,61 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 	return &mr->ibv;
 }
 
+/* Returns true if the arguments of ibv_rereg_mr() make sense together. */
+static bool may_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *pd,
+		      const void *addr, size_t length, int access)
+{
+	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
+		return false;
+	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->ibv.context))
+		return false;
+	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!length || !addr))
+		return false;
+	return (!access || (flags & IBV_REREG_MR_CHANGE_ACCESS)) &&
+	       !(mr->entry->flags & SHCA_MR_NULL);
+}
+
+/* Changes a region. As on hardware the region can't be used meanwhile: no requester sees it half
+ * changed. */
+static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct ibv_pd *pd)
+{
+	struct ibv_mr *ibmr = &mr->ibv;
+
+	shca_table_retire(mr->entry);
+	shca_epoch_sync(&shca_self.fabric);
+	shca_cq_deliver_all_payloads();
+	shca_segment_release(mr->entry);
+	mr->entry->va = next->va;
+	mr->entry->iova = next->iova;
+	mr->entry->length = next->length;
+	mr->entry->access = next->access;
+	mr->entry->flags = next->flags;
+	mr->entry->shmid = next->shmid;
+	mr->entry->shm_ns = next->shm_ns;
+	mr->entry->shm_at = next->shm_at;
+	if (pd != ibmr->pd) {
+		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
+		mr->entry->pdn = ((struct shca_pd *)pd)->pdn;
+		ibmr->pd = pd;
+	}
+}
+
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
 	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr = (struct shca_mr *)ibmr;
-	struct shca_context *ctx = shca_ctx(ibmr->context);
 	struct shca_mr_entry next = {.va = mr->entry->va};
 	bool translate = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	bool change_access = flags & IBV_REREG_MR_CHANGE_ACCESS;
 	uint64_t pinned = 0;
-	int r;
+	int rc;
 
 	if (!shca_ours(ibmr->context)) {
 		errno = EIO;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
-	    ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != ibmr->context)) ||
-	    (translate && (!length || !addr)) || (access && !change_access) ||
-	    (mr->entry->flags & SHCA_MR_NULL)) {
+	if (!may_rereg(mr, flags, pd, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
@@ -152,35 +192,15 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		addr = ibmr->addr;
 		length = ibmr->length;
 	}
-	r = shca_mr_describe(ctx, &next, (uintptr_t)addr, length,
-			     translate ? (uintptr_t)addr : mr->entry->iova,
-			     change_access ? (uint32_t)access : mr->entry->access, &pinned);
-	if (r) {
-		errno = -r;
+	rc = shca_mr_describe(
+		shca_ctx(ibmr->context), &next, (uintptr_t)addr, length,
+		translate ? (uintptr_t)addr : mr->entry->iova,
+		flags & IBV_REREG_MR_CHANGE_ACCESS ? (uint32_t)access : mr->entry->access, &pinned);
+	if (rc) {
+		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	/*
-	 * As on hardware the region can't be used while it changes: no requester sees it half
-	 * changed.
-	 */
-	shca_table_retire(mr->entry);
-	shca_epoch_sync(&shca_self.fabric);
-	shca_cq_deliver_all_payloads();
-	shca_segment_release(mr->entry);
-	mr->entry->va = next.va;
-	mr->entry->iova = next.iova;
-	mr->entry->length = next.length;
-	mr->entry->access = next.access;
-	mr->entry->flags = next.flags;
-	mr->entry->shmid = next.shmid;
-	mr->entry->shm_ns = next.shm_ns;
-	mr->entry->shm_at = next.shm_at;
-	if (flags & IBV_REREG_MR_CHANGE_PD) {
-		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
-		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
-		mr->entry->pdn = ((struct shca_pd *)pd)->pdn;
-		ibmr->pd = pd;
-	}
+	change(mr, &next, flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd);
 	shca_mr_unpin(mr->pinned);
 	mr->pinned = pinned;
 	ibmr->addr = addr;
@@ -231,15 +251,15 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	for (uint32_t i = 0; i < n; i++) {
 		struct shca_exec *exec = shca_exec_self();
 		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-		int r;
+		int rc;
 
 		if (!sge[i].length)
 			continue;
 		shca_epoch_enter(exec);
-		r = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
-				  sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
+		rc = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
+				   sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
 		shca_epoch_exit(exec);
-		if (r)
+		if (rc)
 			return EFAULT;
 		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&
 		    shca_mem_populate(run.addr, run.len, write))

@@ -48,7 +48,7 @@ int shca_qp_add_handle(struct shca_qp *qp)
 {
 	unsigned hca = qp->ctx->hca_idx;
 	struct shca_qp *first;
-	int r = 0;
+	int rc = 0;
 
 	shca_flush_lock();
 	first = shca_object_index_get(hca, SHCA_QP, qp->idx);
@@ -56,10 +56,10 @@ int shca_qp_add_handle(struct shca_qp *qp)
 		qp->next_handle = first->next_handle;
 		first->next_handle = qp;
 	} else {
-		r = shca_object_index_set(hca, SHCA_QP, qp->idx, qp);
+		rc = shca_object_index_set(hca, SHCA_QP, qp->idx, qp);
 	}
 	shca_flush_unlock();
-	return r;
+	return rc;
 }
 
 /* Removes a handle. Returns true if it was this process's last handle of that QP. */

@@ -45,14 +45,15 @@ static const struct qp_type *type_of(enum ibv_qp_type t)
 static int check_caps(const struct ibv_qp_init_attr_ex *attr, const struct qp_type *type)
 {
 	const struct shca_fabric *fabric = &shca_self.fabric;
-	const struct ibv_qp_cap *c = &attr->cap;
+	const struct ibv_qp_cap *cap = &attr->cap;
 	uint32_t max_wr = (uint32_t)shca_opt(fabric, SHCA_O_MAX_QP_WR);
 	uint32_t max_sge = (uint32_t)shca_opt(fabric, SHCA_O_MAX_SGE);
 
-	if (type->sends && (c->max_send_wr > max_wr || c->max_send_sge > max_sge ||
-			    c->max_inline_data > (uint32_t)shca_opt(fabric, SHCA_O_MAX_INLINE)))
+	if (type->sends && (cap->max_send_wr > max_wr || cap->max_send_sge > max_sge ||
+			    cap->max_inline_data > (uint32_t)shca_opt(fabric, SHCA_O_MAX_INLINE)))
 		return EINVAL;
-	if (type->receives && !attr->srq && (c->max_recv_wr > max_wr || c->max_recv_sge > max_sge))
+	if (type->receives && !attr->srq &&
+	    (cap->max_recv_wr > max_wr || cap->max_recv_sge > max_sge))
 		return EINVAL;
 	return 0;
 }
@@ -299,26 +300,27 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
-struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *a)
+struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
 	struct shca_context *ctx = shca_ctx(ibctx);
-	struct shca_xrcd *xrcd = (struct shca_xrcd *)a->xrcd;
+	struct shca_xrcd *xrcd = (struct shca_xrcd *)attr->xrcd;
 	struct shca_qp *qp;
 	int64_t idx;
 
-	if ((a->comp_mask & need) != need || (a->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) ||
-	    a->qp_type != IBV_QPT_XRC_RECV || !xrcd || xrcd->ibv.context != ibctx) {
+	if ((attr->comp_mask & need) != need ||
+	    (attr->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) ||
+	    attr->qp_type != IBV_QPT_XRC_RECV || !xrcd || xrcd->ibv.context != ibctx) {
 		errno = EINVAL;
 		return NULL;
 	}
-	qp = qp_alloc(ibctx, a->qp_type,
-		      a->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? a->qp_context : NULL);
+	qp = qp_alloc(ibctx, attr->qp_type,
+		      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	if (!qp)
 		return NULL;
 	note_tgt_channel(ctx);
-	idx = shca_tgt_open(&shca_self.fabric, ctx->hca, shca_self.slot, xrcd->idx, a->qp_num);
+	idx = shca_tgt_open(&shca_self.fabric, ctx->hca, shca_self.slot, xrcd->idx, attr->qp_num);
 	if (idx < 0) {
 		errno = (int)-idx;
 		goto free_qp;

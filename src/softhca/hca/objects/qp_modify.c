@@ -146,13 +146,13 @@ static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_t
 	if (to == S(RESET) || to == S(ERR))
 		return !(mask & ~Q(STATE));
 	for (unsigned i = 0; i < sizeof(transitions) / sizeof(*transitions); i++) {
-		const struct transition *x = &transitions[i];
+		const struct transition *transition = &transitions[i];
 
-		if (x->from != from || x->to != to)
+		if (transition->from != from || transition->to != to)
 			continue;
-		return (rest & x->required[t]) == x->required[t] &&
-		       !(rest & ~(x->required[t] | x->optional[t])) &&
-		       (!(mask & Q(CUR_STATE)) || (x->optional[t] & Q(CUR_STATE)));
+		return (rest & transition->required[t]) == transition->required[t] &&
+		       !(rest & ~(transition->required[t] | transition->optional[t])) &&
+		       (!(mask & Q(CUR_STATE)) || (transition->optional[t] & Q(CUR_STATE)));
 	}
 	return false;
 }
@@ -340,7 +340,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 	struct shca_exec *exec;
-	int r;
+	int rc;
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
@@ -349,15 +349,15 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 		return modify(qp, attr, mask);
 	/* Several processes may have it open. */
 	shca_lock(&qp->entry->tgt_lock);
-	r = modify(qp, attr, mask);
-	if (!r && (mask & Q(STATE)) && attr->qp_state == S(ERR)) {
+	rc = modify(qp, attr, mask);
+	if (!rc && (mask & Q(STATE)) && attr->qp_state == S(ERR)) {
 		exec = shca_exec_self();
 		shca_epoch_enter(exec);
 		shca_resp_flush_held(qp->ctx->hca, qp->entry);
 		shca_epoch_exit(exec);
 	}
 	shca_unlock(&qp->entry->tgt_lock);
-	return r;
+	return rc;
 }
 
 int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,

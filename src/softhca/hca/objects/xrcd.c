@@ -34,7 +34,7 @@ static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 	return *h ? *h + idx : NULL;
 }
 
-struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *a)
+struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS;
@@ -44,12 +44,12 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	uint32_t *count;
 	int64_t idx;
 
-	if (a->comp_mask != need || (a->oflags & ~(O_CREAT | O_EXCL)) ||
-	    (a->fd == -1 && !(a->oflags & O_CREAT))) {
+	if (attr->comp_mask != need || (attr->oflags & ~(O_CREAT | O_EXCL)) ||
+	    (attr->fd == -1 && !(attr->oflags & O_CREAT))) {
 		errno = EINVAL;
 		return NULL;
 	}
-	if (a->fd != -1 && fstat(a->fd, &st)) {
+	if (attr->fd != -1 && fstat(attr->fd, &st)) {
 		errno = EBADF;
 		return NULL;
 	}
@@ -59,7 +59,7 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	pthread_mutex_lock(&lock);
 	count = count_of(ctx, 0);
 	idx = count ? shca_xrcd_open(&shca_self.fabric, ctx->hca, shca_self.slot, st.st_dev,
-				     st.st_ino, a->oflags)
+				     st.st_ino, attr->oflags)
 		    : -ENOMEM;
 	if (idx >= 0)
 		count[idx]++;

@@ -205,7 +205,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *ctx, int cqe, void *user,
 	return cq ? (struct ibv_cq *)&cq->ibv : NULL;
 }
 
-struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *a)
+struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
 	const uint64_t stamps =
 		IBV_WC_EX_WITH_COMPLETION_TIMESTAMP | IBV_WC_EX_WITH_COMPLETION_TIMESTAMP_WALLCLOCK;
@@ -213,19 +213,20 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 		IBV_CREATE_CQ_ATTR_SINGLE_THREADED | IBV_CREATE_CQ_ATTR_IGNORE_OVERRUN;
 	struct shca_cq *cq;
 
-	if ((a->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
-	    (a->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
-	    ((a->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (a->flags & ~flags))) {
+	if ((attr->wc_flags & ~(uint64_t)IBV_CREATE_CQ_SUP_WC_FLAGS) ||
+	    (attr->comp_mask &
+	     ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD)) ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_FLAGS) && (attr->flags & ~flags))) {
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	cq = cq_make(ctx, a->cqe, a->cq_context, a->channel, a->comp_vector);
+	cq = cq_make(ctx, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
 	/* IGNORE_OVERRUN promises that the user never lets the queue overrun; overruns are
 	 * caught all the same. */
-	shca_cq_ex_init(cq, a->wc_flags);
-	cq->entry->stamps = !!(a->wc_flags & stamps);
+	shca_cq_ex_init(cq, attr->wc_flags);
+	cq->entry->stamps = !!(attr->wc_flags & stamps);
 	return &cq->ibv;
 }
 
@@ -323,7 +324,7 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		return EIO;
 	if (atomic_load(&cq->refs))
 		return EBUSY;
-	shca_spin_forget();
+	shca_spin_forget_places();
 	shca_context_objects_remove(&cq->context_node);
 	shca_cq_end(cq);
 	/* Both counters of given events stand still now, so waiting for one after the other is

@@ -17,7 +17,7 @@ static struct shca_cq *of(struct ibv_cq_ex *cq)
 static int next(struct shca_cq *cq)
 {
 	struct shca_cqe *cqe;
-	int r;
+	int rc;
 
 	pthread_mutex_lock(&cq->lock);
 	cqe = shca_cq_peek(cq);
@@ -26,10 +26,10 @@ static int next(struct shca_cq *cq)
 		return ENOENT;
 	}
 	cq->cur_ts = cqe->visible_at ? cqe->visible_at : shca_now();
-	r = shca_cq_read(cq, cqe, &cq->cur_wc);
+	rc = shca_cq_read(cq, cqe, &cq->cur_wc);
 	shca_cq_pop(cq);
 	pthread_mutex_unlock(&cq->lock);
-	if (r)
+	if (rc)
 		return EINVAL;
 	__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
 	cq->ibv.wr_id = cq->cur_wc.wr_id;
@@ -40,7 +40,7 @@ static int next(struct shca_cq *cq)
 static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 {
 	struct shca_cq *cq = of(ibcq);
-	int r;
+	int rc;
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
@@ -49,14 +49,14 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 		return ENOENT;
 	}
 	pthread_mutex_lock(&cq->polling);
-	r = next(cq);
+	rc = next(cq);
 	/* The lock is held until end_poll, which is called only after a success. */
-	if (r) {
+	if (rc) {
 		pthread_mutex_unlock(&cq->polling);
-		if (r == ENOENT)
+		if (rc == ENOENT)
 			shca_cq_idle(cq);
 	}
-	return r;
+	return rc;
 }
 
 static int next_poll(struct ibv_cq_ex *cq)

@@ -47,11 +47,11 @@ static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
 static inline void shca_cq_ring_free_slots(char *ring, uint32_t stride, uint64_t from, uint64_t to)
 {
 	for (uint64_t p = from; p < to; p++) {
-		struct shca_cqe *s =
+		struct shca_cqe *cqe =
 			(struct shca_cqe *)(void *)(ring + shca_cq_ring_len(p, stride));
 		uint64_t none = 0;
 
-		atomic_compare_exchange_strong_explicit(&s->word, &none,
+		atomic_compare_exchange_strong_explicit(&cqe->word, &none,
 							SHCA_SLOT_WORD(p, 0, SHCA_SLOT_FREE),
 							memory_order_relaxed, memory_order_relaxed);
 	}

@@ -119,10 +119,10 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 
 		for (; bits; bits &= bits - 1) {
 			unsigned proc = i * 64 + (unsigned)__builtin_ctzll(bits);
-			struct shca_proc *p = &shca_self.fabric.hdr->procs[proc];
+			struct shca_proc *record = &shca_self.fabric.hdr->procs[proc];
 
-			atomic_fetch_or(&p->attention, SHCA_ATTENTION_RNR);
-			shca_proc_notify(&shca_self.fabric, p);
+			atomic_fetch_or(&record->attention, SHCA_ATTENTION_RNR);
+			shca_proc_notify(&shca_self.fabric, record);
 		}
 	}
 }
@@ -151,7 +151,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 {
 	struct shca_rq *shared = rq->shared;
 	uint64_t tail;
-	int r = 0;
+	int rc = 0;
 
 	pthread_mutex_lock(&rq->lock);
 	tail = atomic_load_explicit(&shared->tail, memory_order_relaxed);
@@ -159,16 +159,16 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 		uint32_t slot;
 
 		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > shared->max_sge) {
-			r = EINVAL;
+			rc = EINVAL;
 			break;
 		}
 		if (!rq->nfree) {
-			r = ENOMEM;
+			rc = ENOMEM;
 			break;
 		}
 		slot = rq->free_list[rq->nfree - 1];
 		if (!wqe_backed(rq, slot)) {
-			r = ENOMEM;
+			rc = ENOMEM;
 			break;
 		}
 		rq->nfree--;
@@ -181,9 +181,9 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 	atomic_store_explicit(&shared->tail, tail, memory_order_release);
 	pthread_mutex_unlock(&rq->lock);
 	shca_rq_wake_waiters(shared);
-	if (r)
+	if (rc)
 		*bad = wr;
-	return r;
+	return rc;
 }
 
 void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, uint32_t qpn,

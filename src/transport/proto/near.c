@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * Between processes of a node a message may come by three ways. A copy by the receiver's CPU has
+ * the lowest latency. The adapter leaves both CPUs to the programs. Pieces in shared memory are for
+ * those who want no adapter, where the kernel allows no copy. SHM.md shows the measurements that
+ * the two lengths are from.
+ */
+#include "proto/near.h"
+
+#include "proto/settings.h"
+
+enum tq_near tq_near_way(const struct tq_peer *peer, uint64_t len)
+{
+	const struct tq_core *core = peer->core;
+	const struct tq_params *params = core->params;
+	bool always = params->intranode == TQ_INTRANODE_SHM;
+
+	if (params->intranode == TQ_INTRANODE_HCA ||
+	    (!always && len > (uint64_t)params->intranode_copy))
+		return TQ_NEAR_ADAPTER;
+	if (core->ops->is_readable(core->net, peer->link))
+		return TQ_NEAR_COPY;
+	return always && core->ops->is_near(core->net, peer->link) ? TQ_NEAR_PIECES
+								   : TQ_NEAR_ADAPTER;
+}
+
+bool tq_near_wants_queue(const struct tq_peer *peer, uint64_t len)
+{
+	const struct tq_core *core = peer->core;
+	const struct tq_params *params = core->params;
+
+	if (!params->promote_after || params->intranode == TQ_INTRANODE_HCA ||
+	    !core->ops->is_near(core->net, peer->link))
+		return true;
+	if (params->intranode == TQ_INTRANODE_SHM || len <= tq_eager_max(core))
+		return false;
+	return len >= (uint64_t)params->intranode_queue ||
+	       !core->ops->is_readable(core->net, peer->link);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Two processes, each with an interface: process 0 starts operations, process 1 has the entries. */
+#ifndef MOVE_H
+#define MOVE_H
+
+#include "side.h"
+
+#define MOVE_BITS UINT64_C(0x123456789abcdef0)
+#define MOVE_HDR  UINT64_C(0xfedcba9876543210)
+#define MOVE_ROOM 400000
+#define MOVE_HERE (PTL_ME_OP_PUT | PTL_ME_OP_GET)
+#define MOVE_ONCE (MOVE_HERE | PTL_ME_USE_ONCE)
+
+enum { MOVE_INITIATOR, MOVE_TARGET };
+
+/* The kind of the interfaces, and the nodes of the processes. */
+extern unsigned move_options;
+extern unsigned move_nodes[2];
+/* Each process's data, and room for the other one's. */
+extern uint8_t move_data[MOVE_ROOM], move_room[MOVE_ROOM];
+
+/* Runs both parts of a test. */
+void move_run(void (*initiator)(struct side *side), void (*target)(struct side *side));
+/* Puts with an ACK event, and expects that `taken` bytes were stored at `at`. */
+void move_put(struct side *side, ptl_handle_md_t md, size_t offset, size_t length,
+	      ptl_match_bits_t bits, size_t remote_offset, size_t taken, size_t at);
+
+#endif

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock_procs.c - virtual time goes on although a process stops, dies, computes or sleeps with
+ * the turn.
+ */
+#define _GNU_SOURCE 1
+#include <signal.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "procs.h"
+
+enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
+
+/* Computes for ever without a call. This must keep neither the turn nor the time. */
+static void hog(void)
+{
+	for (volatile unsigned i = 0;; i++)
+		;
+}
+
+static void go_on(unsigned me, void *arg)
+{
+	void (*trouble)(void) = *(void (**)(void))arg;
+	struct t_dev *dev = t_open();
+	uint64_t since;
+
+	t_qp_free(t_qp(dev, NULL));
+	procs_put(KEY_READY, 1);
+	procs_get(!me, KEY_READY);
+	if (me == 1)
+		trouble();
+	since = t_now();
+	for (uint64_t i = 1; i <= 20; i++) {
+		usleep(1000);
+		procs_put(KEY_ROUNDS, i);
+	}
+	t_true(t_now() - since >= 20000000, "time stood still");
+	t_close(dev);
+}
+
+static void stop(void)
+{
+	raise(SIGSTOP);
+}
+
+static void die(void)
+{
+	raise(SIGKILL);
+}
+
+/* Ends without closing anything. */
+static void leave(void)
+{
+	_exit(0);
+}
+
+static void wait_for_nothing(void)
+{
+	syscall(SYS_pause);
+}
+
+/* Checks that a process goes on while another one is in trouble during its turn. */
+static void trouble(void (*fn)(void))
+{
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_may_die(1);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	procs_kill(1);
+	procs_finish();
+}
+
+static void test_stopped(void **state)
+{
+	(void)state;
+	trouble(stop);
+}
+
+static void test_killed(void **state)
+{
+	(void)state;
+	trouble(die);
+}
+
+static void test_left(void **state)
+{
+	(void)state;
+	trouble(leave);
+}
+
+/* A process that was stopped with the turn goes on at the time that it is then. */
+static void test_continued(void **state)
+{
+	void (*fn)(void) = stop;
+
+	(void)state;
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	t_true(!procs_has(1, KEY_ROUNDS), "it wasn't stopped");
+	procs_cont(1);
+	procs_wait_for(1, KEY_ROUNDS, 20);
+	procs_finish();
+}
+
+static void test_hog(void **state)
+{
+	(void)state;
+	trouble(hog);
+}
+
+static void test_waiting(void **state)
+{
+	(void)state;
+	trouble(wait_for_nothing);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stopped), cmocka_unit_test(test_continued),
+		cmocka_unit_test(test_killed),  cmocka_unit_test(test_left),
+		cmocka_unit_test(test_hog),     cmocka_unit_test(test_waiting),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

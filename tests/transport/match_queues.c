@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "match_queues.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "match_side.h"
+
+/* Passes messages whose entries may lie in a queue, with other bits each time where the entries
+ * ignore them. */
+static void pass_queued(struct match_place *entry, uint64_t mask, int from, int to, uint64_t len)
+{
+	struct many_op op;
+
+	for (int i = from; i < to; i++) {
+		match_sides[0].ncame = 0;
+		memset(match_data[1], i, len);
+		match_append(entry, 1, 0x10, mask, TQ_ENTRY_QUEUE, NULL);
+		match_send_long(0x10 | ((uint64_t)i & mask), (uint64_t)i, match_data[1], len, &op);
+		match_wait(1);
+		match_check(0, entry, 0x10 | ((uint64_t)i & mask), (uint64_t)i, len);
+		t_true(!memcmp(entry->data, match_data[1], len < entry->room ? len : entry->room),
+		       "other data came");
+		t_true(many_comes(&op), "a send doesn't end");
+	}
+}
+
+/* Tuples whose entries share a mask get a queue, and then no function of the user's is asked. */
+void match_queued(void)
+{
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
+	uint64_t direct;
+
+	match_start(NULL);
+	pass_queued(&entry, 0xf, 0, 50, 8);
+	direct = many_counter(0, "bits_direct");
+	t_true(direct >= 30, "the HCA has matched %d of 50 messages", (int)direct);
+	t_true(entry.asked == 50 - (int)direct, "match() was asked %d times, not %d", entry.asked,
+	       50 - (int)direct);
+	pass_queued(&entry, 0xf, 50, 60, 4000);
+	entry.room = MATCH_LONG;
+	pass_queued(&entry, 0xf, 60, 70, MATCH_LONG);
+	direct = many_counter(0, "bits_direct") - direct;
+	t_true(direct == 20, "the HCA has matched %d of 20 long messages", (int)direct);
+}
+
+/* An entry that could match a queue's messages recalls the queue, and keeps its place. */
+void match_recalled(void)
+{
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
+			   any = match_place("any", TQ_TAKE, 2, 64),
+			   last = match_place("last", TQ_TAKE, 3, 64);
+
+	match_start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	t_true(many_counter(0, "bits_direct") > 0, "there is no queue");
+	match_sides[0].ncame = 0;
+	match_append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	match_append(&any, TQ_ANY_SOURCE, 0, UINT64_MAX, 0, NULL);
+	match_append(&last, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	for (uint64_t i = 1; i <= 3; i++)
+		match_send_text(0x10, i, "text");
+	match_wait(3);
+	for (int i = 0; i < 3; i++) {
+		const struct match_came *came = &match_sides[0].came[i];
+		const struct match_place *want = came->number == 1   ? &entry
+						 : came->number == 2 ? &any
+								     : &last;
+
+		t_true(came->place == want, "message %d came to %s", (int)came->number,
+		       came->place->name);
+	}
+	t_true(many_counter(0, "recalls_wildcard") == 1, "the queue was not recalled");
+}
+
+/* A message that its sender holds goes to the user, if no entry is there for it. */
+void match_held(void)
+{
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
+			   *left = &match_sides[0].left;
+	struct many_op op;
+
+	*left = match_place("left", TQ_TAKE, 4, MATCH_LONG);
+	left->disposition = TQ_STORE;
+	match_start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	match_sides[0].ncame = 0;
+	memset(match_data[1], 'h', MATCH_LONG);
+	match_send_long(0x10, 1, match_data[1], MATCH_LONG, &op);
+	match_wait(1);
+	match_check(0, left, 0x10, 1, MATCH_LONG);
+	t_true(!memcmp(left->data, match_data[1], MATCH_LONG), "other data came");
+	t_true(many_comes(&op), "the send doesn't end");
+	match_append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	match_wait(2);
+	match_check(1, &entry, 0x10, 1, MATCH_LONG);
+}
+
+/* An entry in a queue can be removed after its queue was recalled. */
+void match_removed_from_queue(void)
+{
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
+			   other = match_place("other", TQ_TAKE, 2, 64);
+	tq_entry_id id;
+	int rc;
+
+	match_start(NULL);
+	pass_queued(&entry, 0, 0, 20, 8);
+	match_sides[0].ncame = 0;
+	match_append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, &id);
+	match_append(&other, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	t_rc(tq_entry_remove(match_sides[0].ctx, id), -EAGAIN);
+	MANY_UNTIL((rc = tq_entry_remove(match_sides[0].ctx, id)) != -EAGAIN, many_spin(1));
+	t_rc(rc, 0);
+	match_send_text(0x10, 1, "text");
+	match_wait(1);
+	match_check(0, &other, 0x10, 1, 5);
+}
