@@ -28,7 +28,13 @@ def parse():
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
     parser = argparse.ArgumentParser(prog="bench/run.sh paper", description=f"Figures: {names}. Without a name: all.")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="of " + ", ".join(FIGURES))
-    parser.add_argument("--timeline", action="store_true", help=f"a picture instead of figures: {timeline.TITLE}")
+    parser.add_argument(
+        "--timeline",
+        nargs="?",
+        const="sp",
+        choices=sorted(timeline.SUBJECTS),
+        help="a picture instead of figures, of what ranks and adapters do: " + "; ".join(f"{name}: {one.title}" for name, one in timeline.SUBJECTS.items()),
+    )
     parser.add_argument("--quick", action="store_true", help="a few points of each figure, to see that it can be made")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (3, quick: 1)")
@@ -53,7 +59,9 @@ def parse():
     known = {f"{case[0]}{case[1]}" for case in sp_figure.CASES}
     if settings.cases and not set(settings.cases.split(",")) <= known:
         parser.error(f"--cases wants some of {', '.join(sorted(known))}")
-    settings.rounds = settings.rounds or (1 if settings.quick else 3)
+    if settings.timeline and timeline.SUBJECTS[settings.timeline].exact:
+        settings.cpu = 0
+    settings.rounds = settings.rounds or (1 if settings.quick or settings.timeline else 3)
     if settings.rounds < 1:
         parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
@@ -86,7 +94,7 @@ def main():
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
     )
     if settings.timeline:
-        made = [make(settings, timeline, "sp")]
+        made = [make(settings, timeline, settings.timeline)]
     else:
         made = [make(settings, FIGURES[name], name) for name in settings.figures or FIGURES]
     return 0 if all(made) else 1

@@ -290,13 +290,14 @@ int fake_post_recv(struct ibv_qp *ibv, struct ibv_recv_wr *wr, struct ibv_recv_w
 	struct qp *qp = (struct qp *)ibv;
 	struct recv *recv;
 
-	t_true(!wr->next, "receives of a queue pair come one by one");
-	*bad = wr;
-	if (qp->nrecvs == qp->max_recvs)
-		return ENOMEM;
-	recv = recv_new(wr);
-	DL_APPEND(qp->recvs, recv);
-	qp->nrecvs++;
+	for (; wr; wr = wr->next) {
+		*bad = wr;
+		if (qp->nrecvs == qp->max_recvs)
+			return ENOMEM;
+		recv = recv_new(wr);
+		DL_APPEND(qp->recvs, recv);
+		qp->nrecvs++;
+	}
 	return 0;
 }
 

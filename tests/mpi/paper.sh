@@ -25,12 +25,12 @@ figure() {
 	END
 }
 
-# timeline: the picture is made, and shows that its four ranks compute and that data arrive.
+# timeline PROGRAM: the picture is made, and shows that its four ranks compute and that data arrive.
 timeline() {
-	timeout -k 5 300 python3 "$top/bench/paper" --quick --columns tupleq --timeline >"$tmp/err" 2>&1 || return 1
-	python3 - 2>>"$tmp/err" <<-'END'
+	timeout -k 5 300 python3 "$top/bench/paper" --quick --columns tupleq --timeline "$1" >"$tmp/err" 2>&1 || return 1
+	python3 - "$1" 2>>"$tmp/err" <<-'END'
 		import glob, json, os, sys
-		path, = glob.glob(f"{os.environ['BENCH_RESULTS']}/paper-timeline-*.json")
+		path, = glob.glob(f"{os.environ['BENCH_RESULTS']}/paper-timeline-{sys.argv[1]}-*.json")
 		run, = json.load(open(path))["runs"]
 		rows = run["rounds"][0]["rows"]
 		for row in rows.values():
@@ -40,7 +40,7 @@ timeline() {
 		if len(rows) != 4:
 		    sys.exit(f"the timeline has {len(rows)} ranks")
 	END
-	ls "$tmp"/results/paper-timeline-*.png >>"$tmp/err"
+	ls "$tmp/results/paper-timeline-$1-"*.png >>"$tmp/err"
 }
 
 # refused TEXT [ARGUMENT...]: status 2, and a message with the text.
@@ -60,8 +60,14 @@ check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4]
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
 check "paper resources" figure resources "[(one['lanes'], one['targets'], one['srqs']) for one in rounds] == [(5, 6, 5)]"
-check "paper --timeline" timeline
-check "a timeline of a figure" refused "leave the figures out" --timeline sp
+check "paper --timeline" timeline sp
+if [ -x "$BENCH_PROGRAMS/fft/fft" ]; then
+	check "paper --timeline fft" timeline fft
+else
+	echo "ok paper --timeline fft # SKIP built without FFTW (libfftw3-dev)"
+fi
+check "a timeline beside figures" refused "leave the figures out" sp --timeline
+check "a timeline of a figure" refused "invalid choice: 'overlap'" --timeline overlap
 check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock_procs.c - virtual time goes on although a process stops, dies, computes or sleeps with
- * the turn.
+ * the turn. With the argument "look": processes that pass messages through shared memory, under
+ * --clock-look 0.
  */
 #define _GNU_SOURCE 1
 #include <signal.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -114,13 +117,54 @@ static void test_waiting(void **state)
 	trouble(wait_for_nothing);
 }
 
-int main(void)
+/* ---- shared memory ---- */
+
+enum { PASSES = 1000, PASS_NS = 2000 };
+
+/* Takes turns with the other process, at a number that both share. Each polls until its turn comes,
+ * which nothing in the adapter shows. */
+static void take_turns(unsigned me, void *arg)
 {
+	_Atomic uint32_t *number = arg;
+	struct t_dev *dev = t_open();
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct ibv_wc wc;
+	uint64_t since;
+
+	procs_barrier();
+	since = t_now();
+	for (uint32_t i = me; i < 2 * PASSES; i += 2) {
+		while (atomic_load(number) != i)
+			t_eq(ibv_poll_cq(qp->rcq, 1, &wc), 0);
+		atomic_store(number, i + 1);
+	}
+	since = t_now() - since;
+	t_true(since < 2 * PASSES * PASS_NS, "it took %llu ns", (unsigned long long)since);
+	t_qp_free(qp);
+	t_close(dev);
+}
+
+static void test_look(void **state)
+{
+	void *number = mmap(NULL, sizeof(uint32_t), PROT_READ | PROT_WRITE,
+			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	(void)state;
+	t_true(number != MAP_FAILED, "no memory");
+	procs_run(2, (unsigned[]){0, 0}, take_turns, number);
+	t_ok(munmap(number, sizeof(uint32_t)));
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest look[] = {cmocka_unit_test(test_look)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_killed),  cmocka_unit_test(test_left),
 		cmocka_unit_test(test_hog),     cmocka_unit_test(test_waiting),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "look"))
+		return cmocka_run_group_tests(look, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

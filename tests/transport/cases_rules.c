@@ -134,7 +134,7 @@ const struct small_case cases_rules[] = {
 	 .rings = 1,
 	 .readable = true,
 	 .near_queue = LONG + 1,
-	 .near_copy = LONG - 1,
+	 .near_copy = LONG,
 	 .before = {SEND(.len = LONG), RECV(), RECV(), SEND(.len = LONG)},
 	 .counts = {COUNTER(recv_copied, 0), COUNTER(recv_rget, 2)}},
 	/* A copy that fails is no loss. */

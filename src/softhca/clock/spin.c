@@ -4,7 +4,7 @@
  * CPU time between, is parked until something is there for it, at the end of a polling period.
  * Because the thread may wait for something else, it looks now and then, less and less often.
  */
-#include "clock.h"
+#include "turn.h"
 
 /* Looks in a row that find nothing, after which a thread is parked. */
 #define EMPTY_LOOKS 4
@@ -22,10 +22,9 @@
 #define FREE_YIELDS 32
 /* Places that a thread is known to look at. */
 #define PLACES 16
-/* The time to the next look is this part of the time since the thread began to spin, and at most so
- * many ns. */
+/* The time to the next look is this part of the time since the thread began to spin, and at most
+ * --clock-look. */
 #define STEP_DIVISOR 2
-#define STEP_MAX_NS  10000000u
 
 /* Number of places that were freed. A thread forgets its places when the number has changed. */
 static _Atomic unsigned freed_places;
@@ -163,7 +162,8 @@ bool shca_spin_found_nothing(void *place, shca_visible_fn *visible)
 	if (!self.period)
 		self.period = (now - self.since) / (EMPTY_LOOKS - 1) + 1;
 	step = (now - self.since) / STEP_DIVISOR;
-	step = step < self.period ? self.period : step > STEP_MAX_NS ? STEP_MAX_NS : step;
+	step = step > shca_turn_here.look ? shca_turn_here.look : step;
+	step = step < self.period ? self.period : step;
 	/* A poll may be inside of the lock that another thread wants, a yield hardly is. */
 	if (contended && place)
 		step = self.period;

@@ -16,6 +16,7 @@ struct shca_turn_here {
 	unsigned attach_count;    /* counts attaches: which threads are joined to this one */
 	uint64_t seed;
 	uint64_t price[SHCA_CALLS];
+	uint64_t look;   /* ns: a thread that spins looks again after this, at the latest */
 	bool has_device; /* the process has opened one */
 	bool trap;       /* rdtsc is to be virtual */
 	int64_t factor;  /* parts of SHCA_FACTOR_ONE */

@@ -50,6 +50,7 @@ static void read_options(const struct shca_fabric *fabric)
 		shca_turn_here.price[i] = (uint64_t)shca_opt(fabric, prices[i]);
 	shca_turn_here.factor = shca_opt(fabric, SHCA_O_CLOCK_CPU);
 	shca_turn_here.trap = shca_opt(fabric, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
+	shca_turn_here.look = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_LOOK);
 	shca_turn_here.seed = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_SEED);
 }
 

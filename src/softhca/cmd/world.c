@@ -32,9 +32,10 @@
 /* The job, and the looks at it. */
 struct world {
 	struct shca_job job;
-	unsigned from; /* thread at which the next look begins: the one that was busy last */
-	char busy;     /* its state then; 0: none was busy */
-	pid_t only;    /* process that is looked at, beside those that are not clocked; 0: all */
+	unsigned from;    /* thread at which the next look begins: the one that was busy last */
+	char busy;        /* its state then; 0: none was busy */
+	bool waiting_too; /* threads that wait for the turn have to sleep, too */
+	pid_t only;       /* process that is looked at, beside those that are not clocked; 0: all */
 };
 
 /* Returns the CPU time of a process, or UINT64_MAX if it has ended. */
@@ -92,7 +93,7 @@ static bool need_not_sleep(const struct world *world, unsigned i)
 	uint32_t actor = world->job.threads[i].actor;
 
 	if (world->job.threads[i].engine)
-		return true;
+		return !world->waiting_too;
 	if (actor == SHCA_NO_ACTOR ||
 	    atomic_load(&clock->actors[actor].tid) != world->job.threads[i].tid)
 		return false;
@@ -103,7 +104,7 @@ static bool need_not_sleep(const struct world *world, unsigned i)
 	case SHCA_ACTOR_SPINS:
 	case SHCA_ACTOR_WAITS:
 		/* The handler of a signal that was sent may run without the turn. */
-		return !atomic_load(&clock->signalled);
+		return !world->waiting_too && !atomic_load(&clock->signalled);
 	default:
 		return false;
 	}
@@ -170,6 +171,8 @@ bool shca_world_sleeps(struct shca_fabric *fabric)
 	static struct world world;
 
 	world.job.fabric = fabric;
+	/* On a busy machine one that is about to wait may still hold a lock. */
+	world.waiting_too = true;
 	return is_quiet(&world);
 }
 

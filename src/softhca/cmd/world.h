@@ -11,8 +11,8 @@
 /* Starts a thread of the monitor that answers shca_clock.world_asked as long as the monitor
  * lives. Returns 0 or -errno. */
 int shca_world_start(struct shca_fabric *fabric);
-/* Returns true if all threads of the job sleep now, or only wait for their turns. One thread of the
- * monitor calls it. */
+/* Returns true if all threads of the job sleep now, also those that wait for their turns, but for
+ * those that compute beside the others. One thread of the monitor calls it. */
 bool shca_world_sleeps(struct shca_fabric *fabric);
 
 #endif

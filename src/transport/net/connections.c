@@ -24,8 +24,9 @@
 #include "net/target.h"
 #include "net/xrcd.h"
 
-/* Polls between two looks at the clock for the keepalive. */
-#define CHECK_POLLS 1024
+/* Polls between two looks at the clock for the keepalive. Where processes that poll yield a CPU to
+ * many others, each poll takes as long as their turns. */
+#define CHECK_POLLS 64
 
 /* Hands a datagram to the file that it is for. */
 static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)

@@ -16,7 +16,7 @@ enum tq_near tq_near_way(const struct tq_peer *peer, uint64_t len)
 	bool always = params->intranode == TQ_INTRANODE_SHM;
 
 	if (params->intranode == TQ_INTRANODE_HCA ||
-	    (!always && len > (uint64_t)params->intranode_copy))
+	    (!always && len >= (uint64_t)params->intranode_copy))
 		return TQ_NEAR_ADAPTER;
 	if (core->ops->is_readable(core->net, peer->link))
 		return TQ_NEAR_COPY;

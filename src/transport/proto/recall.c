@@ -126,7 +126,6 @@ static uint32_t first_due(const struct tq_rx_tuple *tuple)
 void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
-
 	bool early;
 
 	if (!tuple || tuple->state != TQ_RX_TUPLE_DIRECT)
