@@ -36,7 +36,7 @@ def _portals(settings):
 def _programs(settings):
     """Returns the options of each program."""
     few = settings.quick
-    depths = ["--depths", QUICK_DEPTHS if few else DEPTHS, "--pairs", "1" if few else "5"]
+    depths = ["--depths", QUICK_DEPTHS if few else DEPTHS, "--pairs", "5"]
     return {
         "overlap": ["--sizes", str(COMB_BYTES), "--side", "recv,send", *virtual.work(settings)],
         "depth": depths + virtual.effort(settings, real=["--repeats", "300"], virtual=["--repeats", "100"], exact=["--repeats", "50"]),
