@@ -15,6 +15,7 @@ usage() {
 Usage: tests/debian13.sh [GROUP [NAME...]]
 Makes a Debian 13 in build/debian13, unless it exists, and runs tests/run.sh in it on a copy of the sources. tests/run.sh --help
 explains GROUP and NAME. Without GROUP this runs: ${default_groups[*]}. Needs root, and 2 GB.
+The exit status is 77 if the packages for that Debian can't be had.
 With DEBIAN13_ROOT=DIR in the environment that Debian 13 is in DIR. TEST_BUDGET=SECONDS includes the time for making it.
 END
 }
@@ -24,8 +25,10 @@ make_root() {
 	need_packages mmdebstrap
 	echo "Making a Debian 13 in $root"
 	rm -rf "$root.new"
-	logged "$top/build/debian13.log" mmdebstrap --mode=root --variant=minbase --include=ca-certificates trixie "$root.new" ||
-		die "mmdebstrap could not make $root.new; it says why in build/debian13.log"
+	if ! logged "$top/build/debian13.log" mmdebstrap --mode=root --variant=minbase --include=ca-certificates trixie "$root.new"; then
+		echo "mmdebstrap could not make $root.new; it says why in build/debian13.log"
+		exit 77
+	fi
 	mv "$root.new" "$root"
 }
 
