@@ -35,7 +35,8 @@ static void transfer(struct tq_ctx *ctx, const struct contract_message *message,
 
 	transfer->ctx = ctx;
 	transfer->message = *message;
-	transfer->buf = taken ? (struct tq_buf){0} : take->buf;
+	if (!taken)
+		transfer->buf = take->buf;
 	transfer->user = take->user;
 	transfer->taken = taken;
 	transfer->queue_id = queue_id;
