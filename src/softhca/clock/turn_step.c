@@ -29,11 +29,14 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due or known to come but looks of spinning threads. `awaited`: threads
- * wait for the real world, or for a lock or condition, perhaps of a thread without a clock. */
+/* Returns true if nothing is due but looks of spinning threads, and nothing is known to come for
+ * them. What comes counts as a look beside threads that compute: these may look at memory, and do
+ * something before it comes. `awaited`: threads wait for the real world, or for a lock or
+ * condition, perhaps of a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
+	bool expected = false, computing = false;
 
 	*awaited = false;
 	for (uint32_t i = 0; i < high; i++) {
@@ -44,16 +47,18 @@ static bool only_looks(bool *awaited)
 		if (state == SHCA_ACTOR_FREE)
 			continue;
 		if (atomic_load_explicit(&shca_turn_clock()->due[i], memory_order_relaxed) !=
-			    SHCA_NEVER &&
-		    (!atomic_load_explicit(&actor->looks, memory_order_relaxed) ||
-		     atomic_load_explicit(&actor->expects, memory_order_relaxed)))
-			return false;
+		    SHCA_NEVER) {
+			if (!atomic_load_explicit(&actor->looks, memory_order_relaxed))
+				return false;
+			expected |= atomic_load_explicit(&actor->expects, memory_order_relaxed);
+		}
+		computing |= state == SHCA_ACTOR_COMPUTES;
 		*awaited |= state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES ||
 			    (state == SHCA_ACTOR_WAITS &&
 			     atomic_load_explicit(&actor->watches, memory_order_relaxed) &&
 			     !atomic_load_explicit(&actor->on_event, memory_order_relaxed));
 	}
-	return true;
+	return !expected || computing;
 }
 
 /* Returns how much real time has to go by before the time may be `due`. */
