@@ -99,17 +99,23 @@ void p4_pt_release(struct p4_pt *pt)
 
 /* ---- the user's functions ---- */
 
+/* The HCA may have to be told yet that an entry is disabled that was freed since. */
+static bool is_free(const struct p4_pt *pt)
+{
+	return !pt->allocated && !pt->closing;
+}
+
 /* Returns a free portal table entry, or NULL and *rc. */
 static struct p4_pt *find_free(struct p4_ni *ni, ptl_pt_index_t wanted, int *rc)
 {
 	if (wanted != PTL_PT_ANY) {
 		*rc = wanted > (ptl_pt_index_t)ni->limits.max_pt_index ? PTL_ARG_INVALID
 								       : PTL_PT_IN_USE;
-		return *rc == PTL_PT_IN_USE && !ni->pts[wanted].allocated ? &ni->pts[wanted] : NULL;
+		return *rc == PTL_PT_IN_USE && is_free(&ni->pts[wanted]) ? &ni->pts[wanted] : NULL;
 	}
 	*rc = PTL_PT_FULL;
 	for (int i = 0; i <= ni->limits.max_pt_index; i++) {
-		if (!ni->pts[i].allocated)
+		if (is_free(&ni->pts[i]))
 			return &ni->pts[i];
 	}
 	return NULL;

@@ -43,7 +43,7 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
 	       "one struct serves both symbols");
 
 typedef int entry_filter(const struct dirent *entry);
-typedef int entry_order(const struct dirent **entry, const struct dirent **b);
+typedef int entry_order(const struct dirent **a, const struct dirent **b);
 
 /*
  * FN(return type, symbol, parameters): each function that is taken over. FN makes a type,

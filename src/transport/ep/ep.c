@@ -306,7 +306,8 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	while (!all_left(ep, peers, n))
 		progress_leaving(ep);
 	/* Copies data that the service thread has left. */
-	tq_core_poll(&ep->core);
+	while (tq_core_has_copies(&ep->core))
+		tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++)
 		peer_free(ep, peers[i]);
 	unlock(ep);

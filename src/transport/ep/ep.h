@@ -75,11 +75,20 @@ static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy;
 }
 
+/* Returns true if the service thread is to go on with copies. */
+static inline bool tq_ep_service_copies(const struct tq_ep *ep)
+{
+	return ep->service->completes && tq_core_has_copies(&ep->core);
+}
+
 /* Wakes the service thread, before the lock is released, if there is work that the application
  * may not come back for soon. */
 static inline void tq_service_hint(struct tq_ep *ep)
 {
-	if (ep->service && !ep->service->timed && (tq_ep_awaits_sends(ep) || ep->net.nrequests))
+	if (!ep->service)
+		return;
+	if ((!ep->service->timed && (tq_ep_awaits_sends(ep) || ep->net.nrequests)) ||
+	    tq_ep_service_copies(ep))
 		tq_service_wake(ep);
 }
 

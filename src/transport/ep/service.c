@@ -55,8 +55,9 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net);
-	} while (n > 0);
-	*next = tq_connections_next(&ep->net);
+	} while (n > 0 && !tq_ep_service_copies(ep));
+	/* Long copies are made in parts, between which others get the lock. */
+	*next = tq_ep_service_copies(ep) ? 0 : tq_connections_next(&ep->net);
 	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;

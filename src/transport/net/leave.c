@@ -7,6 +7,7 @@
 #include "net/link.h"
 #include "net/link_fail.h"
 #include "net/oob.h"
+#include "net/outbox.h"
 
 #define BYE_INTERVAL (20 * TQ_MS)
 #define BYE_LIMIT    (250 * TQ_MS)
@@ -17,6 +18,10 @@ static void promise(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_oob_hdr ack = tq_oob_hdr(net, link, TQ_OOB_BYE_ACK, 0);
 
+	/* Sends that it has not received are about to end with an error. */
+	if (tq_link_waits(link))
+		tq_outbox_cut(link);
+	tq_outbox_leave(link);
 	tq_link_quiet(net, link, TQ_HERE);
 	tq_oob_send(net, link, &ack, sizeof(ack));
 }

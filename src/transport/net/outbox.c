@@ -30,6 +30,7 @@ struct tq_outbox {
 	struct tq_timer timer;
 	uint64_t backoff; /* ns */
 	bool counted;     /* in tq_net.nrequests, as the timer is armed */
+	bool left;        /* the process may have given the ring to another one */
 };
 
 /* ---- opening and closing ---- */
@@ -107,12 +108,18 @@ void tq_outbox_owner(const struct tq_link *link, pid_t *pid, uint64_t *proof)
 
 void tq_outbox_cut(struct tq_link *link)
 {
-	if (!tq_outbox_is_open(link))
+	if (!tq_outbox_is_open(link) || link->outbox->left)
 		return;
 	/* The reader looks after its copy (tq_inbox_is_cut()): if it sees nothing, it has copied
 	 * what was there before this. */
 	atomic_store_explicit(&link->outbox->out.ring->cut, 1, memory_order_relaxed);
 	atomic_thread_fence(memory_order_seq_cst);
+}
+
+void tq_outbox_leave(struct tq_link *link)
+{
+	if (link->outbox)
+		link->outbox->left = true;
 }
 
 static void stop_timer(struct tq_net *net, struct tq_outbox *outbox)

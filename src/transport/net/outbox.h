@@ -20,6 +20,8 @@ void tq_outbox_owner(const struct tq_link *link, pid_t *pid, uint64_t *proof);
 /* Tells the process that what the last RTS in the ring say of this one's memory is not true any
  * more: this process is about to end those sends with an error. */
 void tq_outbox_cut(struct tq_link *link);
+/* From now on the process may give the ring to another one: nothing is written there any more. */
+void tq_outbox_leave(struct tq_link *link);
 /* Gives up the inbox, with the ring. */
 void tq_outbox_close(struct tq_net *net, struct tq_link *link);
 

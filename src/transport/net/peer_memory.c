@@ -15,6 +15,8 @@
 #include "net/inbox.h"
 #include "net/outbox.h"
 
+static const char not_its_id[] = "its process id is not valid here";
+
 /* Says why messages of the link's process are not copied from there. As that is likely to hold for
  * all processes of the node, only the first one is worth a warning. */
 static void say_why_not(struct tq_net *net, const struct tq_link *link, const char *why)
@@ -75,9 +77,8 @@ bool tq_peer_memory_is_readable(struct tq_net *net, struct tq_link *link)
 	error = contact->pid > 0 ? read_proven(link, NULL, 0, 0) : -ESRCH;
 	if (error)
 		refuse(net, link,
-		       error == -ESTALE || error == -EFAULT || error == -ESRCH
-			       ? "its process id is not valid here"
-			       : strerror(-error));
+		       error == -ESTALE || error == -EFAULT || error == -ESRCH ? not_its_id
+									       : strerror(-error));
 	else
 		contact->memory = TQ_MEMORY_READABLE;
 	return !error;
@@ -89,11 +90,14 @@ int tq_peer_memory_copy(struct tq_net *net, struct tq_link *link, void *to, uint
 	int error;
 
 	tq_assert_held(net->lock);
-	if (tq_link_has_failed(link) || !tq_peer_memory_is_readable(net, link))
+	if (tq_link_has_failed(link) || tq_inbox_is_cut(link) ||
+	    !tq_peer_memory_is_readable(net, link))
 		return -EIO;
 	error = read_proven(link, to, addr, len);
 	if (error == -EPERM || error == -ENOSYS)
 		refuse(net, link, strerror(-error));
+	else if (error == -ESTALE)
+		refuse(net, link, not_its_id);
 	/* Where the link has failed at the sender's end its user may have written to that memory
 	 * since. */
 	return error || tq_inbox_is_cut(link) ? -EIO : 0;

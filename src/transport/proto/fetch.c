@@ -191,13 +191,19 @@ static bool by_copy(const struct tq_recv_req *recv, const struct tq_unexpected *
 	return !recv->req.core->service || !by_read(recv->req.core, message);
 }
 
+/* Returns the length of the part of the data that is copied next. */
+static uint64_t part_of(const struct tq_recv_req *recv)
+{
+	return tq_min64(recv->wanted - recv->got, (uint64_t)recv->req.core->params->rdma_chunk);
+}
+
 /* Copies the next part of the data; long messages must not keep the lock for long. Returns false if
  * more is left. */
 static bool copy_part(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	struct tq_core *core = recv->req.core;
 	struct tq_peer *peer = recv->pair->peer;
-	uint64_t n = tq_min64(recv->wanted - recv->got, (uint64_t)core->params->rdma_chunk);
+	uint64_t n = part_of(recv);
 	int rc = core->ops->copy(core->net, peer->link, (char *)recv->buf.addr + recv->got,
 				 message->addr + recv->got, n);
 
@@ -430,12 +436,30 @@ void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
 		tq_fetch_complete(recv);
 }
 
+/* Copies a part from a sender's memory if *room is not used up, and takes the part off it. If more
+ * is left, the receive goes behind the others, whose data are at hand. Returns false then. */
+static bool copy_from_sender(struct tq_recv_req *recv, uint64_t *room)
+{
+	struct tq_core *core = recv->req.core;
+	uint64_t part = part_of(recv);
+
+	if (*room && copy_part(recv, recv->from)) {
+		*room -= tq_min64(*room, part);
+		return true;
+	}
+	*room -= tq_min64(*room, part);
+	DL_DELETE2(core->copies, recv, core_prev, core_next);
+	DL_APPEND2(core->copies, recv, core_prev, core_next);
+	return false;
+}
+
 int tq_fetch_poll(struct tq_core *core)
 {
-	struct tq_recv_req *recv;
+	uint64_t room = (uint64_t)core->params->rdma_chunk;
+	struct tq_recv_req *recv, *left = NULL;
 	int n = 0;
 
-	while (!core->service && (recv = core->copies)) {
+	while (!core->service && (recv = core->copies) && recv != left) {
 		n++;
 		if (recv->state == TQ_RECV_REQ_PIECES) {
 			copy_pieces(recv);
@@ -444,9 +468,9 @@ int tq_fetch_poll(struct tq_core *core)
 			continue;
 		}
 		if (recv->from && recv->from->kind == TQ_UNEXPECTED_RTS) {
-			if (copy_part(recv, recv->from))
-				continue;
-			break;
+			if (!copy_from_sender(recv, &room) && !left)
+				left = recv;
+			continue;
 		}
 		DL_DELETE2(core->copies, recv, core_prev, core_next);
 		if (recv->from)

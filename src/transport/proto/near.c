@@ -13,15 +13,17 @@ enum tq_near tq_near_way(const struct tq_peer *peer, uint64_t len)
 {
 	const struct tq_core *core = peer->core;
 	const struct tq_params *params = core->params;
-	bool always = params->intranode == TQ_INTRANODE_SHM;
+	bool always = params->intranode == TQ_INTRANODE_SHM, readable;
 
 	if (params->intranode == TQ_INTRANODE_HCA ||
 	    (!always && len >= (uint64_t)params->intranode_copy))
 		return TQ_NEAR_ADAPTER;
-	if (core->ops->is_readable(core->net, peer->link))
-		return TQ_NEAR_COPY;
-	return always && core->ops->is_near(core->net, peer->link) ? TQ_NEAR_PIECES
-								   : TQ_NEAR_ADAPTER;
+	/* In this order: the first question attaches the peer's rings, the second is whether they
+	 * are attached still. */
+	readable = core->ops->is_readable(core->net, peer->link);
+	if (!core->ops->is_near(core->net, peer->link))
+		return TQ_NEAR_ADAPTER;
+	return readable ? TQ_NEAR_COPY : always ? TQ_NEAR_PIECES : TQ_NEAR_ADAPTER;
 }
 
 bool tq_near_wants_queue(const struct tq_peer *peer, uint64_t len)
