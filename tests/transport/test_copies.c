@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "many.h"
 #include "net/address.h"
@@ -120,6 +122,28 @@ static void in_parts(void)
 	t_true(many_comes(&got) && !strcmp(data, "behind it"), "the next message is wrong");
 	t_true(many_counter(1, "recv_copied") == 1 && !many_counter(1, "recv_direct"),
 	       "it came another way");
+}
+
+/* With tq_thread_progress() the service thread makes the parts that a thread of the user's has
+ * left, while nobody else makes progress. */
+static void by_thread(void)
+{
+	static const char *const params[] = {"intranode=shm", "service_thread=1", NULL};
+	struct tq_ctx *ctx[2];
+	struct many_op sent, got;
+
+	start(params, ctx);
+	post_send(ctx[0], LONG, &sent);
+	many_spin(10);
+	t_ok(tq_thread_progress(many_eps[1], true));
+	/* So long that the thread sleeps when the receive is posted. */
+	usleep(50000);
+	many_recv_long(ctx[1], 0, MANY_TAG, to, LONG, &got);
+	for (time_t end = time(NULL) + many_deadline;
+	     !*(const volatile bool *)&got.ended && time(NULL) < end;)
+		usleep(100);
+	t_ok(tq_thread_progress(many_eps[1], false));
+	comes(&sent, &got, LONG);
 }
 
 /* With `auto` only long messages request a queue, and go through the adapter. */
@@ -327,6 +351,7 @@ static void cuts(void)
 const struct many_case many_cases[] = {
 	{"by the receiver", by_receiver},
 	{"in parts", in_parts},
+	{"by the service thread", by_thread},
 	{"long ones to queues", long_to_queues},
 	{"without the right", without_right},
 	{"in pieces", in_pieces},
