@@ -25,9 +25,9 @@ TIMED_OUT = (124, 137)
 # The status of a program that SIGKILL ended, and of a shell or mpirun that saw this.
 KILLED = (-9, 137)
 
-# Lines that give no reason: the last lines of a program often only say that others have failed.
+# Lines that give no reason: results, which are JSON objects, and last lines that only say that others have failed.
 _NOISE = re.compile(
-    r"^[-*\s]*$|\*\*\* |ORTE_ERROR_LOG|^It looks like|^likely to abort|^during MPI_INIT|^problems\.|more process(es)? ha(s|ve) sent"
+    r"^\{|^[-*\s]*$|\*\*\* |ORTE_ERROR_LOG|^It looks like|^likely to abort|^during MPI_INIT|^problems\.|more process(es)? ha(s|ve) sent"
     r"|Set MCA parameter|^A requested component was not found|^means that this|^used on your|^that the component"
     r"|^Open MPI stopped|^Host:|^Framework:|MPIRUN|Primary job|non-zero|^Per user-direction"
 )
@@ -46,12 +46,18 @@ def _reason_alone(command):
     """Returns the reason of one rank alone, because mpirun loses messages, above all those of several ranks at once."""
     for _ in range(3):
         alone = subprocess.run(
-            ["timeout", "20", *command[:2], "1", *command[3:]], capture_output=True, text=True, check=False
+            ["timeout", "20", *command[:2], "1", *command[3:]],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            text=True,
+            check=False,
         )
+        if alone.returncode == 0:
+            return "no message, and one rank alone succeeds"
         reason = _reason(alone.stderr + alone.stdout)
         if reason:
             return reason
-    return "MPI_Init failed without saying why"
+    return "no message"
 
 
 def _why_failed(command, timeout, status, took, said):
@@ -62,7 +68,7 @@ def _why_failed(command, timeout, status, took, said):
     if status in KILLED and not reason:
         reason = "killed by SIGKILL, perhaps for want of memory: see dmesg"
     if not reason:
-        reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "without a word"
+        reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "no message"
     return f"{reason} (status {status})"
 
 
@@ -99,11 +105,11 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     if settings.virtual and column.local:
         raise Failed(virtual.NOT_MODELLED)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
-    within = settings.one_node if settings.within else ()
+    one_node = settings.within or (settings.hostfile and column.local)
+    if one_node and settings.one_node[1] not in extra:
+        extra = (*settings.one_node, *extra)
     if not settings.hostfile:
-        extra = (*column.softhca_options, *within, *extra)
-    elif column.local or settings.within:
-        extra = settings.one_node
+        extra = (*column.softhca_options, *extra)
     return [
         *("mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),
         os.path.join(settings.programs, program + column.suffix),

@@ -151,7 +151,8 @@ fails "not done after 1 s" 1 sleep 9
 # shellcheck disable=SC2016 # the inner shell's pid
 fails "killed by SIGKILL" 9 sh -c 'kill -KILL $$'
 fails "killed by SIGKILL" 9 sh -c "exit 137"
-fails "without a word (status 124)" 9 sh -c "exit 124"
+fails "no message (status 124)" 9 sh -c "exit 124"
+fails "no message (status 3)" 9 sh -c 'echo "{\"bytes\": 8}"; exit 3'
 
 counters=pml_tupleq_own_bytes,pml_tupleq_registered_bytes,pml_tupleq_tuples
 program memory 4 "sorted((o['peers'], o['tags'], o['rank']) for o in objects) == [
