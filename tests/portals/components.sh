@@ -30,7 +30,10 @@ download() {
 	apt=(apt-get -q -o "Dir::Etc::SourceList=$PWD/sources.list" -o Dir::Etc::SourceParts=/dev/null
 		-o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=root
 		-o Acquire::Retries=1 -o Acquire::http::Timeout=20)
-	"${apt[@]}" update && "${apt[@]}" source --download-only openmpi && tar -xf openmpi_*.orig.tar.*
+	# An interrupted download, or that of another version, must not be taken for the sources.
+	rm -rf openmpi_* unpack.*
+	"${apt[@]}" update && "${apt[@]}" source --download-only openmpi && mkdir unpack.$$ &&
+		tar -C unpack.$$ -xf openmpi_*.orig.tar.* && mv "unpack.$$/openmpi-$version" . && rmdir unpack.$$
 }
 
 source=${OPENMPI_SOURCE-}
@@ -39,11 +42,14 @@ if [ -z "$source" ]; then
 	[ -d "$source" ] || download >download.log 2>&1 || true
 fi
 if [ ! -d "$source/ompi/mca/mtl/portals4" ]; then
-	echo "the sources of Open MPI $version's Portals 4 components can't be had: $source"
+	where=$source
+	[ -n "${OPENMPI_SOURCE-}" ] || where="$source (see $PWD/download.log)"
+	echo "the sources of Open MPI $version's Portals 4 components can't be had: $where"
 	exit 77
 fi
 
-# Debian's headers lack three: one under the name by which a component includes it, and two that don't depend on a configuration.
+# Debian's packages lack three headers that the components include. opal/include/opal_config.h leads to the installed opal_config.h;
+# the other two don't depend on the configuration, so -idirafter takes them from the sources.
 mkdir -p shim/opal/include
 echo '#include <opal_config.h>' >shim/opal/include/opal_config.h
 
@@ -55,7 +61,7 @@ read -ra libs <<<"$(pkg-config --libs ompi-c) -lopen-rte -lopen-pal"
 libs+=("$build/src/portals/.libs/libportals.so"
 	"-Wl,-rpath,$build/src/portals/.libs:$build/src/transport/.libs:$PWD" "-Wl,-z,defs")
 
-# component KIND FOLDER [LIBRARY...]
+# Builds a component: component KIND FOLDER [LIBRARY...]
 component() {
 	local kind=$1 folder=$source/$2/$1/portals4
 	shift 2

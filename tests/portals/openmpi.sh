@@ -1,17 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# MPI programs on Open MPI's own components for Portals 4, which components.sh builds, and libportals: on mtl/portals4, and on what
-# the options of a line choose. TEST_BUILD is the build tree.
+# Runs the MPI programs of mpi.list on libportals, through Open MPI's own Portals 4 components (components.sh builds them):
+# mtl/portals4, or the component that a line's options select. TEST_BUILD is the build tree.
 #
-#   openmpi.sh [LINE...]: the lines of mpi.list that contain one of these words
+#   openmpi.sh [WORD...]: only the lines of mpi.list whose program contains one of these words
 set -u
 
 here=$(cd "$(dirname "$0")" && pwd)
 : "${TEST_BUILD:?set it to the build tree}"
+: "${OMPI_MCA_mca_base_component_path:?source env.sh of the build tree first}"
 components=$TEST_BUILD/portals-openmpi
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
-bad=0
+bad=0 lines=0
 
 status=0
 "$here/components.sh" "$TEST_BUILD" "$components" >"$log" 2>&1 || status=$?
@@ -36,9 +37,21 @@ component() {
 	esac
 }
 
+# is_wanted PROGRAM [WORD...]: true if there are no words, or the program contains one of them.
+is_wanted() {
+	local program=$1 word
+	shift
+	[ $# != 0 ] || return 0
+	for word; do
+		[[ $program != *"$word"* ]] || return 0
+	done
+	return 1
+}
+
 while IFS='|' read -r nodes ranks options program; do
 	case $nodes in '#'* | '') continue ;; esac
-	[ $# = 0 ] || [[ $program == *"$1"* ]] || continue
+	is_wanted "$program" "$@" || continue
+	lines=$((lines + 1))
 	read -ra words <<<"$options"
 	read -ra program <<<"$program"
 	label="$(component "$options"): ${program[*]} (${ranks// /} ranks, ${nodes// /} nodes)"
@@ -53,4 +66,8 @@ while IFS='|' read -r nodes ranks options program; do
 		bad=1
 	fi
 done <"$here/mpi.list"
+if [ $lines = 0 ]; then
+	echo "not ok openmpi.sh: no line of mpi.list contains: $*"
+	bad=1
+fi
 exit $bad

@@ -15,7 +15,8 @@
 
 /* ---- random programs ---- */
 
-/* Returns a step of the user; with `exact` most entries are such as the HCA matches. */
+/* Returns a random step of the user. If `exact`, most steps append entries that the HCA can match.
+ */
 static struct user_step random_step(struct sim_rng *rng, bool exact)
 {
 	static const enum what whats[] = {APPEND, APPEND,  APPEND, APPEND, APPEND, APPEND,
@@ -217,7 +218,8 @@ static unsigned user_steps(const struct program *program)
 {
 	unsigned n = USER_MOST;
 
-	/* A step that isn't there is an entry without memory for nobody's messages. */
+	/* Unused steps are all zero: an APPEND of an entry without memory, which no program ends
+	 * with. */
 	while (n && !program->user[n - 1].what && !program->user[n - 1].length)
 		n--;
 	return n;
@@ -263,6 +265,13 @@ static bool explore(const struct program *program)
 	return true;
 }
 
+static int usage(void)
+{
+	fprintf(stderr, "usage: sim_lists [--runs N] [--seed FIRST] [--limit SCHEDULES]\n"
+			"       sim_lists --trace SEED\n");
+	return 2;
+}
+
 int main(int argc, char **argv)
 {
 	uint64_t runs = 10000, seed = 1;
@@ -273,9 +282,12 @@ int main(int argc, char **argv)
 	lists_schedule = &shared->schedule;
 	shared->limit = 100000;
 	setenv("PORTALS_LOG", "none", 1);
-	for (int i = 1; i + 1 < argc; i += 2) {
-		uint64_t n = strtoull(argv[i + 1], NULL, 10);
+	for (int i = 1; i < argc; i += 2) {
+		uint64_t n;
 
+		if (i + 1 == argc)
+			return usage();
+		n = strtoull(argv[i + 1], NULL, 10);
 		if (!strcmp(argv[i], "--runs")) {
 			runs = n;
 		} else if (!strcmp(argv[i], "--seed")) {
@@ -286,6 +298,8 @@ int main(int argc, char **argv)
 			sim_tracing = true;
 			random_run(NULL, n);
 			return 0;
+		} else {
+			return usage();
 		}
 	}
 	ok &= random_runs(seed, runs);
