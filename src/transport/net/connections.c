@@ -96,12 +96,13 @@ void tq_connections_close(struct tq_net *net)
 {
 	struct tq_connections *connections = net->connections;
 	struct tq_node *node, *tmp;
-	struct tq_link *link, *other;
+	struct tq_request *request, *next;
 
 	if (!connections)
 		return;
-	HASH_ITER(hh, connections->links, link, other)
-		tq_requests_drop(net, link);
+	/* Not tq_requests_drop(), which would send the requests that come next. */
+	HASH_ITER(hh, connections->requests, request, next)
+		tq_request_free(net, request);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
 	/* No completion of their work will be polled any more. */

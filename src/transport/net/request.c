@@ -17,7 +17,7 @@
 
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
-#define PASS_ON       (40 * TQ_MS) /* the backoff from which on another process is asked first */
+#define PASS_ON       (40 * TQ_MS) /* backoff from which another process's request is sent first */
 
 static tq_timer_fire request_due;
 
@@ -51,8 +51,8 @@ static void request_send(struct tq_net *net, struct tq_request *request)
 	tq_timer_arm(net, &request->timer, now + request->backoff, request_due, request);
 }
 
-/* Sends the requests for a lane that can go now: the first, which has the TGT QP made; the others
- * when that is there. */
+/* Sends the requests of a lane that may go now. Until the lane is READY only the first may, which
+ * asks for the TGT QP to be made; the others ask to open that QP. */
 static void requests_go(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_request *request;
@@ -66,10 +66,10 @@ static void requests_go(struct tq_net *net, struct tq_lane *lane)
 }
 
 /*
- * Moves a request behind the others for its lane, as its process doesn't make the TGT QP, or not
- * yet: the others don't wait for that. Should the process still answer, the answer is to a request
- * that isn't there any more. Returns false if there are no others. (Hold lanes are for speed
- * alone.)
+ * Moves a request behind the others of its lane, because its process hasn't made the TGT QP and the
+ * others needn't wait for it. The request gets a new txid, so a late answer is ignored. Returns
+ * false if nothing was moved: there are no others, the lane isn't CONNECTING, or it is a hold lane,
+ * which nothing has to wait for.
  */
 static bool pass_on(struct tq_net *net, struct tq_request *request)
 {
@@ -89,7 +89,7 @@ static bool pass_on(struct tq_net *net, struct tq_request *request)
 	return true;
 }
 
-/* Sends the request again; or those of others first, if it has waited for long. */
+/* Repeats the request. If it has waited for PASS_ON, another request of the lane is sent first. */
 static void request_again(struct tq_net *net, struct tq_request *request)
 {
 	if (request->backoff < PASS_ON || !pass_on(net, request))
@@ -153,7 +153,7 @@ static bool has_expired(const struct tq_net *net, const struct tq_request *reque
 	return now > request->heard && request->silent + now - request->heard >= limit;
 }
 
-/* Fails a link whose process has not been heard of for so long. */
+/* Fails a link whose process has not been heard of for connect_timeout. */
 static void expire(struct tq_net *net, struct tq_link *link)
 {
 	int error = link->node->ah_error;
@@ -164,8 +164,8 @@ static void expire(struct tq_net *net, struct tq_link *link)
 			     "%s%s.",
 			     tq_link_name(link), (int)net->params->connect_timeout, strerror(error),
 			     net->dev.port.link_layer == IBV_LINK_LAYER_ETHERNET
-				     ? " (is it in this subnet, and does it answer a ping? "
-				       "gid_index names another)"
+				     ? " (is it in this subnet, and does it answer a ping? The "
+				       "parameter gid_index selects another GID)"
 				     : "");
 	else
 		tq_link_fail(net, link, TQ_FAIL_LOST,
