@@ -116,6 +116,7 @@ static int component_close(void)
 	mca_coll_tupleq.progressing = false;
 	mca_coll_tupleq_round_close();
 	mca_coll_tupleq_mismatch_close();
+	mca_coll_tupleq_notices_close();
 	return OMPI_SUCCESS;
 }
 

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
-/* The words, which other processes write, and the id of each notice; 0: not in use. The table is
- * never freed, because component_close() may run before the endpoint is closed. */
+/* The words of each notice, which other processes write, and the id of its owner (0: not in use).
+ * The table is never freed, because component_close() may run before the endpoint is closed. */
 static struct table {
 	struct mca_coll_tupleq_notice_words words[TUPLEQ_NOTICES];
 	_Atomic uint64_t ids[TUPLEQ_NOTICES];
@@ -48,7 +48,8 @@ int mca_coll_tupleq_notice_acquire(struct tq_ep *ep, struct mca_coll_tupleq_noti
 
 	if (rc)
 		return rc;
-	/* In turn, so that a notice stays unused for long before it gets another owner. */
+	/* Notices are used in turn, so that a released one stays unused as long as possible: late
+	 * writes still come to it. */
 	for (int n = 0; n < TUPLEQ_NOTICES; n++) {
 		i = ++last_id % TUPLEQ_NOTICES;
 		if (atomic_load_explicit(&table->ids[i], memory_order_relaxed))
@@ -68,6 +69,12 @@ void mca_coll_tupleq_notice_release(struct mca_coll_tupleq_notice *notice)
 		return;
 	atomic_store_explicit(&table->ids[index_of(notice)], 0, memory_order_relaxed);
 	notice->id = 0;
+}
+
+void mca_coll_tupleq_notices_close(void)
+{
+	table = NULL;
+	table_key = 0;
 }
 
 bool mca_coll_tupleq_notice_has_failed(const struct mca_coll_tupleq_notice *notice,

@@ -45,6 +45,9 @@ mca_coll_tupleq_notice_failed_word(const struct mca_coll_tupleq_notice *notice, 
  * with component.lock held. */
 int mca_coll_tupleq_notice_acquire(struct tq_ep *ep, struct mca_coll_tupleq_notice *notice);
 void mca_coll_tupleq_notice_release(struct mca_coll_tupleq_notice *notice);
+/* Forgets the table, whose registration ends with the endpoint: the next endpoint needs another.
+ * Called when no notice is in use. */
+void mca_coll_tupleq_notices_close(void);
 /* Returns true if another leader has reported a failure. *mismatched tells whether processes are in
  * different operations; otherwise a process has failed. */
 bool mca_coll_tupleq_notice_has_failed(const struct mca_coll_tupleq_notice *notice,

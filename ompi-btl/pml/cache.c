@@ -5,6 +5,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
 
 #include "series.h"
@@ -25,6 +26,11 @@ struct registration {
 enum { RECENT = 16 };
 static struct registration *recent[RECENT];
 
+/* A range of memory. */
+struct range {
+	uintptr_t base, bound; /* first byte, last byte */
+};
+
 /*
  * Memory that the program has returned to the system since the last look-up. Open MPI's hooks
  * report a range before it is unmapped, in any thread, even within free() or within this file's own
@@ -35,9 +41,6 @@ static struct registration *recent[RECENT];
  *
  * The lock is held for a few instructions and never during a call.
  */
-struct range {
-	uintptr_t base, bound; /* first byte, last byte */
-};
 enum { FREED = 64 };
 static struct {
 	struct range ranges[FREED];
@@ -166,8 +169,8 @@ FROM_HOOK static int invalidate_range(mca_rcache_base_module_t *module, void *ba
 	return OPAL_SUCCESS;
 }
 
-/* Takes what the hooks have reported. Returns true if that page is among it. Called before there
- * are registrations. */
+/* Empties the list of freed ranges. Returns true if one of them contains the page. Called before
+ * there are registrations. */
 static bool take_freed(const void *page)
 {
 	struct range range;
@@ -178,26 +181,25 @@ static bool take_freed(const void *page)
 	return any;
 }
 
+/* Arguments of mmap() for pages of memory. */
+enum { PROT = PROT_READ | PROT_WRITE, FLAGS = MAP_PRIVATE | MAP_ANONYMOUS };
+
 /*
- * Returns pages to the system by each of the C library's calls. Returns the name of a call that
+ * Returns two pages to the system by each of the C library's calls. Returns the name of a call that
  * Open MPI's hooks don't report, or NULL. The hooks intercept the functions of the C library, but
  * an allocator may replace these, as tcmalloc does.
  */
-static const char *unreported_call(void)
+static const char *unreported_call(char *map)
 {
 	const size_t page = (size_t)opal_getpagesize();
-	const int prot = PROT_READ | PROT_WRITE, flags = MAP_PRIVATE | MAP_ANONYMOUS;
 	const char *call = NULL;
-	char *map = mmap(NULL, 2 * page, prot, flags, -1, 0);
 
-	if (map == MAP_FAILED)
-		return "mmap";
 	take_freed(map);
 	if (madvise(map, page, MADV_DONTNEED) || !take_freed(map))
 		call = "madvise";
 	if (mremap(map, 2 * page, page, 0) != map || !take_freed(map))
 		call = "mremap";
-	if (mmap(map, page, prot, flags | MAP_FIXED, -1, 0) != map || !take_freed(map))
+	if (mmap(map, page, PROT, FLAGS | MAP_FIXED, -1, 0) != map || !take_freed(map))
 		call = "mmap";
 	if (munmap(map, page) || !take_freed(map))
 		call = "munmap";
@@ -312,8 +314,8 @@ static struct registration *look_up(void *addr, size_t len, bool write)
 	struct registration *registration;
 	int rc;
 
-	/* If the cache can't create a registration, it evicts idle ones. The recent registrations
-	 * aren't idle to the cache. */
+	/* recent[] holds references, so the cache can't evict those registrations: if it has no
+	 * room, they are released, and the look-up is repeated. */
 	do
 		rc = rcache->rcache_register(rcache, addr, len, 0, write ? READ_WRITE : READ, &reg);
 	while (rc == OPAL_ERR_OUT_OF_RESOURCE && clear_all_recent());
@@ -370,13 +372,26 @@ static void cache_put(void *arg, void *cookie)
  */
 static bool hooks_report_all(void)
 {
-	char text[128];
+	char text[160];
 	const char *call;
+	void *map;
 
-	/* Open MPI has chosen the values of these by now if the user hasn't. */
-	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline)
+	/* Open MPI has set these to its defaults by now unless the user set them. */
+	if (opal_leave_pinned <= 0 && !opal_leave_pinned_pipeline) {
+		owner->log(NULL, TQ_LOG_INFO,
+			   "opal_leave_pinned is off, so buffers are registered for each message.");
 		return false;
-	call = unreported_call();
+	}
+	map = mmap(NULL, 2 * (size_t)opal_getpagesize(), PROT, FLAGS, -1, 0);
+	if (map == MAP_FAILED) {
+		snprintf(text, sizeof(text),
+			 "The memory hooks can't be tested: mmap() failed (%s). So buffers are "
+			 "registered for each message.",
+			 strerror(errno));
+		owner->log(NULL, TQ_LOG_INFO, text);
+		return false;
+	}
+	call = unreported_call(map);
 	if (!call)
 		return true;
 	snprintf(text, sizeof(text),

@@ -22,7 +22,8 @@ struct mca_pml_tupleq_cache_owner {
 const struct tq_mr_cache *
 mca_pml_tupleq_cache_open(const struct mca_pml_tupleq_cache_owner *component);
 
-/* Ends all registrations. Called when no operation is under way, before the endpoint is closed. */
+/* Ends all registrations. Called after tq_flush() and before tq_close(), which may still end failed
+ * operations: cache_put() ignores those. */
 void mca_pml_tupleq_cache_close(void);
 
 #endif
