@@ -6,7 +6,7 @@ PARTS = ("overlap", "latency", "rate", "halo", "sp", "patterns", "barrier", "ico
 ROUNDS = 3
 TIMEOUT = 900
 
-# Columns and cases that wait in shared memory.
+# The reason why columns and cases whose ranks wait in shared memory have no figure.
 NOT_MODELLED = "virtual time doesn't model shared memory, where ranks wait without a call"
 
 

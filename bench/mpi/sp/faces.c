@@ -18,6 +18,12 @@ static int opposite(int face)
 	return face ^ 1;
 }
 
+/* Returns the rank at the other side of a face. */
+static int neighbour(const struct grid *grid, int face)
+{
+	return is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
+}
+
 /* Returns false if the face is on the boundary of the domain. */
 static bool has_neighbour(const struct grid *grid, const struct cell *cell, int face)
 {
@@ -68,7 +74,8 @@ static void pack(const struct grid *grid, int face, double *buf)
 	}
 }
 
-/* Takes the cells in the order of pack() at the neighbour: both go through their cells by k. */
+/* The neighbour packed its cells by k, too. In x and y, cell k borders the neighbour's cell k, in z
+ * its cell k ± 1 (grid_make()), so the order is the same. */
 static void unpack(struct grid *grid, int face, double *buf)
 {
 	for (int k = 0; k < grid->p; k++) {
@@ -107,12 +114,11 @@ void faces_exchange(struct faces *faces, struct grid *grid)
 
 	if (grid->p == 1)
 		return;
-	/* A message from one face arrives at the opposite face; its tag is that of the first. */
+	/* A message's tag names the face that it leaves from. The message arrives at the opposite
+	 * face of the neighbour's cells. */
 	for (int face = 0; face < FACES; face++) {
-		int from = is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
-
-		request[face] = comm_irecv(faces->recv[face], faces->count[face], from,
-					   TAG_FACES + opposite(face));
+		request[face] = comm_irecv(faces->recv[face], faces->count[face],
+					   neighbour(grid, face), TAG_FACES + opposite(face));
 	}
 	for (int face = 0; face < FACES; face++)
 		if (section_begin(SECTION_PACK, faces->count[face])) {
@@ -120,10 +126,8 @@ void faces_exchange(struct faces *faces, struct grid *grid)
 			section_end();
 		}
 	for (int face = 0; face < FACES; face++) {
-		int to = is_upper(face) ? grid->successor[face / 2] : grid->predecessor[face / 2];
-
-		request[FACES + face] =
-			comm_isend(faces->send[face], faces->count[face], to, TAG_FACES + face);
+		request[FACES + face] = comm_isend(faces->send[face], faces->count[face],
+						   neighbour(grid, face), TAG_FACES + face);
 	}
 	comm_waitall(2 * FACES, request);
 	for (int face = 0; face < FACES; face++)

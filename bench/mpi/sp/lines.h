@@ -13,15 +13,16 @@
 
 #include "grid.h"
 
-/* Doubles per line that a cell sends to the next one, and gets back. */
+/* Doubles per line in a message. Forward: two rows of 5 right-hand sides and 2 factors for each of
+ * 3 matrices. Backward: two rows of 5 values. */
 enum { FORWARD_COUNT = 22, BACKWARD_COUNT = 10 };
 
 struct lines {
-	double dt, h;
-	int n; /* points of the grid in each direction */
+	double dt, h; /* time step, distance of grid points */
+	int n;        /* points of the grid in each direction */
 	int cells;
 	double *matrix; /* of the current cell, without the diagonals that all lines share */
-	double *factor[MAX_CELLS]; /* by the k of a cell */
+	double *factor[MAX_CELLS]; /* by index in grid.cell */
 	double *scratch;           /* for a row */
 };
 
@@ -31,8 +32,8 @@ void lines_free(struct lines *lines);
 /* Returns the number of lines of a cell along an axis. */
 size_t lines_count(const struct cell *cell, enum axis axis);
 
-/* Computes the left-hand sides of a cell along an axis. They depend on u alone, not on other cells.
- */
+/* Computes the left-hand sides of a cell along an axis. The left-hand sides depend on u alone, not
+ * on other cells. */
 void lines_matrix(const struct lines *lines, const struct cell *cell, enum axis axis);
 
 /* Sets the two rows before a cell's first row, which are on the boundary or beyond. */
@@ -46,8 +47,8 @@ void lines_eliminate(const struct lines *lines, const struct cell *cell, enum ax
 void lines_give_rows(const struct lines *lines, const struct cell *cell, enum axis axis,
 		     double *buf);
 
-/* Sets the two values after a cell's last row from the message of the cell after. After the last
- * cell they are on the boundary, hence 0. */
+/* Sets the two values after a cell's last row from the message of the cell after. The values after
+ * the last cell are on the boundary, hence 0. */
 void lines_take_values(const struct cell *cell, enum axis axis, double *buf);
 /* Substitutes backward along the lines of a cell. */
 void lines_substitute(const struct lines *lines, const struct cell *cell, enum axis axis);

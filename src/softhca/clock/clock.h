@@ -146,7 +146,7 @@ void shca_spin_gap(uint64_t ns);
 void shca_spin_cold(bool cold);
 /* Returns true if a yield of the thread, or a look at descriptors, needs no sync point, because the
  * poll just before it was one. */
-bool shca_spin_yields_free(void);
+bool shca_spin_may_skip_sync(void);
 /* Returns true if a thread that spins will find nothing at a place that isn't the one where it is
  * parked: it has had its sync point in this round of looks. */
 bool shca_spin_has_nothing(const void *place, uint64_t now);

@@ -3,6 +3,10 @@
  * spin.c - threads that poll and find nothing. A thread that did so several times, with next to no
  * CPU time between, is parked until something is there for it, at the end of a polling period.
  * Because the thread may wait for something else, it looks now and then, less and less often.
+ *
+ * A place is an object that threads poll: a CQ. A look is a poll of a place, or a yield or a look
+ * at descriptors, which are looks elsewhere. A sync point is a call in which a thread gives its
+ * turn away unless its clock is before all others'.
  */
 #include "turn.h"
 
@@ -16,10 +20,10 @@
  * once in so many rounds. */
 #define STEADY_GAPS 4
 #define LONG_GAP_NS 20000u
-/* Looks elsewhere (a yield, a look at descriptors) that may follow a poll without being sync
- * points. Every FREE_YIELDS-th of them is one nevertheless. */
-#define FREE_LOOKS  2
-#define FREE_YIELDS 32
+/* Looks elsewhere after a poll that need no sync point. Every SYNC_INTERVAL-th is a sync point all
+ * the same. */
+#define UNSYNCED_LOOKS 2
+#define SYNC_INTERVAL  32
 /* Places that a thread is known to look at. */
 #define PLACES 16
 /* The time to the next look is this part of the time since the thread began to spin, and at most
@@ -30,17 +34,17 @@
 static _Atomic unsigned freed_places;
 
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
-	unsigned empty_looks;  /* looks in a row that found nothing */
-	unsigned short_gaps;   /* short gaps in a row */
-	bool cold;             /* another thread had the turn at the last sync point */
-	unsigned free;         /* looks elsewhere that may follow without a sync point */
-	unsigned yields;       /* looks elsewhere that were no sync points */
-	uint64_t since;        /* time of the first empty look */
-	uint64_t period;       /* time from look to look */
-	unsigned freed_places; /* freed_places at the last look */
-	const void *parked;    /* place where the thread was parked last */
-	unsigned elsewhere;    /* empty looks at other places since */
-	unsigned nplaces;      /* places that the thread looked at */
+	unsigned empty_looks;    /* looks in a row that found nothing */
+	unsigned short_gaps;     /* short gaps in a row */
+	bool cold;               /* another thread had the turn at the last sync point */
+	unsigned unsynced_left;  /* looks elsewhere that may follow without a sync point */
+	unsigned unsynced_looks; /* looks elsewhere that could be without one */
+	uint64_t since;          /* time of the first empty look */
+	uint64_t period;         /* time from look to look */
+	unsigned freed_places;   /* freed_places at the last look */
+	const void *parked;      /* place where the thread was parked last */
+	unsigned elsewhere;      /* empty looks at other places since */
+	unsigned nplaces;        /* places that the thread looked at */
 	struct {
 		void *place;
 		shca_visible_fn *visible;
@@ -106,8 +110,9 @@ static uint64_t earliest(void)
 	return least;
 }
 
-/* Returns true once in each round of places: a thread is parked at one of them only. */
-static bool is_round(const void *place)
+/* Returns true if a new round of places begins, and records its first place. A thread is parked at
+ * one place per round. */
+static bool begin_round(const void *place)
 {
 	if (place != self.parked && self.empty_looks > EMPTY_LOOKS && ++self.elsewhere < PLACES)
 		return false;
@@ -116,12 +121,12 @@ static bool is_round(const void *place)
 	return true;
 }
 
-bool shca_spin_yields_free(void)
+bool shca_spin_may_skip_sync(void)
 {
-	if (!self.free)
+	if (!self.unsynced_left)
 		return false;
-	self.free--;
-	return ++self.yields % FREE_YIELDS;
+	self.unsynced_left--;
+	return ++self.unsynced_looks % SYNC_INTERVAL;
 }
 
 bool shca_spin_has_nothing(const void *place, uint64_t now)
@@ -146,25 +151,26 @@ bool shca_spin_has_nothing(const void *place, uint64_t now)
 bool shca_spin_found_nothing(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_at_sync_point(), step, at;
-	unsigned places_gone = atomic_load(&freed_places);
+	unsigned freed = atomic_load(&freed_places);
 	bool contended = shca_clock_is_contended();
 
-	if (places_gone != self.freed_places)
+	if (freed != self.freed_places)
 		shca_spin_end();
-	self.freed_places = places_gone;
+	self.freed_places = freed;
 
 	add_place(place, visible);
-	self.free = place ? FREE_LOOKS : 0;
+	self.unsynced_left = place ? UNSYNCED_LOOKS : 0;
 	if (!self.empty_looks++)
 		self.since = now;
-	if (self.empty_looks < EMPTY_LOOKS || !(is_round(place) || (contended && !place)))
+	if (self.empty_looks < EMPTY_LOOKS || !(begin_round(place) || (contended && !place)))
 		return false;
 	if (!self.period)
 		self.period = (now - self.since) / (EMPTY_LOOKS - 1) + 1;
 	step = (now - self.since) / STEP_DIVISOR;
 	step = step > shca_turn_here.look ? shca_turn_here.look : step;
 	step = step < self.period ? self.period : step;
-	/* A poll may be inside of the lock that another thread wants, a yield hardly is. */
+	/* A thread that polls may hold the lock that the other thread wants, so it looks again
+	 * soon. A thread that yields hardly holds one. */
 	if (contended && place)
 		step = self.period;
 	at = earliest();

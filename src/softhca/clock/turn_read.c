@@ -63,7 +63,7 @@ static void account(enum shca_call what)
 
 bool shca_clock_yields_free(void)
 {
-	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_yields_free())
+	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_may_skip_sync())
 		return false;
 	account(SHCA_CALL_WAIT);
 	return true;

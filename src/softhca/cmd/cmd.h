@@ -9,7 +9,7 @@
 #include <stdio.h>
 
 enum shca_exit {
-	SHCA_EXIT_FAILURE = 1,          /* list, stat, reset, options */
+	SHCA_EXIT_FAILURE = 1,          /* list, stat, reset or options failed */
 	SHCA_EXIT_USAGE = 2,            /* wrong command line, or wrong value anywhere */
 	SHCA_EXIT_LAUNCHER = 125,       /* run itself failed; CMD was not started */
 	SHCA_EXIT_NOT_EXECUTABLE = 126, /* as shells use it */
@@ -17,8 +17,7 @@ enum shca_exit {
 	SHCA_EXIT_SIGNAL = 128, /* plus the signal that ended CMD */
 };
 
-/* Run a subcommand. Each gets its own name as argv[0] ("softhca run") and returns the exit
- * status. */
+/* Runs a subcommand; argv[0] is its whole name ("softhca run"). Returns the exit status. */
 int shca_cmd_run(int argc, char **argv);
 int shca_cmd_list(int argc, char **argv);
 int shca_cmd_stat(int argc, char **argv);

@@ -7,23 +7,23 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Takes note of a change of state, for tests and debugging. */
-typedef void tq_trace(const char *what, const void *object, const char *from, const char *to);
+/* Records a change of state, for tests and debugging. */
+typedef void tq_trace(const char *kind, const void *object, const char *from, const char *to);
 
-/* A kind of state machine. Its states are numbered from 0, and at most 16. */
+/* A kind of state machine. There are at most 16 states, numbered from 0. */
 struct tq_states {
-	const char *what;         /* the object, for the trace */
-	const char *const *names; /* by state */
-	const uint16_t *next;     /* by state: the set of states that may follow, as bits */
+	const char *kind;           /* name of the kind of object, for the trace */
+	const char *const *names;   /* by state */
+	const uint16_t *successors; /* by state: the set of states that may follow, as bits */
 };
 
 /* Checks a change of state and traces it; the caller stores the new state. `trace` may be NULL. */
 static inline void tq_states_change(const struct tq_states *states, tq_trace *trace,
 				    const void *object, unsigned from, unsigned to)
 {
-	assert(states->next[from] & 1u << to);
+	assert(states->successors[from] & 1u << to);
 	if (trace)
-		trace(states->what, object, states->names[from], states->names[to]);
+		trace(states->kind, object, states->names[from], states->names[to]);
 }
 
 #endif

@@ -6,20 +6,21 @@
 #include "net/lane.h"
 
 /*
- * Fails a lane: it can't be used any more, and the processes that it was used towards can't be
- * reached. The failed work was for `link`; NULL: that is unknown.
+ * Fails a lane and the links of the processes that it was used towards. `link` is the link whose
+ * work failed; NULL: unknown.
  *
- * Unlike a link's, a lane's end isn't put off. Whatever is posted there from now on is lost, so its
- * users have to wait for another one at once; and callers handle a completion or a datagram, so
- * nobody iterates over lanes or requests.
+ * Takes effect at once, unlike tq_link_fail(): work that is posted on the lane from now on would be
+ * lost. That is safe because callers handle a completion or a datagram, and none iterates over
+ * lanes or requests.
  */
 void tq_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		  const char *cause);
 
 /*
- * Handles the first completion with an error of a lane, that of WQE number `wqe`. Fails the link
- * that it was posted towards, and if nobody knows what became of the others, all that use the lane,
- * with one sentence that names the cause and the peer. tq_net.lane_error is this function.
+ * Handles a lane's first completion with an error, for WQE number `wqe`. If the target refused that
+ * WQE, only its link fails and a shared lane is made anew. Otherwise all links of the lane fail,
+ * because it is unknown which other WQEs were executed. The log names the cause and the peer.
+ * tq_net.lane_error is this function.
  */
 void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const struct ibv_wc *wc);
 

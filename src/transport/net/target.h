@@ -8,6 +8,7 @@
 
 /* A TGT QP of another process's lane, and the answer that was given for it. */
 struct tq_target {
+	/* The requester's nonce, and the txid of its request. */
 	struct tq_target_key {
 		uint64_t nonce, txid;
 	} key;

@@ -8,7 +8,7 @@
 
 #include "req.h"
 
-/* Implement the libibverbs calls of the same names. */
+/* Implements ibv_post_send() and ibv_post_recv(). */
 int shca_post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int shca_post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 

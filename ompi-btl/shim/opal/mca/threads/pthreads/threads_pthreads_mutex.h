@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Open MPI 5.0's mutexes as its mutex.h expects them: a POSIX mutex, and its condition variables.
- */
+/* Stands in for Open MPI 5.0's header of this name, which its mutex.h includes but distributions
+ * don't install: POSIX mutexes and condition variables. */
 #ifndef TUPLEQ_SHIM_MUTEX_H
 #define TUPLEQ_SHIM_MUTEX_H
 
