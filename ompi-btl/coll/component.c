@@ -129,8 +129,8 @@ static int init_query(bool progress_threads, bool mpi_threads)
 	for (size_t i = 0; i < NUMBERS; i++) {
 		snprintf(name, sizeof(name), "coll_tupleq_%s", numbers[i].name);
 		/* comm_query() reports a bad value, if the program uses the PML tupleq. */
-		if (!mca_pml_tupleq_value(name, numbers[i].text, numbers[i].max, numbers[i].value,
-					  bad_value, sizeof(bad_value)))
+		if (!mca_pml_tupleq_parse_number(name, numbers[i].text, numbers[i].max,
+						 numbers[i].value, bad_value, sizeof(bad_value)))
 			return OMPI_SUCCESS;
 	}
 	/* Whole cache lines. */

@@ -89,9 +89,9 @@ static int open_endpoint(void)
 	struct tq_params *params;
 	int rc;
 
-	if (!mca_pml_tupleq_value("pml_tupleq_priority", priority_text, 100,
-				  &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
-				  sizeof(mca_pml_tupleq.open_error)))
+	if (!mca_pml_tupleq_parse_number("pml_tupleq_priority", priority_text, 100,
+					 &mca_pml_tupleq.priority, mca_pml_tupleq.open_error,
+					 sizeof(mca_pml_tupleq.open_error)))
 		return -1;
 	params =
 		mca_pml_tupleq_params(&mca_pml_tupleq_component.pmlm_version,

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The values of the components' own parameters. They are registered as texts, as those of the
- * library are: Open MPI would read a text that isn't a number as 0, and truncate a number that is
+ * Parses the components' own numeric parameters. These are registered as strings, as the library's
+ * are, because Open MPI would read a string that isn't a number as 0 and truncate a number that is
  * too large.
  */
 #ifndef TUPLEQ_PML_VALUE_H
@@ -14,8 +14,8 @@
 
 /* Parses a whole number from 0 to `max`. Returns false for another text, with a sentence in `why`.
  */
-static inline bool mca_pml_tupleq_value(const char *parameter, const char *text, int max,
-					int *value, char *why, size_t size)
+static inline bool mca_pml_tupleq_parse_number(const char *parameter, const char *text, int max,
+					       int *value, char *why, size_t size)
 {
 	char *end;
 	long number;
