@@ -249,17 +249,17 @@ static void exclusive(struct window *window)
 	t_end();
 }
 
-static void all(const char *flavour)
+static void test_flavour(const char *flavour)
 {
-	struct window w = {.flavour = flavour};
+	struct window window = {.flavour = flavour};
 
-	open_window(&w);
-	exclusive(&w);
-	by_fence(&w);
-	by_flush(&w);
-	atomics(&w);
-	operations(&w);
-	close_window(&w);
+	open_window(&window);
+	exclusive(&window);
+	by_fence(&window);
+	by_flush(&window);
+	atomics(&window);
+	operations(&window);
+	close_window(&window);
 }
 
 /* windows [FLAVOUR...]: the flavours to test; all without an argument. */
@@ -269,8 +269,8 @@ int main(int argc, char **argv)
 
 	t_init(&argc, &argv, 2);
 	for (int i = 1; i < argc; i++)
-		all(argv[i]);
+		test_flavour(argv[i]);
 	for (int i = 0; argc == 1 && i < 4; i++)
-		all(flavours[i]);
+		test_flavour(flavours[i]);
 	return t_finish();
 }

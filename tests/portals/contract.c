@@ -6,7 +6,7 @@
 
 #include "contract_objects.h"
 
-#define IN_VAIN_MAX 1000 /* calls of tq_progress() in vain before a wait is endless */
+#define IDLE_CALLS_MAX 1000 /* calls of tq_progress() in vain before a wait is endless */
 
 struct tq_params {
 	int none;
@@ -19,7 +19,7 @@ void contract_start(struct schedule *schedule, const struct contract_ops *ops)
 {
 	contract.schedule = schedule;
 	contract.ops = ops;
-	contract.in_vain = 0;
+	contract.idle_calls = 0;
 	contract_blocking = false;
 }
 
@@ -129,8 +129,8 @@ int tq_progress(struct tq_ep *ep)
 	if (!contract_blocking)
 		return 0;
 	n = contract_steps();
-	contract.in_vain = n ? 0 : contract.in_vain + 1;
-	t_true(contract.in_vain < IN_VAIN_MAX, "a call waits for ever");
+	contract.idle_calls = n ? 0 : contract.idle_calls + 1;
+	t_true(contract.idle_calls < IDLE_CALLS_MAX, "a call waits for ever");
 	if (n)
 		contract_step(schedule_choose(contract.schedule, n));
 	return n > 0;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of the model of libtupleq. */
+/* The objects of the model of libtupleq (contract.h). struct tq_peer, tq_ctx and tq_ep are the
+ * model's own definitions of the opaque types in tupleq.h. */
 #ifndef PORTALS_CONTRACT_OBJECTS_H
 #define PORTALS_CONTRACT_OBJECTS_H
 
@@ -28,14 +29,16 @@ struct waiting {
 	struct waiting *next, *prev;
 };
 
-/* Data on their way to memory; or, with `taken`, the news that an entry has taken them. */
+/* A transfer of a message's data to memory. If `taken` is set, the data are there already and only
+ * the report is outstanding. */
 struct transfer {
 	struct tq_ctx *ctx;
 	struct contract_message message;
 	struct tq_buf buf;
 	void *user;
+	/* What unexpected() returned for the message; NULL: the message was expected. */
 	void *taken;
-	tq_entry_id queue_id; /* of the entry that the HCA has matched; 0: none */
+	tq_entry_id queue_id; /* entry that the HCA matched; 0: none */
 	struct transfer *next, *prev;
 };
 
@@ -84,7 +87,7 @@ struct contract_state {
 	struct schedule *schedule;
 	const struct contract_ops *ops;
 	struct tq_ep *ep;
-	unsigned in_vain; /* calls of tq_progress() in a row without a step */
+	unsigned idle_calls; /* calls of tq_progress() in a row without a step */
 };
 extern struct contract_state contract;
 

@@ -167,10 +167,10 @@ static void user(const struct user_step *step)
 	static const char *const names[] = {"append", "search", "unlink", "disable", "enable"};
 
 	SIM_TRACE("%s: entry %u, list %u, options %x, bits %u/%u, from %d, %llu bytes",
-		  names[step->what], step->entry, step->list, step->options, step->bits,
+		  names[step->action], step->entry, step->list, step->options, step->bits,
 		  step->ignore, step->from, (unsigned long long)step->length);
-	contract_blocking = step->what != APPEND && step->what != SEARCH;
-	switch (step->what) {
+	contract_blocking = step->action != APPEND && step->action != SEARCH;
+	switch (step->action) {
 	case APPEND:
 		append(step);
 		break;
@@ -272,7 +272,7 @@ static void settle(void)
 /* Takes what waits, and unlinks what is left. */
 static void finish(void)
 {
-	const struct user_step all = {.what = SEARCH, .ignore = 3, .remove = true};
+	const struct user_step all = {.action = SEARCH, .ignore = 3, .remove = true};
 	struct judge_entry *entry;
 	ptl_sr_value_t dropped;
 	unsigned refused;

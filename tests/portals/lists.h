@@ -10,11 +10,11 @@
 #define USER_MOST 14
 #define PUTS_MOST 14
 
-enum what { APPEND, SEARCH, UNLINK, DISABLE, ENABLE };
+enum user_action { APPEND, SEARCH, UNLINK, DISABLE, ENABLE };
 
-/* What the user does. */
+/* A step of the user. */
 struct user_step {
-	enum what what;
+	enum user_action action;
 	unsigned entry; /* UNLINK: its number */
 	bool remove;    /* SEARCH: PTL_SEARCH_DELETE */
 	ptl_list_t list;

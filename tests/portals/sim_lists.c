@@ -19,11 +19,11 @@
  */
 static struct user_step random_step(struct sim_rng *rng, bool exact)
 {
-	static const enum what whats[] = {APPEND, APPEND,  APPEND, APPEND, APPEND, APPEND,
-					  APPEND, APPEND,  SEARCH, SEARCH, UNLINK, UNLINK,
-					  UNLINK, DISABLE, ENABLE, ENABLE};
+	static const enum user_action actions[] = {APPEND, APPEND,  APPEND, APPEND, APPEND, APPEND,
+						   APPEND, APPEND,  SEARCH, SEARCH, UNLINK, UNLINK,
+						   UNLINK, DISABLE, ENABLE, ENABLE};
 	struct user_step step = {
-		.what = whats[sim_below(rng, sizeof(whats) / sizeof(whats[0]))],
+		.action = actions[sim_below(rng, sizeof(actions) / sizeof(actions[0]))],
 		.entry = sim_below(rng, 8),
 		.remove = sim_below(rng, 2),
 		.bits = sim_below(rng, 4),
@@ -33,16 +33,16 @@ static struct user_step random_step(struct sim_rng *rng, bool exact)
 	};
 
 	if (exact && sim_below(rng, 4)) {
-		step.what = APPEND;
+		step.action = APPEND;
 		step.options = PTL_ME_USE_ONCE;
 		step.from = 1 + (int)sim_below(rng, 2);
 		step.bits = sim_below(rng, 2);
 		step.ignore = 0;
 		return step;
 	}
-	if (step.what == SEARCH && sim_below(rng, 2))
+	if (step.action == SEARCH && sim_below(rng, 2))
 		step.options = PTL_ME_USE_ONCE;
-	if (step.what != APPEND)
+	if (step.action != APPEND)
 		return step;
 	step.list = sim_below(rng, 3) ? PTL_PRIORITY_LIST : PTL_OVERFLOW_LIST;
 	if (sim_below(rng, 2))
@@ -138,21 +138,21 @@ static const struct program programs[] = {
 		.user = {ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
 			 ENTRY(.options = PTL_ME_USE_ONCE, .ignore = 3),
 			 ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
-			 {.what = ENABLE}},
+			 {.action = ENABLE}},
 		.puts = {{.from = 1, .length = 8}, {.from = 2, .length = 8}, {.from = 1}},
 	},
 	{
 		.name = "an entry is unlinked",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
 			 ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
-			 {.what = UNLINK, .entry = 1}},
+			 {.action = UNLINK, .entry = 1}},
 		.puts = {{.from = 1, .length = 8}, {.from = 1, .length = 4}},
 	},
 	{
 		.name = "unexpected, then found by an entry that is used once",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
 			 ENTRY(.bits = 1, .options = PTL_ME_USE_ONCE),
-			 {.what = UNLINK}},
+			 {.action = UNLINK}},
 		.puts = {{.from = 1, .bits = 1, .length = 8},
 			 {.from = 1, .length = 4},
 			 {.from = 2, .bits = 1}},
@@ -166,7 +166,7 @@ static const struct program programs[] = {
 		.name = "overflow entries are used up",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL, .min_free = 50),
 			 OVER(.options = PTL_ME_MANAGE_LOCAL, .min_free = 50),
-			 {.what = SEARCH, .ignore = 3, .remove = true}},
+			 {.action = SEARCH, .ignore = 3, .remove = true}},
 		.puts = {{.from = 1, .length = 8},
 			 {.from = 1, .length = 20},
 			 {.from = 2, .length = 1}},
@@ -174,31 +174,34 @@ static const struct program programs[] = {
 	{
 		.name = "searches",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
-			 {.what = SEARCH, .ignore = 3},
-			 {.what = SEARCH, .ignore = 3, .options = PTL_ME_USE_ONCE, .remove = true}},
+			 {.action = SEARCH, .ignore = 3},
+			 {.action = SEARCH,
+			  .ignore = 3,
+			  .options = PTL_ME_USE_ONCE,
+			  .remove = true}},
 		.puts = {{.from = 1, .length = 8}, {.from = 2, .length = 4}},
 	},
 	{
 		.name = "disabled and enabled",
 		.user = {ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
 			 ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
-			 {.what = DISABLE},
-			 {.what = ENABLE}},
+			 {.action = DISABLE},
+			 {.action = ENABLE}},
 		.puts = {{.from = 1, .length = 8}, {.from = 1, .length = 4}},
 	},
 	{
 		.name = "flow control",
 		.user = {ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
 			 ENTRY(.from = 1, .options = PTL_ME_USE_ONCE),
-			 {.what = ENABLE}},
+			 {.action = ENABLE}},
 		.puts = {{.from = 1, .length = 8}, {.from = 2, .length = 4}, {.from = 1}},
 		.flow = true,
 	},
 	{
 		.name = "one unexpected header, with flow control",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
-			 {.what = SEARCH, .ignore = 3, .remove = true},
-			 {.what = ENABLE}},
+			 {.action = SEARCH, .ignore = 3, .remove = true},
+			 {.action = ENABLE}},
 		.puts = {{.from = 1, .length = 8}, {.from = 1, .length = 4}},
 		.flow = true,
 		.max_headers = 1,
@@ -220,7 +223,7 @@ static unsigned user_steps(const struct program *program)
 
 	/* Unused steps are all zero: an APPEND of an entry without memory, which no program ends
 	 * with. */
-	while (n && !program->user[n - 1].what && !program->user[n - 1].length)
+	while (n && !program->user[n - 1].action && !program->user[n - 1].length)
 		n--;
 	return n;
 }
