@@ -14,9 +14,9 @@ import virtual
 class Failed(Exception):
     """The failure of a program: the reason, and its output."""
 
-    def __init__(self, why, said=""):
+    def __init__(self, why, output=""):
         super().__init__(why)
-        self.said = said
+        self.output = output
 
 
 # The status of timeout(1) when it ended a program, and when it killed it. Programs may end with these, too.
@@ -60,11 +60,11 @@ def _reason_alone(command):
     return "no message"
 
 
-def _why_failed(command, timeout, status, took, said):
+def _why_failed(command, timeout, status, took, output):
     """Returns why a command failed, which ran for `took` seconds."""
     if status in TIMED_OUT and took >= float(timeout):
         return f"not done after {timeout} s; --timeout S allows more"
-    reason = _reason(said)
+    reason = _reason(output)
     if status in KILLED and not reason:
         reason = "killed by SIGKILL, perhaps for want of memory: see dmesg"
     if not reason:
@@ -91,11 +91,11 @@ def run(command, timeout, each_line=None):
                 process.terminate()
                 raise
         errors.seek(0)
-        said = errors.read()
-    said += "".join(lines)
+        output = errors.read()
+    output += "".join(lines)
     if process.returncode:
         took = time.monotonic() - began
-        raise Failed(_why_failed(command, timeout, process.returncode, took, said), said)
+        raise Failed(_why_failed(command, timeout, process.returncode, took, output), output)
     return "".join(lines)
 
 
@@ -129,7 +129,7 @@ def run_json(command, timeout, each_object=None):
         if each_object:
             each_object(objects[-1])
 
-    said = run(command, timeout, take)
+    output = run(command, timeout, take)
     if not objects:
-        raise Failed("the program printed no result", said)
+        raise Failed("the program printed no result", output)
     return objects

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""The place of the programs: softhca's virtual nodes, or the hosts of a hostfile with adapters of their own."""
+"""Where the programs run: on softhca's virtual nodes, or on the hosts of a hostfile, which have adapters of their own."""
 
 import os
 import shlex
 
 from jobs import Failed
 
-# More ranks than cores: ranks that wait let others run.
+# Options for more ranks than cores, so that ranks that wait yield their core.
 _CROWDED = ["--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "1"]
 
 
@@ -50,7 +50,7 @@ def use(settings):
         use_softhca(settings)
 
 
-def need_softhca(settings, what):
+def need_softhca(settings, figure):
     """Raises Failed on a hostfile's hosts, for a figure that only softhca has."""
     if settings.hostfile:
-        raise Failed(f"{what} needs softhca")
+        raise Failed(f"{figure} needs softhca")

@@ -136,7 +136,7 @@ def print_head(settings):
 
 def _run(task):
     """Returns what the JSON file says of a column."""
-    return {"name": task.name, "skipped": task.skipped, "lost": task.lost, "said": task.said, "rounds": task.results}
+    return {"name": task.name, "skipped": task.skipped, "lost": task.lost, "output": task.output, "rounds": task.results}
 
 
 def write_json(settings, name, tasks):

@@ -49,7 +49,7 @@ class Task:
         self.results = []  # one per round
         self.skipped = None  # the reason why it didn't run
         self.lost = {}  # cases that failed, and why
-        self.said = None  # the output of the program that failed
+        self.output = None  # the output of the program that failed
 
     def run(self, number, progress):
         """Runs the column in a round. A task that failed isn't tried again, and has no result."""
@@ -58,7 +58,7 @@ class Task:
         try:
             self.results.append(self.function(lambda text: progress.show(f"round {number}, {self.name}: {text}")))
         except Failed as failure:
-            self.skipped, self.said = str(failure), failure.said
+            self.skipped, self.output = str(failure), failure.output
             self.results = []
             progress.say(f"{self.name} left out: {self.skipped}")
 

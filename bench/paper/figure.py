@@ -21,7 +21,7 @@ class Turn:
             return function()
         except jobs.Failed as failure:
             self.task.lost[text] = str(failure)
-            self.task.said = failure.said
+            self.task.output = failure.output
             return []
 
 

@@ -196,13 +196,13 @@ refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$
 
 # The output of a program is kept, too, if it isn't the output of a benchmark.
 part "runs['ob1-vader']['skipped'].startswith('the program printed no class') and
-	runs['ob1-vader']['said'].split() == 2 * ['$(uname)']" \
+	runs['ob1-vader']['output'].split() == 2 * ['$(uname)']" \
 	sp --columns ob1-vader --rounds 1 --ranks 2 --npb "$(type -P uname)"
 
 # Without softhca, tupleq finds an adapter or says that there is none; shared memory needs none.
 echo "localhost slots=2" >"$dir/hosts"
 part "file['settings']['softhca_options'] is None and len(runs['ob1-vader']['rounds']) == 1 and
-	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped']) == bool(runs['tupleq']['said'])" \
+	bool(runs['tupleq']['rounds']) != bool(runs['tupleq']['skipped']) == bool(runs['tupleq']['output'])" \
 	depth --columns tupleq,ob1-vader --rounds 1 --hostfile "$dir/hosts" -- --depths 0,30 --pairs 1 --repeats 10
 
 [ "$bad" -eq 0 ]
