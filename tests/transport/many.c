@@ -50,7 +50,8 @@ static void completed(void *user, const struct tq_status *status)
 	struct many_op *op = user;
 
 	op->status = *status;
-	op->ended = true;
+	/* By the service thread, perhaps. */
+	__atomic_store_n(&op->ended, true, __ATOMIC_RELEASE);
 	if (many_completed)
 		many_completed(op);
 }
@@ -224,7 +225,7 @@ void many_spin(int rounds)
 
 bool many_comes(const struct many_op *op)
 {
-	MANY_UNTIL(op->ended, many_spin(100));
+	MANY_UNTIL(__atomic_load_n(&op->ended, __ATOMIC_ACQUIRE), many_spin(100));
 	return op->ended;
 }
 
@@ -237,7 +238,8 @@ void many_send(struct tq_ctx *ctx, int rank, int32_t tag, const char *text, unsi
 	*op = (struct many_op){0};
 	rc = tq_send(ctx, rank, tag, &buf, flags, op, &op->req);
 	t_true(rc >= 0, "send: %s", strerror(-rc));
-	op->ended |= rc == 1;
+	if (rc == 1)
+		op->ended = true;
 }
 
 void many_recv(struct tq_ctx *ctx, int rank, int32_t tag, char data[64], struct many_op *op)
@@ -255,7 +257,8 @@ void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_
 	*op = (struct many_op){0};
 	rc = tq_recv(ctx, rank, tag, &buf, op, &op->req, &op->status);
 	t_true(rc >= 0, "receive: %s", strerror(-rc));
-	op->ended |= rc == 1;
+	if (rc == 1)
+		op->ended = true;
 }
 
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank)

@@ -79,7 +79,8 @@ void match_send_long(uint64_t bits, uint64_t number, const void *data, uint64_t 
 	int rc = tq_send_bits(match_sides[1].ctx, 0, bits, &header, &buf, 0, op, &op->req);
 
 	t_true(rc >= 0, "tq_send_bits(): %d", rc);
-	op->ended = rc == 1;
+	if (rc == 1)
+		op->ended = true;
 }
 
 void match_send_text(uint64_t bits, uint64_t number, const char *text)

@@ -140,7 +140,7 @@ static void by_thread(void)
 	usleep(50000);
 	many_recv_long(ctx[1], 0, MANY_TAG, to, LONG, &got);
 	for (time_t end = time(NULL) + many_deadline;
-	     !*(const volatile bool *)&got.ended && time(NULL) < end;)
+	     !__atomic_load_n(&got.ended, __ATOMIC_ACQUIRE) && time(NULL) < end;)
 		usleep(100);
 	t_ok(tq_thread_progress(many_eps[1], false));
 	comes(&sent, &got, LONG);

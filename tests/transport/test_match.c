@@ -252,6 +252,9 @@ static void by_thread(void)
 	for (time_t end = time(NULL) + many_deadline; match_sides[0].ncame < 3 && time(NULL) < end;)
 		usleep(100);
 	t_true(match_sides[0].ncame == 3, "%d messages came, not 3", match_sides[0].ncame);
+	/* The thread writes to `op`, which ends with this function. */
+	t_ok(tq_thread_progress(many_eps[1], false));
+	t_true(many_comes(&op), "the long send doesn't end");
 }
 
 const struct many_case many_cases[] = {

@@ -126,12 +126,15 @@ static uint32_t first_due(const struct tq_rx_tuple *tuple)
 void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
-	bool early;
+	bool early, is_late;
 
 	if (!tuple || tuple->state != TQ_RX_TUPLE_DIRECT)
 		return;
-	/* Receives that wait for room in the queue are posted, too. */
-	early = !tuple->posted && !tq_seq_before(tq_get32(msg->seq), first_due(tuple));
-	if (msg->hdr.flags & TQ_NOTICE_LATE ? early : tq_rx_policy_direct(tuple, early))
+	/* A message that is late may have a receive in the queue all the same. Receives that wait
+	 * for room in the queue are posted, too. */
+	is_late = msg->hdr.flags & TQ_NOTICE_LATE;
+	early = !tuple->posted &&
+		!tq_seq_before(tq_get32(msg->seq), is_late ? tuple->pos : first_due(tuple));
+	if (is_late ? early : tq_rx_policy_direct(tuple, early))
 		tq_recall(tuple, TQ_RECALL_EARLY);
 }
