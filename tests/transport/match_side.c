@@ -76,8 +76,10 @@ void match_send_long(uint64_t bits, uint64_t number, const void *data, uint64_t 
 {
 	const struct match_header header = {.number = number};
 	const struct tq_buf buf = {.addr = (void *)data, .len = len};
-	int rc = tq_send_bits(match_sides[1].ctx, 0, bits, &header, &buf, 0, op, &op->req);
+	int rc;
 
+	*op = (struct many_op){0};
+	rc = tq_send_bits(match_sides[1].ctx, 0, bits, &header, &buf, 0, op, &op->req);
 	t_true(rc >= 0, "tq_send_bits(): %d", rc);
 	if (rc == 1)
 		op->ended = true;
