@@ -269,7 +269,7 @@ static void do_append(struct input *in, unsigned how)
 
 /* ---- a run ---- */
 
-/* Does what is wanted less often than the steps with a number of their own. */
+/* Takes a step of a kind that has no number of its own, because it is wanted less often. */
 static void rare_step(struct input *in, unsigned how)
 {
 	switch (how % 8) {

@@ -32,7 +32,7 @@ static struct {
 	uint64_t inbox; /* the name of the latter */
 } peers;
 
-/* What the endpoint may read of peer 0's memory: its nonce, and some data. */
+/* The memory of peer 0 that the endpoint may read: its nonce, and some data. */
 static const uint64_t first_nonce = NONCE;
 static uint8_t readable[128 << 10];
 

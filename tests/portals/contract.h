@@ -19,7 +19,7 @@
 #define CONTRACT_PROCESSES 4
 #define CONTRACT_REPLY     64 /* the number of the context of answers */
 
-/* What the driver is told. */
+/* Functions that tell the driver of events. */
 struct contract_ops {
 	/* The driver's message `id` arrives, and is matched when this returns. If `entry` isn't
 	 * NULL the HCA has matched it. */

@@ -36,7 +36,7 @@ struct transfer {
 	struct contract_message message;
 	struct tq_buf buf;
 	void *user;
-	/* What unexpected() returned for the message; NULL: the message was expected. */
+	/* The result of unexpected() for the message; NULL: the message was expected. */
 	void *taken;
 	tq_entry_id queue_id; /* entry that the HCA matched; 0: none */
 	struct transfer *next, *prev;

@@ -22,7 +22,7 @@ struct judge_put {
 	ptl_size_t length, remote_offset;
 	bool acked; /* an acknowledgement is wanted */
 
-	/* What the rules say: */
+	/* By the rules: */
 	bool arrived, stored;
 	bool waits;                 /* in the unexpected list */
 	struct judge_entry *taker;  /* NULL: none took it */
@@ -30,7 +30,7 @@ struct judge_put {
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
 	bool unlinks;
-	/* What was seen: */
+	/* Seen: */
 	bool event, overflow_event, answer;
 };
 

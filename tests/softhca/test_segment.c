@@ -5,15 +5,13 @@
  * has the memory, child 0 a connection to it. The rules are those of any other memory.
  */
 #define _GNU_SOURCE 1
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <sched.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "../forbid.h"
 #include "segment.h"
 #include "stat.h"
 
@@ -190,21 +188,6 @@ static void test_refused(void **state)
 		procs_run(2, nodes, refused, &offs[i]);
 }
 
-/* Forbids shmat() to this process, which then has to copy in another way. */
-static void forbid_shmat(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_shmat, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EACCES),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-
-	t_eq(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), 0);
-	t_eq(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog), 0);
-}
-
 static void forbidden(unsigned me, void *arg)
 {
 	struct seg_side s;
@@ -212,7 +195,7 @@ static void forbidden(unsigned me, void *arg)
 
 	(void)arg;
 	if (!me)
-		forbid_shmat(); /* the engine's thread too */
+		t_forbid(SYS_shmat, EACCES); /* the engine's thread too */
 	s = me ? seg_owner() : seg_requester();
 	if (me) {
 		procs_barrier();

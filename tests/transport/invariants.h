@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What is true of each endpoint after each step. */
+/* Checks that hold for each endpoint after each step. */
 #ifndef SIM_INVARIANTS_H
 #define SIM_INVARIANTS_H
 

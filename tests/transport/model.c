@@ -156,7 +156,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	t_true(len > 0, "a copy of nothing");
 	if (ep->model->down[from][ep->id] || model_astray(ep->model, ep->id, from))
 		return -EIO;
-	/* What a copy that fails leaves is anything. */
+	/* A copy that fails may leave anything. */
 	if (model_fails(ep, ep->model->conf.no_near)) {
 		memset(to, 0xcc, len);
 		return -EIO;

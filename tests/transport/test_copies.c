@@ -6,17 +6,14 @@
  * test_copies [NAME], under "softhca run --nodes 1"
  */
 #include <errno.h>
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "../forbid.h"
 #include "many.h"
 #include "net/address.h"
 #include "net/link.h"
@@ -165,28 +162,12 @@ static void long_to_queues(void)
 
 /* ---- what doesn't work ---- */
 
-/* Has the kernel refuse this process process_vm_readv. */
-static void forbid(void)
-{
-	struct sock_filter code[] = {
-		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_process_vm_readv, 0, 1),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
-		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-	};
-	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
-
-	t_true(!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) &&
-		       !prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog),
-	       "no filter: %s", strerror(errno));
-}
-
 /* Without the right to read the adapter is used in `auto`, and pieces with `shm`. */
 static void without_right(void)
 {
 	struct tq_ctx *ctx[2];
 
-	forbid();
+	t_forbid(SYS_process_vm_readv, EPERM);
 	start(automatic, ctx);
 	pass(ctx, LEN, false);
 	pass(ctx, LEN, true);
@@ -198,7 +179,7 @@ static void in_pieces(void)
 {
 	struct tq_ctx *ctx[2];
 
-	forbid();
+	t_forbid(SYS_process_vm_readv, EPERM);
 	start(shm, ctx);
 	pass(ctx, LEN, false);
 	pass(ctx, LONG, true);
@@ -214,7 +195,7 @@ static void right_goes(void)
 
 	start(automatic, ctx);
 	pass(ctx, LEN, false);
-	forbid();
+	t_forbid(SYS_process_vm_readv, EPERM);
 	pass(ctx, LEN, false);
 	pass(ctx, LEN, true);
 	t_true(many_counter(1, "recv_copied") == 1 && many_counter(1, "copies_failed") == 1 &&
@@ -313,7 +294,7 @@ static void unreadable(void)
 	t_true(many_counter(1, "recv_copied") == 2, "the next one is not copied");
 }
 
-/* What was copied from a sender whose link had failed is not believed. */
+/* A copy from a sender whose link had failed is not believed. */
 static void after_cut(void)
 {
 	struct many_op sent, got;

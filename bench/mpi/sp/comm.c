@@ -9,7 +9,7 @@
 /* More than a call of comm_waitall() waits for. */
 enum { MAX_PENDING = 16 };
 
-/* What has begun since the last comm_waitall(), if there are no other ranks. */
+/* Messages that have begun since the last comm_waitall(), if there are no other ranks. */
 struct pending {
 	double *recv[MAX_PENDING];
 	const double *send[MAX_PENDING];

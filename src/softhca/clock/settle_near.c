@@ -18,6 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "fabric/proc.h"
 #include "turn.h"
 
 #define LOOKS    10    /* before the monitor is asked */
@@ -92,7 +93,7 @@ static bool list(const struct shca_clock *clock, uint32_t slot, struct threads *
 			return false;
 		threads->tids[threads->n++] = tid;
 	}
-	/* What doesn't fit in is not there, for the kernel gives whole entries. */
+	/* The kernel gives whole entries, and leaves out those that don't fit in. */
 	return n > 0 && n < (ssize_t)(sizeof(buf) - sizeof(*e));
 }
 
@@ -120,15 +121,14 @@ static uint64_t cpu_time(const struct threads *threads)
 
 static bool sleeps(pid_t pid, pid_t tid)
 {
-	char path[64], text[256];
-	const char *p;
+	char path[64], text[256], state;
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
 	n = read_at_once(path, 0, SYS_read, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
-	p = strrchr(text, ')');
-	return !p || (p[2] != 'R' && p[2] != 'D');
+	state = shca_proc_state_in(text);
+	return state != 'R' && state != 'D';
 }
 
 /* Returns true if each of the threads slept, and none used CPU time meanwhile: it would have if it

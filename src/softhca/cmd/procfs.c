@@ -2,7 +2,10 @@
 #include "procfs.h"
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
+
+#include "fabric/proc.h"
 
 ssize_t shca_procfs_read(const char *path, char *buf, size_t len)
 {
@@ -18,4 +21,12 @@ ssize_t shca_procfs_read(const char *path, char *buf, size_t len)
 	close(fd);
 	buf[all] = '\0';
 	return n < 0 && !all ? -1 : all;
+}
+
+char shca_procfs_state(pid_t pid, pid_t tid)
+{
+	char path[64], text[512];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
+	return shca_procfs_read(path, text, sizeof(text)) > 0 ? shca_proc_state_in(text) : 0;
 }

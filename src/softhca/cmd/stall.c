@@ -36,17 +36,6 @@ static void read_line(char *text, size_t len, const char *file, pid_t pid, pid_t
 	text[strcspn(text, "\n")] = '\0';
 }
 
-/* Returns the state letter of a thread, or 0 if there is no such thread. */
-static char state_of(pid_t pid, pid_t tid)
-{
-	char stat[512];
-	const char *state;
-
-	read_line(stat, sizeof(stat), "stat", pid, tid);
-	state = strrchr(stat, ')');
-	return state && state[1] ? state[2] : 0;
-}
-
 static pid_t pid_of(const struct shca_fabric *fabric, uint32_t actor)
 {
 	return atomic_load(&fabric->hdr->procs[fabric->hdr->clock.actors[actor].proc].pid);
@@ -54,8 +43,8 @@ static pid_t pid_of(const struct shca_fabric *fabric, uint32_t actor)
 
 static bool is_stopped(const struct shca_fabric *fabric, uint32_t actor)
 {
-	char state =
-		state_of(pid_of(fabric, actor), atomic_load(&fabric->hdr->clock.actors[actor].tid));
+	char state = shca_procfs_state(pid_of(fabric, actor),
+				       atomic_load(&fabric->hdr->clock.actors[actor].tid));
 
 	return state == 'T' || state == 't';
 }
@@ -131,7 +120,7 @@ static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 {
 	char wchan[64];
 
-	switch (state_of(pid, tid)) {
+	switch (shca_procfs_state(pid, tid)) {
 	case 'R':
 		snprintf(text, len, "computes");
 		break;

@@ -40,16 +40,11 @@
 static char thread_state(pid_t pid, pid_t tid, uint64_t *cpu)
 {
 	char path[64], text[512];
-	const char *name_end;
 
 	snprintf(path, sizeof(path), "/proc/%d/task/%d/schedstat", (int)pid, (int)tid);
 	if (shca_procfs_read(path, text, sizeof(text)) > 0)
 		*cpu = strtoull(text, NULL, 10);
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	if (shca_procfs_read(path, text, sizeof(text)) <= 0)
-		return 0;
-	name_end = strrchr(text, ')');
-	return name_end ? name_end[2] : 0;
+	return shca_procfs_state(pid, tid);
 }
 
 /* Takes the turn from the watched actor, unless that has given the turn away since. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "fabric/actors.h"
+#include "fabric/proc.h"
 #include "job.h"
 
 /* Time between two looks: at first, and at most. */
@@ -114,8 +115,7 @@ enum look { SLEEPS, BUSY, GONE };
 
 static enum look look_at(struct world *world, unsigned i)
 {
-	char text[256];
-	const char *name_end;
+	char text[256], state;
 	ssize_t len;
 
 	if ((world->only && world->job.threads[i].clocked &&
@@ -128,10 +128,10 @@ static enum look look_at(struct world *world, unsigned i)
 	text[len] = '\0';
 	world->job.threads[i].engine =
 		world->job.threads[i].clocked && strstr(text, " (" SHCA_ENGINE_NAME ") ");
-	name_end = strrchr(text, ')');
-	if (!name_end || (name_end[2] != 'R' && name_end[2] != 'D') || need_not_sleep(world, i))
+	state = shca_proc_state_in(text);
+	if ((state != 'R' && state != 'D') || need_not_sleep(world, i))
 		return SLEEPS;
-	world->busy = name_end[2];
+	world->busy = state;
 	return BUSY;
 }
 

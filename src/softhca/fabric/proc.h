@@ -8,6 +8,7 @@
 #define SHCA_PROC_H
 
 #include <linux/futex.h>
+#include <string.h>
 
 #include "fabric.h"
 
@@ -38,6 +39,16 @@ static inline void shca_proc_set_state(struct shca_proc *proc, enum shca_proc_st
 	uint64_t s = atomic_load_explicit(&proc->state, memory_order_relaxed);
 
 	atomic_store(&proc->state, (s & ~0xffULL) | (uint64_t)state);
+}
+
+/* Returns the state letter in the text of a process's or thread's stat file of /proc, or 0 if the
+ * text has none. */
+static inline char shca_proc_state_in(const char *stat)
+{
+	/* The name in front may hold anything, parentheses and spaces too. */
+	const char *name_end = strrchr(stat, ')');
+
+	return name_end && name_end[1] ? name_end[2] : 0;
 }
 
 /* Returns true if the process still runs its program, as the kernel tells. False if it has ended

@@ -441,13 +441,12 @@ void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
 static bool copy_from_sender(struct tq_recv_req *recv, uint64_t *room)
 {
 	struct tq_core *core = recv->req.core;
-	uint64_t part = part_of(recv);
+	uint64_t part = tq_min64(*room, part_of(recv));
+	bool is_over = *room && copy_part(recv, recv->from);
 
-	if (*room && copy_part(recv, recv->from)) {
-		*room -= tq_min64(*room, part);
+	*room -= part;
+	if (is_over)
 		return true;
-	}
-	*room -= tq_min64(*room, part);
 	DL_DELETE2(core->copies, recv, core_prev, core_next);
 	DL_APPEND2(core->copies, recv, core_prev, core_next);
 	return false;
