@@ -115,7 +115,7 @@ const struct small_case cases_rules[] = {
 	 * than that pays. */
 	{.name = "near-copied",
 	 .promote_after = 2,
-	 .rings = 1,
+	 .rings = 3,
 	 .readable = true,
 	 .near_queue = LONG + 1,
 	 .before = {PASS(), PASS(), SEND(.len = LONG), RECV(), RECV(), SEND(.len = LONG)},
@@ -123,7 +123,7 @@ const struct small_case cases_rules[] = {
 	/* Longer ones do, and go to the queue. */
 	{.name = "near-queued",
 	 .promote_after = 2,
-	 .rings = 1,
+	 .rings = 3,
 	 .readable = true,
 	 .near_queue = LONG,
 	 .before = {PASS(), PASS(), SEND(.len = LONG), RECV(), RECV(), SEND(.len = LONG)},
@@ -131,7 +131,7 @@ const struct small_case cases_rules[] = {
 	/* Messages that are too long for a copy come by the adapter. */
 	{.name = "near-read",
 	 .promote_after = 2,
-	 .rings = 1,
+	 .rings = 3,
 	 .readable = true,
 	 .near_queue = LONG + 1,
 	 .near_copy = LONG,
@@ -140,7 +140,7 @@ const struct small_case cases_rules[] = {
 	/* A copy that fails is no loss. */
 	{.name = "near-fails",
 	 .promote_after = 2,
-	 .rings = 1,
+	 .rings = 3,
 	 .readable = true,
 	 .near_queue = LONG + 1,
 	 .no_near = true,
