@@ -29,9 +29,12 @@
 #define CPU_CLOCK_OF_PROCESS(pid) (~(clockid_t)(pid)*8 + 2)
 #define CPU_CLOCK_OF_THREAD(tid)  (~(clockid_t)(tid)*8 + 6)
 
+#define NO_SLOT UINT32_MAX
+
 /* The threads of a process without those that have a turn to wait for. */
 struct threads {
 	pid_t pid;
+	uint32_t slot; /* NO_SLOT: a process without a clock */
 	unsigned n;
 	pid_t tids[THREADS];
 };
@@ -52,7 +55,7 @@ static ssize_t read_at_once(const char *path, int flags, long call, char *buf, s
  * computes beside the others. */
 static bool is_apart(const struct shca_clock *clock, uint32_t slot, pid_t tid)
 {
-	uint32_t i = atomic_load(&clock->threads[slot]);
+	uint32_t i = slot == NO_SLOT ? 0 : atomic_load(&clock->threads[slot]);
 
 	while (i && atomic_load(&clock->actors[i - 1].tid) != tid)
 		i = atomic_load(&clock->actors[i - 1].sibling);
@@ -71,15 +74,14 @@ static bool is_apart(const struct shca_clock *clock, uint32_t slot, pid_t tid)
 
 /* Lists the threads of a process that aren't apart, but for the calling one. Returns false if there
  * are too many. */
-static bool list(const struct shca_clock *clock, uint32_t slot, struct threads *threads)
+static bool list(const struct shca_clock *clock, uint32_t slot, pid_t pid, struct threads *threads)
 {
 	char path[32], buf[8192] __attribute__((aligned(8)));
 	pid_t me = (pid_t)syscall(SYS_gettid);
 	const struct dirent64 *e;
 	ssize_t n;
 
-	threads->n = 0;
-	threads->pid = atomic_load(&shca_turn_here.fabric->hdr->procs[slot].pid);
+	*threads = (struct threads){.pid = pid, .slot = slot};
 	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->pid);
 	n = read_at_once(path, O_DIRECTORY, SYS_getdents64, buf, sizeof(buf));
 	for (ssize_t at = 0; at < n; at += e->d_reclen) {
@@ -131,6 +133,15 @@ static bool sleeps(pid_t pid, pid_t tid)
 	return state != 'R' && state != 'D';
 }
 
+static bool all_sleep(const struct shca_clock *clock, const struct threads *threads)
+{
+	for (unsigned i = 0; i < threads->n; i++)
+		if (!sleeps(threads->pid, threads->tids[i]) &&
+		    !is_apart(clock, threads->slot, threads->tids[i]))
+			return false;
+	return true;
+}
+
 /* Returns true if each of the threads slept, and none used CPU time meanwhile: it would have if it
  * had made another thread. */
 static bool is_quiet(const struct shca_clock *clock, uint32_t slot)
@@ -138,23 +149,26 @@ static bool is_quiet(const struct shca_clock *clock, uint32_t slot)
 	struct threads threads;
 	uint64_t cpu;
 
-	if (!list(clock, slot, &threads))
+	if (!list(clock, slot, atomic_load(&shca_turn_here.fabric->hdr->procs[slot].pid), &threads))
 		return false;
 	cpu = cpu_time(&threads);
-	for (unsigned i = 0; i < threads.n; i++)
-		if (!sleeps(threads.pid, threads.tids[i]) &&
-		    !is_apart(clock, slot, threads.tids[i]))
-			return false;
-	return cpu_time(&threads) == cpu;
+	return all_sleep(clock, &threads) && cpu_time(&threads) == cpu;
 }
 
-/* Returns true if the processes without a clock have used no CPU time since all were quiet. */
+/* Returns true if the processes without a clock sleep, and have used no CPU time since all were
+ * quiet. The kernel counts that of another process only when a thread stops running, or now and
+ * then. */
 static bool are_unclocked_quiet(const struct shca_clock *clock)
 {
+	struct threads threads;
 	uint64_t sum = 0;
 
 	if (!clock->unclocked_known)
 		return false;
+	for (uint32_t i = 0; i < clock->nunclocked; i++)
+		if (!list(clock, NO_SLOT, clock->unclocked[i], &threads) ||
+		    !all_sleep(clock, &threads))
+			return false;
 	for (uint32_t i = 0; i < clock->nunclocked; i++)
 		sum += read_clock(CPU_CLOCK_OF_PROCESS(clock->unclocked[i]));
 	return sum == clock->unclocked_cpu;
