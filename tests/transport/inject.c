@@ -281,7 +281,10 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 
 void inject_rings(struct tq_ep *ep)
 {
+	/* A service thread may be at work. */
+	tq_lock(&ep->lock);
 	ep->net.trace = injecting_trace;
+	tq_unlock(&ep->lock);
 }
 
 void inject_slow_srqs(unsigned us)
