@@ -144,9 +144,10 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 
 /* ---- closing ---- */
 
-static bool all_delivered(struct tq_ep *ep)
+/* Drains all lanes. Returns true if all messages are delivered. */
+static bool drain(struct tq_ep *ep)
 {
-	/* First, as this has completions reported that the protocol waits for. */
+	/* This comes first, because the protocol waits for the completions that it forces. */
 	bool control = tq_control_drain(&ep->net);
 
 	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
@@ -162,7 +163,7 @@ int tq_flush(struct tq_ep *ep)
 		return -EPERM;
 	lock(ep);
 	failures = ep->net.failures;
-	while (!all_delivered(ep))
+	while (!drain(ep))
 		tq_ep_progress(ep);
 	rc = ep->net.failures == failures ? 0 : -EIO;
 	unlock(ep);
@@ -184,7 +185,7 @@ void tq_close(struct tq_ep *ep)
 		return; /* queues and memory of the device are the parent's */
 	tq_share_close(ep);
 	lock(ep);
-	while (!all_delivered(ep))
+	while (!drain(ep))
 		tq_ep_progress(ep);
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
 	 * processes of this node may still need. */
@@ -248,23 +249,24 @@ free_peer:
 	return error;
 }
 
-/* Returns true if nothing is under way to or from the peer. Sends to other peers may wait for
- * long, and for what the caller does next. */
-static bool peer_is_idle(struct tq_ep *ep, const struct tq_peer *peer)
+/* Drains the lanes of the peer's node. Returns true if nothing is under way to or from the peer.
+ * Sends to other peers don't count: they may wait for long, and for what the caller does next. */
+static bool drain_peer(struct tq_ep *ep, const struct tq_peer *peer)
 {
-	/* First, as this has completions reported that the protocol waits for. */
+	/* This comes first, because the protocol waits for the completions that it forces. */
 	bool control = tq_control_drain_link(&ep->net, peer->link);
 
 	return control && tq_core_peer_idle(peer);
 }
 
-/* Asks for all peers each time, because their nodes are drained at the same time then. */
-static bool all_idle(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+/* Drains the lanes of all peers' nodes at the same time. Returns true if no peer has anything under
+ * way. */
+static bool drain_peers(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	bool idle = true;
 
 	for (size_t i = 0; i < n; i++)
-		idle &= peer_is_idle(ep, peers[i]);
+		idle &= drain_peer(ep, peers[i]);
 	return idle;
 }
 
@@ -297,7 +299,7 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 		return;
 	ep = tq_ep_of(peers[0]->core);
 	lock(ep);
-	while (!all_idle(ep, peers, n))
+	while (!drain_peers(ep, peers, n))
 		tq_ep_progress(ep);
 	/* All goodbyes go before the first answer is awaited: each answer takes until its
 	 * process gets a core. */
