@@ -20,7 +20,8 @@
 struct port {
 	enum ibv_port_state state;
 	uint8_t link;
-	uint8_t gids; /* GIDS_...: the addresses of its interface */
+	uint8_t gids;  /* GIDS_...: the addresses of its interface */
+	bool no_table; /* its GIDs can't be queried */
 	uint16_t pkey;
 	uint8_t width, speed; /* codes of the verbs */
 };
@@ -163,7 +164,7 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ib
 {
 	memset(gid, 0, sizeof(*gid));
 	gid_at(port_of(context, port), (unsigned)index, gid);
-	return index < 16 ? 0 : -1;
+	return index < 16 && !port_of(context, port)->no_table ? 0 : -1;
 }
 
 int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
@@ -393,6 +394,13 @@ static void of_gids(void)
 	adapters[1].ports[0].gids = GIDS_LOCAL | GIDS_IPV4;
 	takes("RoCE with an IPv4 address, though that without is nearer", "hca1:1 GID 3", NULL);
 	takes("the nearer of two RoCE ports", "hca0:1 GID 1", "gid_index=1");
+	begin();
+	port->no_table = true;
+	takes("InfiniBand without a first GID", "hca0:1 has no GID of index 0 ", "if_include=hca0");
+	adapters[0].verbs.context.async_fd = -1;
+	port->no_table = false;
+	takes("a file of events that is closed", "The events of hca0 can't be read", NULL);
+	adapters[0].verbs.context.async_fd = adapters[1].verbs.context.async_fd;
 }
 
 static void of_what_works(void)

@@ -12,7 +12,8 @@
 #include "net/link.h"
 #include "net/objects.h"
 
-/* More inline data would make every WQE of a queue larger than a copy costs. */
+/* Inline data (bytes) that a QP is asked for. Room for more would make each WQE larger, which costs
+ * more than to copy the data into a registered buffer. */
 #define INLINE_WANTED 256u
 
 #define ROCE_GIDS 256
@@ -20,7 +21,8 @@
 /* The largest small control buffer (small_size). */
 #define MESSAGE_MIN 4096u
 
-/* A process that connects to itself answers while it asks, so it needs both. */
+/* The shortest queues that do: a process that connects to itself has its requests and its answers
+ * to them in the same queues. */
 #define QP_WR_MIN  16
 #define SRQ_WR_MIN 16
 
@@ -30,7 +32,7 @@ static int choose_gid(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;
 	struct ibv_gid_entry entry;
-	int best = 0;
+	int best = 0, index;
 	uint32_t i;
 
 	dev->gid_index = (int)net->params->gid_index;
@@ -56,16 +58,15 @@ static int choose_gid(struct tq_net *net)
 	if (dev->gid_index < 0 && net->params->traffic_class) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "traffic_class = %lld: without a global route messages have none. Name a "
-		       "GID "
-		       "with gid_index.",
+		       "GID with gid_index.",
 		       (long long)net->params->traffic_class);
 		return -EINVAL;
 	}
-	if (ibv_query_gid(dev->verbs, dev->port_num, dev->gid_index < 0 ? 0 : dev->gid_index,
-			  &dev->gid)) {
+	index = dev->gid_index < 0 ? 0 : dev->gid_index;
+	if (ibv_query_gid(dev->verbs, dev->port_num, index, &dev->gid)) {
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "%s:%u has no GID of index %d (parameter gid_index).",
-		       ibv_get_device_name(dev->verbs->device), dev->port_num, dev->gid_index);
+		       ibv_get_device_name(dev->verbs->device), dev->port_num, index);
 		return -EINVAL;
 	}
 	return 0;
@@ -253,12 +254,18 @@ const char *tq_limit_hint(int error)
 	return "";
 }
 
-/* Makes the file of asynchronous events non-blocking. */
-static int listen(const struct tq_device *dev)
+/* Makes the file of asynchronous events non-blocking, for tq_device_events(). */
+static int unblock_events(const struct tq_net *net)
 {
-	int fd = dev->verbs->async_fd, flags = fcntl(fd, F_GETFL);
+	struct ibv_context *verbs = net->dev.verbs;
+	int flags = fcntl(verbs->async_fd, F_GETFL), error;
 
-	return flags < 0 || fcntl(fd, F_SETFL, flags | O_NONBLOCK) ? -errno : 0;
+	if (flags >= 0 && !fcntl(verbs->async_fd, F_SETFL, flags | O_NONBLOCK))
+		return 0;
+	error = errno;
+	tq_log(net->job, TQ_LOG_ERROR, "The events of %s can't be read without waiting: %s.",
+	       ibv_get_device_name(verbs->device), strerror(error));
+	return -error;
 }
 
 void tq_device_events(struct tq_net *net)
@@ -295,7 +302,7 @@ int tq_device_open(struct tq_net *net)
 		       ibv_get_device_name(dev->verbs->device), strerror(-rc), tq_limit_hint(rc));
 		goto dealloc;
 	}
-	rc = listen(dev);
+	rc = unblock_events(net);
 	if (rc)
 		goto dealloc;
 	dev->odp = odp_wanted(net);
