@@ -53,7 +53,7 @@ void tq_fate_inquire(struct tq_net *net, struct tq_link *link)
 	tq_timer_arm(net, &contact->fate_timer, now, look, link);
 }
 
-void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate)
+void tq_fate_decide(struct tq_net *net, struct tq_link *link, enum tq_fate fate)
 {
 	if (link->contact->fate != TQ_FATE_INQUIRED)
 		return;
@@ -63,7 +63,7 @@ void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate)
 
 void tq_fate_conclude(struct tq_net *net, struct tq_link *link)
 {
-	tq_fate_is(net, link, link->contact->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN);
+	tq_fate_decide(net, link, link->contact->watched ? TQ_FATE_LIVES : TQ_FATE_UNKNOWN);
 }
 
 /* Asks some processes of the link's node, other ones each time. */
@@ -95,7 +95,7 @@ static void look(struct tq_net *net, void *owner, uint64_t now)
 	const struct tq_contact *contact = link->contact;
 
 	if (tq_fate_has_died(net, link)) {
-		tq_fate_is(net, link, TQ_FATE_DIED);
+		tq_fate_decide(net, link, TQ_FATE_DIED);
 		return;
 	}
 	if (now >= contact->fate_until) {
@@ -134,7 +134,7 @@ static void take_answer(struct tq_net *net, const struct tq_link *mate,
 	struct tq_link *about = tq_link_by_nonce(net, tq_get64(datagram->txid));
 
 	if (about && about->node == mate->node && datagram->status == TQ_OOB_GONE)
-		tq_fate_is(net, about, TQ_FATE_DIED);
+		tq_fate_decide(net, about, TQ_FATE_DIED);
 }
 
 void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram)

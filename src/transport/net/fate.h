@@ -9,15 +9,16 @@
  * made.
  */
 void tq_fate_watch(const struct tq_net *net, struct tq_link *link);
-/* Returns true if the process is known to have ended; false: it lives, or nobody here can tell. */
+/* Returns true if the process is known to have ended; false: the process lives, or nobody here can
+ * tell. */
 bool tq_fate_has_died(const struct tq_net *net, const struct tq_link *link);
 /* Starts the inquiry: the link has failed, and that may be because its process has died. */
 void tq_fate_inquire(struct tq_net *net, struct tq_link *link);
-/* Takes an answer, if one is waited for. */
-void tq_fate_is(struct tq_net *net, struct tq_link *link, enum tq_fate fate);
+/* Ends an inquiry with its answer. Does nothing if no inquiry is under way. */
+void tq_fate_decide(struct tq_net *net, struct tq_link *link, enum tq_fate fate);
 /* Ends an inquiry without an answer. */
 void tq_fate_conclude(struct tq_net *net, struct tq_link *link);
-/* Returns true while the answer is waited for. */
+/* Returns true while an inquiry is under way. */
 bool tq_fate_is_open(const struct tq_link *link);
 /* Handles TQ_OOB_ASK and TQ_OOB_FATE. */
 void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram);

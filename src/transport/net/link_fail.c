@@ -129,7 +129,7 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 
 	if (!link)
 		return;
-	tq_fate_is(net, link, TQ_FATE_LIVES);
+	tq_fate_decide(net, link, TQ_FATE_LIVES);
 	if (datagram->type == TQ_OOB_CUT_ACK) {
 		tq_link_cut_end(net, link);
 		return;
