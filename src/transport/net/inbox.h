@@ -8,7 +8,8 @@
 
 #include "net/link.h"
 
-/* Without shared memory, or with intranode=hca, there is no inbox, which is no error. */
+/* Opens the inbox. Returns 0, too, if there is none: without shared memory, or with intranode=hca.
+ */
 int tq_inbox_open(struct tq_net *net);
 void tq_inbox_close(struct tq_net *net);
 /* Returns the name by which others attach the inbox; 0: there is none. */
@@ -21,18 +22,20 @@ void tq_inbox_prove(struct tq_net *net, const uint64_t *nonce);
 bool tq_inbox_give(struct tq_net *net, struct tq_link *link);
 /* Returns the number of the link's ring, and its size. */
 uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uint32_t *size);
-/* Returns true if the link's process has no ring, or says that its memory is not what its RTS say
- * any more. What was read of its memory before was still that. */
+/* Returns true if the link's process has no ring, or has said in it (tq_outbox_cut()) that its
+ * memory is no longer what its RTS announced. What was read of that memory before a call that
+ * returns false is what the RTS announced. */
 bool tq_inbox_is_cut(const struct tq_link *link);
 /* Takes the ring away from the link, which goes. */
 void tq_inbox_forget(struct tq_net *net, struct tq_link *link);
 
-/* Handles messages. Returns how many. */
+/* Handles messages. Returns the number of messages. */
 int tq_inbox_poll(struct tq_net *net);
 /* Handles all messages that the link's process has sent. */
 void tq_inbox_drain(struct tq_net *net, struct tq_link *link);
-/* Has senders wake this process, for all messages or only for what can't wait. What was sent before
- * wakes nobody, and is there at the next tq_inbox_poll(). */
+/* Has senders wake this process: for all messages, or only for those that can't wait. Messages that
+ * were sent before this call wake nobody: the caller has to call tq_inbox_poll() before it sleeps.
+ */
 void tq_inbox_sleep(struct tq_net *net, bool all);
 
 #endif

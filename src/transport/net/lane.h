@@ -158,7 +158,7 @@ static inline void tq_lane_unawait(struct tq_net *net, struct tq_lane *lane)
 /* ---- a slot of the send CQ for the next drain of a hold lane, without which what has ended there
  * might never be reported ---- */
 
-/* Returns true if there is one for a further lane. */
+/* Returns true if a further lane can have such a slot. */
 bool tq_lane_has_drain(const struct tq_net *net);
 void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane);
 void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Lanes on demand: who asks for them, the requests to other processes, and how lanes end.
+ * Lanes on demand: lanes are asked for by requests to other processes, taken, and retired.
  *
  * Each connection is simplex. A process that wants a lane makes an INI QP and asks a process of the
  * node for a TGT QP. Each further process of that node is asked to open that TGT QP, and has
@@ -15,14 +15,16 @@
 #define TQ_LANES_ADVICE "Fewer hold_lanes or processes, or less control_depth, would leave more."
 
 /*
- * Returns the node's control or bulk lane if it is usable towards the link's process. NULL: not
- * yet. Then the lane is asked for, and it is in tq_link.ready when it is there. A connection that
- * fails ends in tq_link_fail().
+ * Returns the node's control or bulk lane if that is usable towards the link's process. Else asks
+ * for the lane and returns NULL: tq_link.ready has the lane as soon as it is usable. If it can't be
+ * connected tq_link_fail() is called. The control lane stands in for a bulk lane that a limit
+ * forbids.
  */
 struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
-/* Takes a free hold lane that is usable towards the link's process. NULL: there is none now; one is
- * asked for within the limits, and tq_core_lane_ready() says when it is there. */
+/* Takes a free hold lane that is usable towards the link's process. If there is none now, asks for
+ * one within the limits and returns NULL: tq_core_lane_ready() is called when there is one. */
 struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link);
+/* Gives a hold lane back that tq_lane_hold_get() has returned. */
 void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane);
 
 /*
