@@ -59,14 +59,27 @@ bool p4_atomic_is_valid(ptl_op_t operation, ptl_datatype_t type)
 	return false;
 }
 
-/* Operations of every type. */
-#define ANY(field)                                \
-	case PTL_SUM:                             \
-		x->field += data.field;           \
-		return;                           \
-	case PTL_PROD:                            \
-		x->field *= data.field;           \
-		return;                           \
+/* Sums and products of integers, which wrap: their low bits are those of 64 unsigned bits. Signed
+ * types must not overflow in C, nor short ones, which C promotes to int. */
+#define WRAPS(field)                                                            \
+	case PTL_SUM:                                                           \
+		x->field = (typeof(x->field))((uint64_t)x->field + data.field); \
+		return;                                                         \
+	case PTL_PROD:                                                          \
+		x->field = (typeof(x->field))((uint64_t)x->field * data.field); \
+		return;
+
+/* Sums and products of real and complex numbers. */
+#define ROUNDS(field)                   \
+	case PTL_SUM:                   \
+		x->field += data.field; \
+		return;                 \
+	case PTL_PROD:                  \
+		x->field *= data.field; \
+		return;
+
+/* Swaps of every type. */
+#define EQUAL(field)                              \
 	case PTL_CSWAP:                           \
 		swap = operand.field == x->field; \
 		break;                            \
@@ -119,7 +132,8 @@ bool p4_atomic_is_valid(ptl_op_t operation, ptl_datatype_t type)
 		x->field = (data.field & operand.field) | (x->field & ~operand.field); \
 		return;
 
-/* A type's function: changes *x, or returns after deciding whether `data` takes its place. */
+/* Defines a type's function, which applies an operation to *x. The arguments behind `field` are the
+ * type's operations besides swaps. */
 #define TYPE(name, field, ...)                                                        \
 	static void name(union p4_item *x, union p4_item data, union p4_item operand, \
 			 ptl_op_t operation)                                          \
@@ -127,36 +141,48 @@ bool p4_atomic_is_valid(ptl_op_t operation, ptl_datatype_t type)
 		bool swap = operation == PTL_SWAP;                                    \
                                                                                       \
 		switch (operation) {                                                  \
-			ANY(field)                                                    \
+			EQUAL(field)                                                  \
 			__VA_ARGS__                                                   \
 		}                                                                     \
 		if (swap)                                                             \
 			x->field = data.field;                                        \
 	}
 
-TYPE(int8, i8, ORDERED(i8) BITS(i8))
-TYPE(uint8, u8, ORDERED(u8) BITS(u8))
-TYPE(int16, i16, ORDERED(i16) BITS(i16))
-TYPE(uint16, u16, ORDERED(u16) BITS(u16))
-TYPE(int32, i32, ORDERED(i32) BITS(i32))
-TYPE(uint32, u32, ORDERED(u32) BITS(u32))
-TYPE(int64, i64, ORDERED(i64) BITS(i64))
-TYPE(uint64, u64, ORDERED(u64) BITS(u64))
-TYPE(real_float, f, ORDERED(f))
-TYPE(real_double, d, ORDERED(d))
-TYPE(long_double, ld, ORDERED(ld))
-TYPE(complex_float, fc, )
-TYPE(complex_double, dc, )
-TYPE(complex_long, ldc, )
+TYPE(int8, i8, WRAPS(i8) ORDERED(i8) BITS(i8))
+TYPE(uint8, u8, WRAPS(u8) ORDERED(u8) BITS(u8))
+TYPE(int16, i16, WRAPS(i16) ORDERED(i16) BITS(i16))
+TYPE(uint16, u16, WRAPS(u16) ORDERED(u16) BITS(u16))
+TYPE(int32, i32, WRAPS(i32) ORDERED(i32) BITS(i32))
+TYPE(uint32, u32, WRAPS(u32) ORDERED(u32) BITS(u32))
+TYPE(int64, i64, WRAPS(i64) ORDERED(i64) BITS(i64))
+TYPE(uint64, u64, WRAPS(u64) ORDERED(u64) BITS(u64))
+TYPE(real_float, f, ROUNDS(f) ORDERED(f))
+TYPE(real_double, d, ROUNDS(d) ORDERED(d))
+TYPE(long_double, ld, ROUNDS(ld) ORDERED(ld))
+TYPE(complex_float, fc, ROUNDS(fc))
+TYPE(complex_double, dc, ROUNDS(dc))
+TYPE(complex_long, ldc, ROUNDS(ldc))
 
 void p4_atomic_item(union p4_item *item, const void *data, const void *operand, ptl_op_t operation,
 		    ptl_datatype_t type)
 {
 	static void (*const functions[PTL_DATATYPE_LAST])(union p4_item *, union p4_item,
 							  union p4_item, ptl_op_t) = {
-		int8,          uint8,          int16,       uint16,      int32,
-		uint32,        real_float,     int64,       uint64,      real_double,
-		complex_float, complex_double, long_double, complex_long};
+		[PTL_INT8_T] = int8,
+		[PTL_UINT8_T] = uint8,
+		[PTL_INT16_T] = int16,
+		[PTL_UINT16_T] = uint16,
+		[PTL_INT32_T] = int32,
+		[PTL_UINT32_T] = uint32,
+		[PTL_FLOAT] = real_float,
+		[PTL_INT64_T] = int64,
+		[PTL_UINT64_T] = uint64,
+		[PTL_DOUBLE] = real_double,
+		[PTL_FLOAT_COMPLEX] = complex_float,
+		[PTL_DOUBLE_COMPLEX] = complex_double,
+		[PTL_LONG_DOUBLE] = long_double,
+		[PTL_LONG_DOUBLE_COMPLEX] = complex_long,
+	};
 	union p4_item d = {.bytes = {0}}, o = {.bytes = {0}};
 	size_t size = p4_type_size(type);
 

@@ -143,6 +143,8 @@ static void signs(void **state)
 	EXPECT(int32_t, PTL_INT32_T, PTL_SUM, INT32_MAX, 1, INT32_MIN);
 	EXPECT(int64_t, PTL_INT64_T, PTL_PROD, INT64_MAX, 2, -2);
 	EXPECT(int16_t, PTL_INT16_T, PTL_PROD, -3, 5, -15);
+	EXPECT(uint16_t, PTL_UINT16_T, PTL_PROD, 0xffff, 0xffff, 1);
+	EXPECT(int8_t, PTL_INT8_T, PTL_SUM, -128, -1, 127);
 	EXPECT(double, PTL_DOUBLE, PTL_SUM, 0.5, -0.75, -0.25);
 	EXPECT(float complex, PTL_FLOAT_COMPLEX, PTL_PROD, I, I, -1);
 	EXPECT_SWAP(double complex, PTL_DOUBLE_COMPLEX, PTL_CSWAP, 1 + I, 3, 1 - I, false);
