@@ -10,27 +10,31 @@ struct p4_lib p4_lib = {
 	.last_work = &p4_lib.first_work,
 };
 
+/* Makes calls of PtlInit() and PtlFini() wait for each other. Interfaces are closed without the
+ * library's lock, and must not be those of a thread that has called PtlInit() meanwhile. */
+static pthread_mutex_t counting = PTHREAD_MUTEX_INITIALIZER;
+
 int PtlInit(void)
 {
-	p4_lock();
+	pthread_mutex_lock(&counting);
 	atomic_fetch_add(&p4_lib.inits, 1);
-	p4_unlock();
+	pthread_mutex_unlock(&counting);
 	return PTL_OK;
 }
 
 void PtlFini(void)
 {
-	p4_lock();
+	pthread_mutex_lock(&counting);
 	if (atomic_load(&p4_lib.inits) == 1) {
-		p4_unlock();
 		p4_nis_close();
 		p4_lock();
 		p4_handles_destroy();
+		p4_unlock();
 		atomic_store(&p4_lib.aborted, false);
 	}
 	if (atomic_load(&p4_lib.inits) > 0)
 		atomic_fetch_sub(&p4_lib.inits, 1);
-	p4_unlock();
+	pthread_mutex_unlock(&counting);
 }
 
 void PtlAbort(void)
