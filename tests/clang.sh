@@ -10,6 +10,6 @@ clang --version | head -n 1
 # Unlike gcc's, clang's warnings don't depend on optimisation.
 "$top/configure" -q CC=clang CFLAGS=-O0 --enable-werror
 make -s -j"$(nproc)" all check-programs bench
-for unit in tests/softhca/unit_* tests/mpi/unit_*; do
+for unit in tests/softhca/unit_* tests/mpi/unit_* tests/portals/unit_*; do
 	[[ $unit == *.o ]] || "$unit"
 done

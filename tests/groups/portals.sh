@@ -6,7 +6,6 @@ takes portals 90
 
 group_portals() {
 	plain_build
-	wanted unit_atomic && run unit_atomic 60 "$build/tests/portals/unit_atomic"
 	wanted sim_lists && run sim_lists 300 "$build/tests/portals/sim_lists" --runs 50000
 	run_list portals suite.list ""
 	wanted openmpi.sh && run openmpi.sh 900 env TEST_BUILD="$build" "$top/tests/portals/openmpi.sh"

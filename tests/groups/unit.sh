@@ -9,7 +9,7 @@ run_units() {
 	local prefix=$1 src p
 
 	shift
-	for src in "$top"/tests/softhca/unit_*.c "$top"/tests/mpi/unit_*.c; do
+	for src in "$top"/tests/softhca/unit_*.c "$top"/tests/mpi/unit_*.c "$top"/tests/portals/unit_*.c; do
 		p=$(basename "$src" .c)
 		wanted "$p" || continue
 		run "$prefix$p" 300 env "$@" "$build/tests/$(basename "$(dirname "$src")")/$p"
