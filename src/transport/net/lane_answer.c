@@ -44,7 +44,7 @@ static int take_ring(struct tq_net *net, struct tq_link *link, const struct tq_o
 	return 0;
 }
 
-static void answered_nonsense(struct tq_net *net, struct tq_link *link)
+static void fail_for_nonsense(struct tq_net *net, struct tq_link *link)
 {
 	tq_link_fail(net, link, TQ_FAIL_KNOWN,
 		     "%s gave an answer to a connection request that makes no sense.",
@@ -57,7 +57,7 @@ static void take_terms(struct tq_net *net, struct tq_link *link, const struct tq
 	if (tq_link_is_connected(link))
 		return;
 	if (take_ring(net, link, rep)) {
-		answered_nonsense(net, link);
+		fail_for_nonsense(net, link);
 		return;
 	}
 	for (int cls = 0; cls < TQ_CLASSES; cls++) {
@@ -68,8 +68,9 @@ static void take_terms(struct tq_net *net, struct tq_link *link, const struct tq
 	link->conn = tq_get32(rep->conn);
 }
 
-static void confirmed(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		      const struct tq_oob_rep *rep)
+/* Has the link use the lane, of which its process has confirmed that it holds the TGT QP open. */
+static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+			      const struct tq_oob_rep *rep)
 {
 	if (tq_lane_confirm(lane, link)) {
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "There is no memory to connect to %s.",
@@ -104,7 +105,7 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 	if (tgt_qpn < 2 || tgt_qpn >> 24 || !rep->rd_atomic ||
 	    (lane->state == TQ_LANE_READY && tgt_qpn != lane->tgt_qpn) ||
 	    (lane->kind == TQ_LANE_CONTROL && !terms_are_sane(rep))) {
-		answered_nonsense(net, link);
+		fail_for_nonsense(net, link);
 		return;
 	}
 	if (lane->state == TQ_LANE_CONNECTING) {
@@ -118,7 +119,7 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 		}
 	}
 	tq_request_end(net, request);
-	confirmed(net, lane, link, rep);
+	take_confirmation(net, lane, link, rep);
 }
 
 static void reply_error(struct tq_net *net, struct tq_request *request, int error)
