@@ -32,6 +32,11 @@ warned() {
 	[ "$(grep -c "$text" "$tmp/err")" -eq 1 ]
 }
 
+# warned_by_path PATH: a static program is found with that PATH, behind a folder of its name.
+warned_by_path() {
+	(cd "$tmp" && mkdir -p folders/null && PATH=$1:$PATH warned "null is linked statically" null)
+}
+
 # not_warned COMMAND...
 not_warned() {
 	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
@@ -115,6 +120,8 @@ check "a link is taken and said" link_is_said
 build_null -static
 check "a static program" warned "null is linked statically" "$tmp/null"
 check "a static program behind others" warned "null is linked statically" env -- "$tmp/null"
+check "a static program behind a folder of that name" warned_by_path "$tmp/folders:$tmp"
+check "a static program in an empty folder of PATH" warned_by_path ""
 build_null -static-pie
 check "a static program that may be anywhere" warned "null is linked statically" "$tmp/null"
 build_null

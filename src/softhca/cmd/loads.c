@@ -18,7 +18,8 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-/* Tells a static program that may be loaded anywhere from a shared library. */
+/* Returns true for a program that may be loaded anywhere (a PIE), which has the ELF type of shared
+ * libraries. */
 static bool is_pie(int fd, const ElfW(Phdr) * dynamic)
 {
 	ElfW(Dyn) d;
@@ -89,17 +90,25 @@ static void warn(const char *path)
 	close(fd);
 }
 
-/* Stores where a shell would find that name. */
+static bool is_executable(const char *path)
+{
+	struct stat st;
+
+	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
+}
+
+/* Stores where a shell finds the program of that name. Returns false if there is none. */
 static bool find(const char *name, char *path, size_t len)
 {
 	const char *dirs = getenv("PATH");
 
-	while (dirs && *dirs) {
-		int n = (int)strcspn(dirs, ":");
-
-		if (snprintf(path, len, "%.*s/%s", n, dirs, name) < (int)len && !access(path, X_OK))
+	for (size_t n; dirs; dirs = dirs[n] ? dirs + n + 1 : NULL) {
+		n = strcspn(dirs, ":");
+		/* An empty folder is the current one. */
+		if (snprintf(path, len, "%.*s/%s", n ? (int)n : 1, n ? dirs : ".", name) <
+			    (int)len &&
+		    is_executable(path))
 			return true;
-		dirs += n + (dirs[n] == ':');
 	}
 	return false;
 }
