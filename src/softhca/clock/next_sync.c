@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_sync.c - threads that wait for threads: mutexes, conditions, semaphores, ends. Who waits
- * gives its turn away; what wakes others counts as something that the real world is busy with, so
- * that time stands still until they have said that they are back.
+ * next_sync.c - threads that wait for threads: mutexes, conditions, semaphores, ends. A thread that
+ * waits gives its turn away. A call that may wake threads disturbs the real world, so time stands
+ * still until the job's processes sleep again (README.md).
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -152,8 +152,8 @@ void shca_sync_released(bool contended, bool shared)
 
 /* ---------------------------------------------------------------- mutexes */
 
-/* Returns true if a thread sleeps in the kernel for it, by glibc's word for that: one without a
- * clock. */
+/* Returns true if a thread sleeps in the kernel for the mutex, as glibc's lock word says. Such a
+ * thread has no clock. */
 static bool is_contended(const pthread_mutex_t *mutex)
 {
 	return mutex->__data.__lock > 1;
@@ -180,7 +180,7 @@ int shca_pthread_mutex_lock(pthread_mutex_t *mutex)
 	rc = pthread_mutex_trylock(mutex);
 	if (rc != EBUSY)
 		return rc;
-	/* One that reports errors, or would wait for itself. */
+	/* An error-checking mutex reports that its owner would wait for itself; others let it. */
 	if (mutex->__data.__owner == (int)gettid())
 		return NEXT(pthread_mutex_lock)(mutex);
 	return wait_for_mutex(mutex, SHCA_FOREVER);
@@ -231,9 +231,8 @@ int shca_pthread_mutex_unlock(pthread_mutex_t *mutex)
 /* ---------------------------------------------------------------- conditions */
 
 /*
- * Waits without the condition: until a thread of this process signals one or releases something, or
- * the real world may have. To be woken without cause is what a caller of these functions has to
- * expect.
+ * Waits without the condition: until a thread of this process signals any condition or releases
+ * something, or the real world may have done so. Callers expect spurious wake-ups in any case.
  */
 static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
 {
@@ -438,7 +437,7 @@ static uint64_t futex_deadline(const struct futex *futex)
 	return shca_after(shca_program_now(), shca_ns(futex->timeout));
 }
 
-/* Waits as for a condition: woken without cause is what happens there, too. */
+/* Waits as for a condition: callers expect spurious wake-ups of futexes, too. */
 static long futex_wait(const struct futex *futex)
 {
 	uint64_t until;

@@ -9,13 +9,14 @@
 
 #define SHCA_JOB_THREADS 8192
 #define SHCA_JOB_PROCS   1024
-/* New ids since the last look beyond which the lists are made anew. */
+/* Most new ids since the last look that are looked at one by one. After more, all are listed anew.
+ */
 #define SHCA_JOB_IDS 1024
 
 /* The threads of a job, each with its file in /proc, and its processes. */
 struct shca_job {
 	struct shca_fabric *fabric;
-	unsigned long last_id; /* last id that the kernel had given away at the last look */
+	unsigned long last_id; /* last id that the kernel had assigned at the last look */
 	unsigned nthreads, nprocs;
 	bool incomplete; /* there was no room, or no descriptor, for a thread or process */
 	uint32_t joins;  /* number of joins for which the threads' actors are known */
@@ -23,14 +24,14 @@ struct shca_job {
 		pid_t tid, pid;
 		int stat;
 		uint32_t actor; /* SHCA_NO_ACTOR: none is known */
-		bool clocked;   /* its process is */
+		bool clocked;   /* the thread's process has threads with clocks */
 		bool engine;    /* softhca's own: sleeps until the adapters have the turn */
 	} threads[SHCA_JOB_THREADS];
 	struct {
 		pid_t pid;
 		bool clocked; /* has threads with clocks */
 	} procs[SHCA_JOB_PROCS];
-	/* Ids that the kernel had given away, but that were not in /proc yet. */
+	/* Ids that the kernel had assigned, but that were not in /proc yet. */
 	unsigned npending;
 	struct shca_job_id {
 		pid_t id;

@@ -12,7 +12,7 @@
 
 static const struct {
 	const char *name;
-	const char *full; /* how argp names it in messages */
+	const char *full; /* the command's name in messages of argp */
 	int (*run)(int argc, char **argv);
 	const char *help;
 } commands[] = {

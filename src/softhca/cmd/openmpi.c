@@ -16,7 +16,8 @@
 #define OMPI_PATH "OMPI_MCA_mca_base_component_path"
 #define PMIX_PATH "PMIX_MCA_mca_base_component_path"
 
-/* Finds the folder with the component: DIR/BELOW, where DIR has `len` characters. */
+/* Stores DIR/BELOW, where DIR has `len` characters, in `folder`. Returns -ENOENT if the component
+ * isn't there. */
 static int try_folder(const char *dir, size_t len, const char *below, char *folder)
 {
 	char name[PATH_MAX], component[PATH_MAX + sizeof(COMPONENT)];
@@ -51,7 +52,7 @@ int shca_openmpi_environment(const char *library)
 		return -errno;
 	if (getenv(OMPI_PATH) || find_components(library, folder))
 		return 0;
-	/* Open MPI stops at a folder that is missing, as the user's own often is. */
+	/* Open MPI stops at a folder that is missing. The user's own often is, so it comes last. */
 	snprintf(list, sizeof(list), "SYS_DEFAULT:%s:USER_DEFAULT", folder);
 	return setenv(OMPI_PATH, list, 1) ? -errno : 0;
 }
