@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_BTL_SERIES_5_0_H
 #define TUPLEQ_BTL_SERIES_5_0_H
 
-/* The BTLs are initialised by the PML that wants them, whose framework is open then. */
+/* Does nothing: here a PML initialises the BTLs, so the value of --mca pml is known by then. */
 static inline void series_btl_know_pml(void)
 {
 }
@@ -11,8 +11,9 @@ static inline void series_btl_know_pml(void)
 /* Flags of the module that other series don't have. */
 #define SERIES_BTL_FLAGS MCA_BTL_FLAGS_RDMA_REMOTE_COMPLETION
 
-/* Returns why osc/rdma must not be used for a window: never. */
 #define SERIES_BTL_HAS_WINDOW_FAULTS false
+
+/* Returns NULL: osc/rdma may be used for each window. */
 static inline const struct series_btl_fault *
 series_btl_window_fault(int flavor, bool is_on_one_host, bool has_faster_btl)
 {
