@@ -35,7 +35,7 @@ static struct t_msg from(int rank, int i)
 
 /* ---- cancelling and freeing ---- */
 
-/* A cancelled send ends, whether its message is delivered or not: the status says which. */
+/* Checks that a cancelled send ends, and that its status says whether the message is delivered. */
 static void cancelled_sends(void)
 {
 	int i, n, gone, came;
@@ -136,13 +136,13 @@ static void overlapping_sends(void)
 	t_end();
 }
 
-/* Returns how many bytes a piece has if n bytes are so many pieces; behind each there is a hole of
- * that length. */
+/* Returns the length of a piece if n bytes are in so many pieces; at least 1. */
 static int piece(int n, int pieces)
 {
 	return pieces && n ? (n + pieces - 1) / pieces : 1;
 }
 
+/* Makes a type of n bytes in pieces, with a hole of the same length behind each. */
 static MPI_Datatype holes(int n, int pieces)
 {
 	int p = piece(n, pieces), *length = t_alloc(sizeof(int) * (size_t)(n / p + 1)), i;
@@ -223,7 +223,8 @@ static void buffered_sends(void)
 	t_end();
 }
 
-/* A message that was received makes room in the buffer, although its sender made no call since. */
+/* Checks that a received message makes room in the buffer, although its sender made no call since.
+ */
 static void room_again(void)
 {
 	const char *pml = getenv("OMPI_MCA_pml");
@@ -297,8 +298,8 @@ static int pieces_of(enum way way, int room)
 	return way == HOLES_EARLY || way == HOLES_LATE ? room : 0;
 }
 
-/* Receives n bytes into room bytes by `way`. The message starts before that or after it. Returns
- * the error class. */
+/* Receives `sent` bytes into `room` bytes by `way`, which also says whether the message is sent
+ * before or after the receive starts. Returns the error class. */
 static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *st)
 {
 	bool early = way == EARLY || way == ANY_EARLY || way == PERSISTENT || way == HOLES_EARLY ||
@@ -339,8 +340,8 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
 }
 
 /*
- * Receives a message that is too long, then one that fits, both the same way. Meanwhile an
- * unmatched message waits on another tag, so there may be no connection left for this one.
+ * Receives messages by `way`: a too long one, one that fits, a too long one again. Meanwhile an
+ * unmatched message waits on another tag, so no connection may be left for tuple queues.
  */
 static void truncate(enum way way, MPI_Comm comm, int sent, int room)
 {
@@ -389,7 +390,9 @@ static void synchronous_to_itself(void)
 			MPI_Issend(want, sizes[i], MPI_BYTE, t_rank, tag, MPI_COMM_WORLD, &send);
 			if (round % 3 == 1) {
 				MPI_Request_get_status(send, &flag, MPI_STATUS_IGNORE);
-				t_true(!flag, "it has ended before its receive");
+				t_true(!flag,
+				       "round %d, %d bytes: the send has ended before its receive",
+				       round, sizes[i]);
 				MPI_Probe(t_rank, tag, MPI_COMM_WORLD, &st);
 			}
 			if (round % 3 == 0)
