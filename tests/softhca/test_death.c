@@ -177,10 +177,10 @@ static void bystander(void)
 /* ---- the survivor ---- */
 
 struct survivor {
-	struct t_dev *d;
+	struct t_dev *dev;
 	enum state st;
 	struct ibv_cq *cq; /* receives of both */
-	struct t_qp *v, *by;
+	struct t_qp *victim, *bystander;
 	struct t_buf big, in; /* big: [0, BIG) for the victim's RDMA, then a word for the
 				 bystander's atomics */
 	struct procs_buf peer;
@@ -201,12 +201,12 @@ static void take_receive(struct survivor *survivor)
 
 	if (ibv_poll_cq(survivor->cq, 1, &wc) == 0)
 		return;
-	if (wc.qp_num == survivor->by->qp->qp_num) {
+	if (wc.qp_num == survivor->bystander->qp->qp_num) {
 		t_eq(wc.status, IBV_WC_SUCCESS);
-		post_slot(survivor, survivor->by, (unsigned)wc.wr_id);
+		post_slot(survivor, survivor->bystander, (unsigned)wc.wr_id);
 		return;
 	}
-	t_eq(wc.qp_num, survivor->v->qp->qp_num);
+	t_eq(wc.qp_num, survivor->victim->qp->qp_num);
 	if (wc.status == IBV_WC_SUCCESS) { /* complete, and in order */
 		char *at = survivor->in.addr + wc.wr_id * SLOT;
 		unsigned char first[4];
@@ -219,10 +219,10 @@ static void take_receive(struct survivor *survivor)
 		memcpy(at, first, 4);
 		t_check(at, wc.byte_len, seq);
 		if (!survivor->broken)
-			post_slot(survivor, survivor->v, (unsigned)wc.wr_id);
+			post_slot(survivor, survivor->victim, (unsigned)wc.wr_id);
 	} else {
 		t_eq(wc.status, IBV_WC_WR_FLUSH_ERR);
-		t_true(survivor->broken || t_state(survivor->v) == IBV_QPS_ERR,
+		t_true(survivor->broken || t_state(survivor->victim) == IBV_QPS_ERR,
 		       "a flush on a QP that is well");
 	}
 }
@@ -231,7 +231,7 @@ static void take_send(struct survivor *survivor)
 {
 	struct ibv_wc wc;
 
-	if (ibv_poll_cq(survivor->v->scq, 1, &wc) == 0)
+	if (ibv_poll_cq(survivor->victim->scq, 1, &wc) == 0)
 		return;
 	survivor->posted--;
 	if (survivor->broken) {
@@ -253,37 +253,37 @@ static void post_more(struct survivor *survivor)
 		return;
 	if (survivor->st == WRITES_TO_VICTIM || survivor->st == READS_FROM_VICTIM) {
 		for (; survivor->posted < 4; survivor->posted++)
-			t_post(survivor->v, &wr);
+			t_post(survivor->victim, &wr);
 	} else if (survivor->posted == 0 &&
 		   (survivor->st == PEER_IN_RNR || procs_has(PROCS_PARENT, K_GO))) {
 		/* Sends more than once: a message that is sent before the death is noticed may
 		 * still find a receive. */
-		t_send(survivor->v, 1, t_sge(&survivor->big, 0, 100));
-		t_send(survivor->v, 2, t_sge(&survivor->big, 0, 100));
+		t_send(survivor->victim, 1, t_sge(&survivor->big, 0, 100));
+		t_send(survivor->victim, 2, t_sge(&survivor->big, 0, 100));
 		survivor->posted += 2;
 	}
 }
 
 static void survivor(enum state st)
 {
-	struct survivor s = {.d = t_open(), .st = st};
-	struct t_params p = quick(s.d);
+	struct survivor s = {.dev = t_open(), .st = st};
+	struct t_params p = quick(s.dev);
 	struct t_spec spec = {0};
 
-	s.cq = ibv_create_cq(s.d->ctx, 128, NULL, NULL, 0);
+	s.cq = ibv_create_cq(s.dev->ctx, 128, NULL, NULL, 0);
 	spec.rcq = s.cq;
-	s.v = t_qp(s.d, &spec);
-	s.by = t_qp(s.d, &spec);
-	s.big = t_buf(s.d, BIG + 4096);
-	s.in = t_buf(s.d, 2 * SLOTS * SLOT);
+	s.victim = t_qp(s.dev, &spec);
+	s.bystander = t_qp(s.dev, &spec);
+	s.big = t_buf(s.dev, BIG + 4096);
+	s.in = t_buf(s.dev, 2 * SLOTS * SLOT);
 	procs_put_buf(K_BUF, &s.big);
 	s.peer = procs_get_buf(1, K_BUF);
-	procs_connect(s.v, 1, K_VICTIM, &p);
-	procs_connect(s.by, 2, K_BYSTANDER, NULL);
+	procs_connect(s.victim, 1, K_VICTIM, &p);
+	procs_connect(s.bystander, 2, K_BYSTANDER, NULL);
 	for (unsigned i = 0; i < SLOTS; i++) {
 		if (st == SENDS_BY_VICTIM)
-			post_slot(&s, s.v, i);
-		post_slot(&s, s.by, SLOTS + i);
+			post_slot(&s, s.victim, i);
+		post_slot(&s, s.bystander, SLOTS + i);
 	}
 	procs_barrier();
 	while (!procs_has(2, K_STOP)) { /* the bystander has ended */
@@ -291,17 +291,17 @@ static void survivor(enum state st)
 		take_send(&s);
 		post_more(&s);
 		if (s.broken && s.posted == 0 && !procs_has(0, K_BROKEN)) {
-			t_eq(t_state(s.v), IBV_QPS_ERR);
+			t_eq(t_state(s.victim), IBV_QPS_ERR);
 			procs_put(K_BROKEN, 1);
 		}
 	}
 	procs_barrier();
-	t_qp_free(s.v);
-	t_qp_free(s.by);
+	t_qp_free(s.victim);
+	t_qp_free(s.bystander);
 	t_ok(ibv_destroy_cq(s.cq));
 	t_buf_free(&s.big);
 	t_buf_free(&s.in);
-	t_close(s.d);
+	t_close(s.dev);
 }
 
 static void cast(unsigned me, void *arg)
@@ -460,7 +460,7 @@ static void test_rows(void **state)
 	for (unsigned i = 0; i < 4; i++) {
 		procs_get(i, K_READY);
 		/* The process itself, two QPs, two memory regions, four CQs. */
-		t_true(stat_objects_of(procs_pid(i)) >= 8, "stat shows too little of process %u",
+		t_true(stat_objects_of(procs_pid(i)) >= 9, "stat shows too little of process %u",
 		       i);
 	}
 	procs_kill(1);
