@@ -131,9 +131,33 @@ static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned h
 	return cq;
 }
 
-static void reaping_wakes_waiters(void **state)
+static void just_live_and_owe(unsigned slot, void *arg)
+{
+	(void)arg;
+	atomic_store(&u_fab.hdr->procs[slot].owes, 1);
+}
+
+/* A process that left in order may be reaped at any time, which nobody notices. */
+static void reaping_others_wakes_nobody(void **state)
 {
 	struct u_child c = u_fork(just_live, NULL);
+	struct shca_cq_entry *cq;
+	uint32_t id;
+	int fd;
+
+	(void)state;
+	id = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd);
+	cq = armed_cq(id, SHCA_ARM_ANY, 1);
+	u_kill(c);
+	shca_reap_all(&u_fab);
+	t_eq(readable(fd), false);
+	t_eq(atomic_load(&cq->arm), SHCA_ARM_ANY);
+	close(fd);
+}
+
+static void reaping_wakes_waiters(void **state)
+{
+	struct u_child c = u_fork(just_live_and_owe, NULL);
 	struct shca_cq_entry *cq[6];
 	uint64_t dead = (uint64_t)c.slot << 8;
 	uint32_t id[6], i;
@@ -167,6 +191,7 @@ int main(void)
 		IN_FABRIC(events_cross_processes),
 		IN_FABRIC(many_channels),
 		IN_FABRIC(reaping_wakes_waiters),
+		IN_FABRIC(reaping_others_wakes_nobody),
 	};
 
 	alarm(120); /* a hang is a failure */

@@ -417,6 +417,7 @@ struct shca_proc {
 	_Atomic uint32_t pds[SHCA_MAX_HCAS];
 	_Atomic uint64_t arena_used; /* bytes */
 	_Atomic uint64_t pinned;     /* bytes of registered memory, against the memlock limit */
+	_Atomic uint32_t owes;       /* 1: it may have to raise events for completions */
 	_Atomic uint32_t wake_word SHCA_ALIGNED; /* futex on which its engine sleeps */
 	_Atomic uint32_t sleeping;               /* 1: the engine is in (or going to) futex_wait */
 	_Atomic uint32_t attention;              /* SHCA_ATTENTION_*, set by peers */

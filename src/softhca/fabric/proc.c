@@ -214,6 +214,7 @@ static int take_slot(struct shca_fabric *fabric, const struct pid_stat *me)
 		memcpy(proc->comm, me->comm, sizeof(proc->comm));
 		atomic_store(&proc->arena_used, 0);
 		atomic_store(&proc->pinned, 0);
+		atomic_store(&proc->owes, 0);
 		atomic_store(&proc->sleeping, 0);
 		atomic_store(&proc->attention, 0);
 		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {

@@ -120,7 +120,8 @@ static bool has_unpolled(const struct shca_fabric *fabric, unsigned owner, struc
 /*
  * Raises events that a dead producer may have left out: it raises an event after it wrote the
  * completion. CQs with completions get the event now. One event too many does no harm, one too few
- * is a hang.
+ * is a hang. A process that left in order owes none: when it is reaped must not matter in virtual
+ * time.
  */
 static void wake_cq(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 		    uint32_t idx, void *entry, unsigned proc)
@@ -199,7 +200,8 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 			atomic_compare_exchange_strong(&hca->atomic_locks[k], &holder, 0);
 		}
 		atomic_fetch_sub(&hca->pds, atomic_exchange(&record->pds[h], 0));
-		each(fabric, hca, SHCA_CQ, proc, wake_cq);
+		if (atomic_load(&record->owes))
+			each(fabric, hca, SHCA_CQ, proc, wake_cq);
 		for (k = 0; k < SHCA_KINDS; k++)
 			each(fabric, hca, k, proc, free_own);
 	}

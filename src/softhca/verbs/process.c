@@ -17,6 +17,7 @@
 #include "hca/context_objects.h"
 #include "hca/execution/engine.h"
 #include "hca/objects/reset.h"
+#include "hca/queues/cq_event.h"
 
 /* Protects shca_self until it is set, and these. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -193,6 +194,9 @@ static void give_slot(void)
 {
 	unsigned slot = shca_self.slot;
 
+	/* Its QPs are gone. */
+	if (shca_cq_event_next() == UINT64_MAX)
+		atomic_store(&shca_self.proc->owes, 0);
 	shca_clock_detach();
 	shca_trace_stop();
 	shca_self.slot = SHCA_NO_PROC;

@@ -248,6 +248,7 @@ struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 	idx = shca_table_alloc(&shca_self.fabric, ctx->hca, SHCA_QP, shca_self.slot);
 	if (idx < 0)
 		goto free_qp;
+	atomic_store(&shca_self.proc->owes, 1);
 	number(qp, (uint32_t)idx);
 	if (make_queues(qp, attr, &types[attr->qp_type]))
 		goto free_entry;
