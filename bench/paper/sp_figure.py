@@ -3,6 +3,7 @@
 
 import dataclasses
 import os
+import re
 
 import by_size
 import cluster
@@ -46,12 +47,17 @@ def _label(case):
     return f"class {case[0]}, {case[1]} ranks, link of {'the paper' if case[2] == 'paper' else 'today'}"
 
 
+def _halved(link):
+    """Returns the link model with half the bandwidth."""
+    return re.sub(r"(?<=bandwidth=)[0-9.]+", lambda number: f"{float(number[0]) / 2:g}", link)
+
+
 def _turned(shape, knob):
     """Returns the cluster with a knob turned."""
     if knob == "dense":
         return dataclasses.replace(shape, nodes=shape.nodes // 2)
     if knob == "half-link":
-        return dataclasses.replace(shape, link="latency=1.3us,bandwidth=0.75GB/s")
+        return dataclasses.replace(shape, link=_halved(shape.link))
     return shape
 
 
