@@ -1,6 +1,6 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-3-Clause
-# autogen.sh: creates ./configure in a fresh checkout. It takes no options.
+# autogen.sh: creates ./configure in a fresh checkout, and takes no options.
 set -eu
 cd "$(dirname "$0")"
 

@@ -14,7 +14,7 @@ import report
 
 NAME = "sp"
 TITLE = "TupleQ, figure 6: NAS SP, seconds"
-# Seconds of class B, on 64 ranks of 8 nodes. Of class C the paper says that tupleq takes 27 % less.
+# Seconds of class B, on 64 ranks of 8 nodes. The paper says that tupleq takes 27 % less for class C.
 PAPER = {"tupleq": 27.38, "tupleq-copy": 28.74, "rget": 36.78, "rput": 36.69}
 CASES = {
     ("S", 4, "paper"): cluster.Cluster(2, 4),

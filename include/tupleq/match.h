@@ -114,7 +114,7 @@ struct tq_match_ops {
 /*
  * Adds a context with match bits; the arguments are those of tq_ctx_add(). header_len is the number
  * of bytes in front of each message's data, a multiple of 8 and at most TQ_HEADER_MAX. All
- * processes pass the same. Of the flags, TQ_CTX_OPEN and TQ_CTX_CLOSED are allowed. *ops and `arg`
+ * processes pass one length. The flags may be TQ_CTX_OPEN and TQ_CTX_CLOSED. *ops and `arg`
  * must stay until the last call of done(). unexpected() may be called before this returns, for
  * messages that came earlier. Returns also -EINVAL for wrong arguments.
  */
@@ -182,8 +182,8 @@ int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id);
 
 /*
  * Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks
- * included, whenever something is to be done. It sleeps otherwise, and lets threads that call
- * tq_progress() come first. Returns 0, or -ENOTSUP without a service thread.
+ * included, whenever something is to be done. The thread sleeps otherwise, and lets threads that
+ * call tq_progress() come first. Returns 0, or -ENOTSUP without a service thread.
  */
 int tq_thread_progress(struct tq_ep *ep, bool on);
 

@@ -40,9 +40,9 @@ static inline int series_revoked_error(void)
 	return MPI_ERR_REVOKED;
 }
 
-/* Returns the error with which Open MPI wants a request to end, or MPI_SUCCESS. Before it cancels
- * the request, it stores the error there. It also stores that a receive from any source has to wait
- * for the user, which ends no request. */
+/* Returns the error with which Open MPI wants a request to end, or MPI_SUCCESS. Before Open
+ * MPI cancels the request, it stores the error there. What it stores for a receive from any source
+ * that has to wait for the user ends no request. */
 static inline int series_given_error(const ompi_request_t *request)
 {
 	int error = request->req_status.MPI_ERROR;

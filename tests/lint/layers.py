@@ -10,7 +10,7 @@ alone, and no function is declared twice; a tree's exceptions are headers that d
 A file depends on the file that defines a function which it names; x.h, with its inline functions, belongs to x.c. Where
 files depend on each other in a circle none can be read, or tested, without the others: a tree says how many may.
 
-Usage: tests/lint/layers.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any. Of a circle
+Usage: tests/lint/layers.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any. For a circle
 that is too large each file follows, with the functions that tie it to the others.
 tests/lint/unit_layers.py tests this check.
 """

@@ -10,7 +10,7 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 export BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$dir/results
 bad=0
 
-# judge NAME STATUS PYTHON: a test that passes if STATUS is 0 and the expression holds. It may use `objects`, one for each line of
+# judge NAME STATUS PYTHON: a test that passes if STATUS is 0 and the expression holds, which may use `objects`, one for each line of
 # the log that is JSON, `file`, the newest file of results, and `runs`, the runs in that file by name.
 judge() {
 	if [ "$2" -eq 0 ] && python3 - "$dir/log" "$3" >>"$dir/log" 2>&1 <<-'END'; then

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # Sync points of MPI programs in virtual time, and waits until all processes are quiet, whose numbers are what a run costs: those of a
 # job that starts and ends, and those of messages while other ranks wait. Where computing takes no time the sync points are the same in
-# each run. It needs softhca in PATH, and the programs in $TEST_BUILD/tests/mpi.
+# each run. Needs softhca in PATH, and the programs in $TEST_BUILD/tests/mpi.
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ranks=8 messages=2000

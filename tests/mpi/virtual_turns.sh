@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # In virtual time hardly a thread of a job loses its turn by computing for a quantum: a rank that finds the library's lock taken makes
-# a call, instead of looking at the lock until its turn is taken away. It needs softhca in PATH, and the programs in
+# a call, instead of looking at the lock until its turn is taken away. Needs softhca in PATH, and the programs in
 # $TEST_BUILD/bench/mpi.
 set -u
 few=10 # turns: those of threads that sleep for a while at start-up, or on a busy machine

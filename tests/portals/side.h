@@ -67,7 +67,7 @@ ptl_handle_me_t side_append(struct side *side, const ptl_me_t *me, ptl_list_t li
 
 /* Waits for an event, which has to be of this type, and to have succeeded. */
 ptl_event_t side_event(ptl_handle_eq_t eq, ptl_event_kind_t type);
-/* The same for an event with another ni_fail_type. */
+/* Waits for an event, which has to be of this type, and to have failed in this way. */
 ptl_event_t side_failure(ptl_handle_eq_t eq, ptl_event_kind_t type, ptl_ni_fail_t fail);
 /* Expects that there is no event. */
 void side_no_event(ptl_handle_eq_t eq);

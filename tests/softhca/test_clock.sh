@@ -57,7 +57,7 @@ build_null() {
 	gcc "$@" -o "$tmp/null" "$tmp/null.c"
 }
 
-# Of another user, with that user's rights.
+# A program of another user, with that user's rights.
 raised() {
 	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
 }

@@ -57,7 +57,8 @@ static void killed(struct duo *duo)
 	if (duo->me)
 		set_point(duo);
 	mix_until_failed(duo);
-	/* On a busy machine the process may have been given up before. It dies all the same. */
+	/* On a busy machine the process may have been given up before. The process dies all the
+	 * same. */
 	if (duo->me)
 		raise(SIGKILL);
 	died(duo);

@@ -152,7 +152,7 @@ void shca_sync_released(bool contended, bool shared)
 
 /* ---------------------------------------------------------------- mutexes */
 
-/* Returns true if a thread sleeps in the kernel for the mutex, as glibc's lock word says. Such a
+/* Returns true if a thread sleeps in the kernel for the mutex, as glibc's lock word says. That
  * thread has no clock. */
 static bool is_contended(const pthread_mutex_t *mutex)
 {

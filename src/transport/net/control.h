@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The control channel: messages are in order to each peer. Of its sending side, control.c decides
- * what goes now, backlog.c keeps what waits, and post.c posts. Of its receiving side, bank.c has
- * the buffers, and credit.c what senders may still send.
+ * The control channel: messages are in order to each peer. Where messages are sent, control.c
+ * decides what goes now, backlog.c keeps what waits, and post.c posts. Where they are received,
+ * bank.c has the buffers, and credit.c says what senders may still send.
  */
 #ifndef TQ_NET_CONTROL_H
 #define TQ_NET_CONTROL_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A lane is a connection (an INI QP) from here to a node. It is usable towards a process there once
- * that process has confirmed that it holds the TGT QP open. lane.c posts on lanes, and handles the
- * completions.
+ * A lane is a connection (an INI QP) from here to a node. A lane is usable towards a process there
+ * once that process has confirmed that it holds the TGT QP open. lane.c posts on lanes, and handles
+ * the completions.
  */
 #ifndef TQ_NET_LANE_H
 #define TQ_NET_LANE_H

@@ -232,9 +232,9 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 
 /*
  * After a recall the protocol has counted all deliveries, so none of the SRQ's completions is in
- * the CQ. After a peer's failure one may be. It has to be polled before the SRQ goes (on mlx5
- * polling fails later), and its work item has to be there. A failed peer may still send to the SRQ,
- * so that isn't used again.
+ * the CQ. After a peer's failure one may be: the completion has to be polled before the SRQ goes
+ * (on mlx5 polling fails later), and its work item has to be there. A failed peer may still send to
+ * the SRQ, so that isn't used again.
  */
 void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {

@@ -81,8 +81,8 @@ static void remove_leftovers(int dir, const char *own)
 	closedir(listing);
 }
 
-/* Opens the file and locks it shared. It may be unlinked between open() and flock(): then it is
- * opened again. */
+/* Opens the file and locks it shared. A file that was unlinked between open() and flock() is opened
+ * again. */
 static int open_file(struct tq_net *net, int dir, const char *name, struct stat *st)
 {
 	int fd, error;

@@ -28,7 +28,7 @@ static int check(const struct tq_ctx *ctx, const struct tq_want *want, const str
 	return 0;
 }
 
-/* Recalls queues that the entry could match. It has been in no list so far. */
+/* Recalls queues that the entry, which has been in no list so far, could match. */
 static void recall(const struct tq_entry *entry, bool is_search)
 {
 	const struct tq_recv_req *recv = &entry->recv;

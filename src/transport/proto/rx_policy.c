@@ -85,7 +85,7 @@ void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 	note_disturbance(tuple);
 }
 
-/* The same for a tuple with match bits. */
+/* Returns true if a wildcard could have matched the tuple, which has match bits, lately. */
 static bool bits_wild_since(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;

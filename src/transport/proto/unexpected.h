@@ -10,7 +10,7 @@ void tq_unexpected_count(struct tq_core *core, int64_t change);
 /* Returns a message, in no queue; NULL: no memory. */
 struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
 					enum tq_unexpected_kind kind, uint64_t length);
-/* The same for a message with match bits; those are not set. */
+/* Returns a message with match bits, which are not set, in no queue; NULL: no memory. */
 struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
 						  enum tq_unexpected_kind kind, uint64_t length);
 /* Frees a message that is in no queue, with its data. */
