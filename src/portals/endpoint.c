@@ -105,7 +105,7 @@ static void set_defaults(struct tq_params *params)
 {
 	char why[256];
 
-	tq_param_set(params, "odp", "1", why, sizeof(why));
+	tq_param_set(params, "odp", "auto", why, sizeof(why));
 }
 
 /* Sets parameters of libtupleq from PORTALS_PARAMS ("name=value name=value"). Returns false, after
