@@ -129,8 +129,9 @@ int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[]
  */
 #define TQ_CTX_CLOSED 32u
 
-/* Returns true if entries of the context are in queues, or on their way back from there. A closed
- * context has none soon: the caller makes progress and asks again. */
+/* Returns true if entries of the context are in queues, or on their way back from there, or if
+ * done() has not returned for a message that the HCA has matched there. A closed context has none
+ * soon: the caller makes progress and asks again. */
 bool tq_ctx_has_queues(struct tq_ctx *ctx);
 
 /* ---- sending with match bits ---- */

@@ -105,7 +105,7 @@ static void set_defaults(struct tq_params *params)
 {
 	char why[256];
 
-	tq_param_set(params, "odp", "1", why, sizeof(why));
+	tq_param_set(params, "odp", "auto", why, sizeof(why));
 }
 
 /* Sets parameters of libtupleq from PORTALS_PARAMS ("name=value name=value"). Returns false, after
@@ -201,14 +201,16 @@ static uint64_t counter(const struct tq_ep *ep, const char *name)
 	return 0;
 }
 
-/* Says which share of the messages the HCA has matched. */
+/* Says which share of the messages to portal table entries the HCA has matched. Answers are for no
+ * entry. */
 static void report(const struct tq_ep *ep)
 {
 	uint64_t direct = counter(ep, "bits_direct");
+	uint64_t software = counter(ep, "bits_software"), answers = p4_answers_take();
 
 	p4_log(TQ_LOG_INFO, "The HCA has matched %llu of %llu messages.",
 	       (unsigned long long)direct,
-	       (unsigned long long)(direct + counter(ep, "bits_software")));
+	       (unsigned long long)(direct + (software > answers ? software - answers : 0)));
 }
 
 void p4_endpoint_close(void)

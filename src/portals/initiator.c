@@ -271,6 +271,18 @@ void p4_op_triggered(struct p4_work *work)
 /* ---- answers ---- */
 
 static enum p4_tag answer_entry = P4_TAG_ENTRY, nothing = P4_TAG_NOTHING;
+static uint64_t nanswers; /* that have come; guarded by the library's lock */
+
+uint64_t p4_answers_take(void)
+{
+	uint64_t n;
+
+	p4_lock();
+	n = nanswers;
+	nanswers = 0;
+	p4_unlock();
+	return n;
+}
 
 void *p4_answer_entry(void)
 {
@@ -291,6 +303,7 @@ static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *e
 		return TQ_PASS;
 	memcpy(&wire, envelope->header, sizeof(wire));
 	p4_lock();
+	nanswers++;
 	op = p4_handle_get(wire.cookie, P4_OP);
 	if (!op || op->answer.here || op->answer.expected) {
 		p4_unlock();

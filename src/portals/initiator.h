@@ -75,6 +75,8 @@ struct p4_op {
 extern const struct tq_match_ops p4_answer_ops;
 /* Returns the entry that takes them. */
 void *p4_answer_entry(void);
+/* Returns how many answers have come since the last call. */
+uint64_t p4_answers_take(void);
 
 /* Runs an operation that was triggered. Called without the lock, as are the following two. */
 void p4_op_triggered(struct p4_work *work);

@@ -229,8 +229,6 @@ int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 	rc = p4_wait(is_closed, pt, PTL_TIME_FOREVER);
 	if (!rc)
 		rc = p4_wait(has_no_queues, pt, PTL_TIME_FOREVER);
-	/* The events of what the HCA has matched. */
-	p4_progress();
 	if (!rc)
 		rc = p4_wait(is_idle, pt, PTL_TIME_FOREVER);
 	return rc == PTL_ABORTED ? PTL_FAIL : rc;

@@ -215,12 +215,23 @@ void t_untouched(const void *buf, size_t bytes, unsigned char value)
 			       i, bytes, p[i], value);
 }
 
+/* Returns true if statuses are to be without the mark of cancelled messages. A component of Open
+ * MPI leaves that mark unset in the statuses of probes. */
+static bool looks_at_cancelled(void)
+{
+	const char *setting = getenv("TEST_CANCELLED");
+
+	return !setting || strcmp(setting, "ignore");
+}
+
 void t_status(const MPI_Status *st, int src, int tag, size_t bytes)
 {
 	int count, cancelled;
 
 	MPI_Get_count(st, MPI_BYTE, &count);
 	MPI_Test_cancelled(st, &cancelled);
+	if (!looks_at_cancelled())
+		cancelled = false;
 	if (st->MPI_SOURCE != src || st->MPI_TAG != tag || count != (int)bytes || cancelled)
 		t_fail("a status has source %d, tag %d, %d bytes%s; not %d, %d, %zu",
 		       st->MPI_SOURCE, st->MPI_TAG, count, cancelled ? ", cancelled" : "", src, tag,

@@ -50,7 +50,7 @@ refused 'pml_tupleq_hold_lanes: hold_lanes = 0: it takes 1 to 1024' hold_lanes 0
 refused 'it takes a whole number' promote_after many
 refused 'it takes a whole number' pkey x8001
 refused 'it takes a whole number of bytes, such as 8192, 8K or 1M' eager_limit short 4T K
-refused 'pml_tupleq_odp: odp = "perhaps": it takes 1 or 0' odp perhaps
+refused 'pml_tupleq_odp: odp = "perhaps": it takes one of 0|1|auto' odp perhaps
 refused 'it takes 1 or 0' service_thread 2 ""
 refused 'pml_tupleq_protocol: protocol = "smoke": it takes one of tupleq|tupleq-copy|rput|rget' protocol smoke
 refused 'no partition has a key whose lower 15 bits are 0' pkey 0x8000 32768

@@ -119,3 +119,37 @@ void match_removed_from_queue(void)
 	match_wait(1);
 	match_check(0, &other, 0x10, 1, 5);
 }
+
+/* Closes the context, and waits until its queues are gone. */
+static void close_queues(void)
+{
+	struct tq_ctx *ctx = match_sides[0].ctx;
+
+	match_in_done = NULL;
+	t_true(match_sides[0].came[0].arrival.queue, "the HCA has not matched the message");
+	tq_ctx_set_flags(ctx, TQ_CTX_CLOSED);
+	MANY_UNTIL(!many_counter(0, "tuples"), many_spin(1));
+	t_true(!many_counter(0, "tuples"), "the queue is not recalled");
+	many_spin(1000);
+	t_true(tq_ctx_has_queues(ctx), "done() is yet to return, but no message is said to come");
+}
+
+/* A closed context is said to have queues until done() has returned for all that the HCA matched.
+ */
+void match_closed_in_done(void)
+{
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
+
+	match_start(keep_queues);
+	pass_queued(&entry, 0, 0, 20, 8);
+	match_sides[0].ncame = 0;
+	match_in_done = close_queues;
+	match_append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	match_send_text(0x10, 1, "text");
+	match_wait(1);
+	t_true(!match_in_done, "done() was not called");
+	t_true(!tq_ctx_has_queues(match_sides[0].ctx), "queues are left");
+	tq_ctx_remove(match_sides[0].ctx);
+	MANY_UNTIL(!many_counter(0, "contexts"), many_spin(10));
+	t_true(!many_counter(0, "contexts"), "the context stays");
+}

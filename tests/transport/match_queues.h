@@ -7,5 +7,6 @@ void match_queued(void);
 void match_recalled(void);
 void match_held(void);
 void match_removed_from_queue(void);
+void match_closed_in_done(void);
 
 #endif

@@ -4,6 +4,7 @@
 #include <string.h>
 
 struct match_side match_sides[2];
+void (*match_in_done)(void);
 char match_data[8][MATCH_LONG];
 
 static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *envelope,
@@ -44,6 +45,8 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 	if (came->has_header)
 		came->number = ((const struct match_header *)arrival->envelope.header)->number;
 	side->ncame++;
+	if (match_in_done && side == &match_sides[0])
+		match_in_done();
 	side->inside--;
 }
 

@@ -271,6 +271,7 @@ const struct many_case many_cases[] = {
 	{"recalled", match_recalled},
 	{"held", match_held},
 	{"removed from a queue", match_removed_from_queue},
+	{"closed in done()", match_closed_in_done},
 	{"by the service thread", by_thread},
 	{0},
 };

@@ -8,6 +8,7 @@
 /* In the order of the choices in params.def. */
 enum tq_protocol { TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET };
 enum tq_intranode { TQ_INTRANODE_AUTO, TQ_INTRANODE_HCA, TQ_INTRANODE_SHM };
+enum tq_odp { TQ_ODP_OFF, TQ_ODP_ON, TQ_ODP_AUTO };
 enum tq_rendezvous { TQ_RENDEZVOUS_RGET, TQ_RENDEZVOUS_RPUT };
 
 enum { TQ_PARAM_TEXT_SIZE = 256 }; /* bytes of a STRING, with the 0 at its end */

@@ -79,6 +79,7 @@ bool tq_ctx_has_queues(struct tq_ctx *ctx)
 	bool has;
 
 	tq_lock(&ep->lock);
+	tq_ep_release_completed(ep);
 	has = tq_core_ctx_has_queues(ctx);
 	tq_ep_unlock(ep);
 	return has;

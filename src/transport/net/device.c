@@ -140,13 +140,13 @@ static bool odp_wanted(struct tq_net *net)
 				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
 	struct ibv_device_attr_ex attr;
 
-	if (!net->params->odp)
+	if (net->params->odp == TQ_ODP_OFF)
 		return false;
 	if (!ibv_query_device_ex(net->dev.verbs, NULL, &attr) &&
 	    (attr.odp_caps.general_caps & IBV_ODP_SUPPORT_IMPLICIT) &&
 	    (attr.xrc_odp_caps & needed) == needed)
 		return true;
-	tq_log(net->job, TQ_LOG_WARN,
+	tq_log(net->job, net->params->odp == TQ_ODP_ON ? TQ_LOG_WARN : TQ_LOG_DEBUG,
 	       "%s has no implicit on-demand paging on XRC: buffers are registered one by one.",
 	       ibv_get_device_name(net->dev.verbs->device));
 	return false;

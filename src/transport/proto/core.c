@@ -45,7 +45,7 @@ void tq_core_destroy(struct tq_core *core)
 	tq_tx_lanes_destroy(core);
 	for (req = tq_core_ended(core); req; req = next) {
 		next = req->next;
-		tq_core_release(req);
+		tq_req_free(req); /* its context is gone */
 	}
 	for (int kind = 0; kind < TQ_REQ_KINDS; kind++) {
 		LL_FOREACH_SAFE(core->free_reqs[kind], req, next) {

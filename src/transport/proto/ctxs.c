@@ -205,7 +205,7 @@ void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
 bool tq_core_ctx_has_queues(const struct tq_ctx *ctx)
 {
 	tq_assert_held(ctx->core->lock);
-	return ctx->queued || ctx->fenced;
+	return ctx->queued || ctx->fenced || ctx->nqueue_matched;
 }
 
 void tq_core_ctx_remove(struct tq_ctx *ctx)
@@ -252,7 +252,7 @@ static bool ctx_quiet(const struct tq_ctx *ctx)
 {
 	int rank;
 
-	if (ctx->nrecvs)
+	if (ctx->nrecvs || ctx->nqueue_matched)
 		return false;
 	for (rank = 0; rank < ctx->npeers; rank++)
 		if (ctx->pairs[rank] && !pair_quiet(ctx->pairs[rank]))

@@ -112,6 +112,7 @@ const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char 
 	if ((entry->bits & ~tuple->pair->mask) != tuple->tag)
 		return "it sent a message to the queue of another tuple";
 	entry->arrived = entry->queue = true;
+	recv->ctx->nqueue_matched++;
 	TQ_COUNT(recv->req.core->stats, bits_direct);
 	memcpy(entry->header, entry->prefix->header, recv->ctx->header_len);
 	return NULL;
@@ -146,6 +147,14 @@ void tq_entries_end(struct tq_ctx *ctx, int error)
 		for (; tuple; tuple = tuple->hh.next)
 			end_tuple(tuple, error);
 	}
+}
+
+void tq_entry_released(struct tq_entry *entry)
+{
+	if (!entry->queue)
+		return;
+	entry->recv.ctx->nqueue_matched--;
+	entry->recv.req.core->changed = true;
 }
 
 void tq_core_entry_tell(struct tq_req *req)

@@ -150,6 +150,7 @@ struct tq_ctx {
 	uint32_t header_len;
 	/* Bytes in front of the data of direct messages; 0 without TQ_CTX_BITS. */
 	uint32_t prefix_len;
+	uint32_t nqueue_matched; /* entries that the HCA has matched and that were not released */
 	UT_hash_handle hh;
 };
 

@@ -7,6 +7,8 @@
 
 #include <errno.h>
 
+#include "proto/entry.h"
+
 void tq_req_end(struct tq_req *req, int error)
 {
 	struct tq_core *core = req->core;
@@ -47,11 +49,10 @@ struct tq_req *tq_core_ended_unfailed(struct tq_core *core)
 	return list;
 }
 
-void tq_core_release(struct tq_req *req)
+void tq_req_free(struct tq_req *req)
 {
 	struct tq_core *core = req->core;
 
-	tq_assert_held(core->lock);
 	if (core->nfree_reqs[req->kind] < TQ_FREE_MAX) {
 		LL_PREPEND(core->free_reqs[req->kind], req);
 		core->nfree_reqs[req->kind]++;
@@ -59,4 +60,12 @@ void tq_core_release(struct tq_req *req)
 	}
 	free(req);
 	TQ_LEVEL(core->stats, requests, -1);
+}
+
+void tq_core_release(struct tq_req *req)
+{
+	tq_assert_held(req->core->lock);
+	if (req->kind == TQ_REQ_ENTRY)
+		tq_entry_released((struct tq_entry *)req);
+	tq_req_free(req);
 }

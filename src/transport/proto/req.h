@@ -26,6 +26,8 @@ static inline void *tq_req_new(struct tq_core *core, enum tq_req_kind kind, size
 
 /* Ends a request: puts it on the list of ended ones, or frees a detached one. */
 void tq_req_end(struct tq_req *req, int error);
+/* Keeps a request's memory for the next one, or frees it. */
+void tq_req_free(struct tq_req *req);
 
 /* ---- for ep/ ---- */
 
