@@ -10,14 +10,18 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "ep/ep.h"
 #include "many.h"
 #include "net/address.h"
+#include "net/datagram.h"
 #include "net/link.h"
 #include "net/ring.h"
 
-#define LONG_LEN 16383 /* of an eager message, without its final zero */
+#define LONG_LEN  16383 /* of an eager message, without its final zero */
+#define RING_SIZE 65536
 
 static const char *const shm[] = {"intranode=shm", NULL};
+static const char *const served[] = {"intranode=shm", "service_thread=1", NULL};
 
 /* ---- polling ---- */
 
@@ -127,6 +131,17 @@ static void nothing_left(void)
 
 /* ---- a ring's second owner ---- */
 
+/* Returns a ring of B. */
+static struct tq_ring *ring_of_b(uint32_t n)
+{
+	size_t len;
+	const struct tq_address *address = tq_address(many_eps[0], &len);
+	void *mem;
+
+	t_true(!tq_segment_attach(tq_get64(address->inbox), &len, &mem), "B has no inbox");
+	return tq_rings_at(mem, n, RING_SIZE);
+}
+
 /* Opens the endpoints and has A, with these parameters, send a message to B. */
 static void begin(const char *const *params, struct tq_ctx *ctx[3])
 {
@@ -188,11 +203,118 @@ static void writes_after_removal(void)
 	t_true(!many_errors, "an error is said: %s", many_error);
 }
 
+/* A process that has promised to send nothing more writes nothing to a ring that is another's by
+ * now, whatever its user calls. */
+static void stale_user(void)
+{
+	enum { MESSAGES = 10, LEN = 3000 };
+	static char text[MESSAGES][LEN + 1], junk[LEN + 1], data[LEN + 1];
+	struct many_op sent[MESSAGES], got;
+	struct tq_buf buf = {.addr = junk, .len = LEN};
+	struct tq_ctx *ctx[3];
+
+	begin(served, ctx);
+	replace(ctx);
+	t_true(ring_of_b(0)->read && !ring_of_b(1)->read, "A2 has a ring of its own");
+	for (int i = 0; i < MESSAGES; i++) {
+		memset(text[i], 'a' + i, LEN);
+		many_send(ctx[2], 0, MANY_TAG, text[i], 0, &sent[i]);
+	}
+	memset(junk, '!', LEN);
+	for (int i = 0; i < 3; i++)
+		tq_send(ctx[1], 0, MANY_TAG, &buf, 0, &got, &got.req);
+	for (int i = 0; i < MESSAGES; i++) {
+		many_recv_long(ctx[0], 2, MANY_TAG, data, sizeof(data), &got);
+		MANY_UNTIL(got.ended, tq_progress(many_eps[0]));
+		t_true(got.ended && !got.status.error && !strcmp(data, text[i]),
+		       "message %d of A2 is wrong", i);
+	}
+}
+
+static int (*next_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+static int cut_at_word = -1; /* what A's ring said when A posted the datagram that tells B */
+
+static int post_looks(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	const struct tq_oob_hdr *datagram = (const void *)(uintptr_t)wr->sg_list[0].addr;
+
+	if (qp->qp_type == IBV_QPT_UD && datagram->type == TQ_OOB_CUT && cut_at_word < 0)
+		cut_at_word = (int)ring_of_b(0)->cut;
+	return next_post(qp, wr, bad);
+}
+
+/* A process whose link fails says first in its ring that its memory is its user's again. Only then
+ * it tells the other one, which may give the ring away. */
+static void cut_before_word(void)
+{
+	struct tq_ctx *ctx[3];
+	struct ibv_context *device;
+
+	begin(shm, ctx);
+	device = many_eps[1]->net.dev.verbs;
+	next_post = device->ops.post_send;
+	device->ops.post_send = post_looks;
+	/* B seems to have read more than was sent. */
+	ring_of_b(0)->read = UINT64_C(1) << 40;
+	for (int i = 0; i < 200 && cut_at_word < 0; i++) {
+		static char text[2000];
+		struct tq_buf buf = {.addr = text, .len = sizeof(text)};
+		struct many_op sent;
+
+		tq_send(ctx[1], 0, MANY_TAG, &buf, 0, &sent, &sent.req);
+	}
+	t_true(strstr(many_error, "it has read more of the shared memory than was written"),
+	       "what is said is: %s", many_error);
+	t_eq(cut_at_word, 1);
+}
+
+static bool has_promised;
+
+/* Sends a message when A has promised to send nothing more, as an answer to an earlier one. */
+static void sends_late(const char *kind, const void *object, const char *from, const char *to)
+{
+	struct tq_ep *ep = many_eps[1];
+	struct tq_msg_hdr msg = {.type = TQ_MSG_CREDIT};
+	struct tq_link *link = many_peers[1][0]->link;
+
+	(void)from;
+	if (has_promised || object != link || strcmp(kind, "link") || strcmp(to, "CLOSED"))
+		return;
+	has_promised = true;
+	ep->core.ops->control(ep->core.net, link, &msg, sizeof(msg), 0);
+}
+
+/* An answer that comes after the promise is dropped. */
+static void late_answer(void)
+{
+	struct tq_ctx *ctx[2];
+	uint64_t before;
+
+	many_neps = 0;
+	many_open_one(0, served);
+	many_open_one(0, shm);
+	many_know_all();
+	many_context(1, 2, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[1], ctx[0], 1, 0);
+	tq_ctx_remove(ctx[1]);
+	tq_lock(&many_eps[1]->lock);
+	many_eps[1]->net.trace = sends_late;
+	tq_unlock(&many_eps[1]->lock);
+	before = many_counter(1, "sent_ring");
+	tq_peer_remove(many_peers[1][0]);
+	t_true(has_promised, "A didn't promise anything");
+	t_true(many_counter(1, "sent_ring") == before, "A has sent more than it promised");
+}
+
 const struct many_case many_cases[] = {
 	{"one by one", one_by_one},
 	{"in turn", in_turn},
 	{"before a goodbye", before_goodbye},
 	{"nothing is left", nothing_left},
 	{"writes after its removal", writes_after_removal},
+	{"a stale user", stale_user},
+	{"a cut before the word", cut_before_word},
+	{"a late answer", late_answer},
 	{NULL, NULL},
 };
