@@ -5,6 +5,9 @@
  *
  * test_inbox [NAME], under "softhca run --nodes 1"
  */
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +22,7 @@
 
 #define LONG_LEN  16383 /* of an eager message, without its final zero */
 #define RING_SIZE 65536
+#define FLOOD     20000 /* messages */
 
 static const char *const shm[] = {"intranode=shm", NULL};
 static const char *const served[] = {"intranode=shm", "service_thread=1", NULL};
@@ -74,6 +78,53 @@ static void in_turn(void)
 		tq_progress(many_eps[0]);
 	for (int i = 0; i < SENDERS; i++)
 		t_true(got[i].ended, "sender %d had no turn in %d polls", i + 1, POLLS);
+}
+
+static struct tq_ctx *flooder;  /* A's context */
+static atomic_uint flooded;     /* messages so far */
+static atomic_bool flood_ended; /* by the main thread */
+static pthread_t main_thread;
+static int (*next_poll)(struct ibv_cq *cq, int n, struct ibv_wc *wc);
+
+/* Has A send a message each time that B's service thread polls. */
+static int poll_floods(struct ibv_cq *cq, int n, struct ibv_wc *wc)
+{
+	static struct many_op sent;
+
+	if (!pthread_equal(pthread_self(), main_thread) && !flood_ended && flooded < FLOOD) {
+		flooded++;
+		many_send(flooder, 0, MANY_TAG, "one more", 0, &sent);
+	}
+	return next_poll(cq, n, wc);
+}
+
+/* Messages that come as fast as the service thread handles them don't keep others from the lock. */
+static void flood(void)
+{
+	struct ibv_context *device;
+	struct tq_ctx *ctx[2];
+
+	many_neps = 0;
+	many_open_one(0, served);
+	many_open_one(0, shm);
+	many_know_all();
+	many_context(1, 2, ctx);
+	many_pass(ctx[1], ctx[0], 1, 0);
+	flooder = ctx[1];
+	main_thread = pthread_self();
+	tq_lock(&many_eps[0]->lock);
+	device = many_eps[0]->net.dev.verbs;
+	next_poll = device->ops.poll_cq;
+	device->ops.poll_cq = poll_floods;
+	tq_unlock(&many_eps[0]->lock);
+	t_ok(tq_thread_progress(many_eps[0], true));
+	while (!flooded)
+		sched_yield();
+	tq_lock(&many_eps[0]->lock);
+	flood_ended = true;
+	tq_unlock(&many_eps[0]->lock);
+	t_true(flooded < FLOOD, "the lock was held for %d messages", FLOOD);
+	t_ok(tq_thread_progress(many_eps[0], false));
 }
 
 /* ---- leaving ---- */
@@ -310,6 +361,7 @@ static void late_answer(void)
 const struct many_case many_cases[] = {
 	{"one by one", one_by_one},
 	{"in turn", in_turn},
+	{"flood", flood},
 	{"before a goodbye", before_goodbye},
 	{"nothing is left", nothing_left},
 	{"writes after its removal", writes_after_removal},
