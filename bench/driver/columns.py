@@ -22,8 +22,12 @@ def mca(**parameters):
     return tuple(word for name, value in parameters.items() for word in ("--mca", name, value))
 
 
+# Messages within a node go through the adapter, too, as in the papers.
+_HCA = mca(pml_tupleq_intranode="hca")
+
+
 def _tupleq(protocol, what):
-    return Column(protocol, mca(pml="tupleq", pml_tupleq_protocol=protocol), own=True, what=what)
+    return Column(protocol, mca(pml="tupleq", pml_tupleq_protocol=protocol) + _HCA, own=True, what=what)
 
 
 # All queues are of RC; XRC queues would have an X.
@@ -34,7 +38,7 @@ _ALL = [
     _tupleq("tupleq-copy", "tuple queues, small messages copied by the sender"),
     _tupleq("rput", "eager, and RDMA WRITE after a rendezvous"),
     _tupleq("rget", "eager, and RDMA READ after a rendezvous"),
-    Column("ob1-btl", mca(pml="ob1", btl="tupleq,self"), own=True, what="ob1 over btl/tupleq"),
+    Column("ob1-btl", mca(pml="ob1", btl="tupleq,self", btl_tupleq_intranode="hca"), own=True, what="ob1 over btl/tupleq"),
     Column(
         "ob1-openib",
         mca(
@@ -74,10 +78,10 @@ _VERBS = Column(
 
 # tupleq with Open MPI's collectives, or its nonblocking ones alone, and Open MPI's collectives for shared memory.
 _COLLECTIVES = [
-    Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq"), own=True, what="tuple queues, Open MPI's collectives"),
+    Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq") + _HCA, own=True, what="tuple queues, Open MPI's collectives"),
     Column(
         "tupleq-libnbc",
-        mca(pml="tupleq", coll_tupleq_ring="0"),
+        mca(pml="tupleq", coll_tupleq_ring="0") + _HCA,
         own=True,
         what="tuple queues, Open MPI's nonblocking collectives",
     ),
@@ -89,7 +93,7 @@ _COLLECTIVES = [
     ),
 ]
 
-# tupleq with the control channel in shared memory, for --one-node.
+# tupleq as it is by default, for --one-node.
 _SHARED_CONTROL = Column(
     "tupleq-auto",
     mca(pml="tupleq", pml_tupleq_intranode="auto"),

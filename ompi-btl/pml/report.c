@@ -166,6 +166,9 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		 "came to tuples without a queue because a queue can't take their buffers. Raise "
 		 "--mca pml_tupleq_pieces for datatypes with gaps, and the limit of locked memory "
 		 "(ulimit -l)."},
+		{"not_asked_near",
+		 "went to no queue because shared memory is faster within a node. "
+		 "(--mca pml_tupleq_intranode hca has the HCA match them.)"},
 		{"software_new",
 		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
 		 "rather than new ones, or try --mca pml_tupleq_promote_after 0."},
@@ -173,7 +176,11 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		uint64_t n = counted(sum, reasons[i].counter);
+		uint64_t near = counted(sum, "not_asked_near");
 
+		/* Their receivers take these for messages of new tuples. */
+		if (!strcmp(reasons[i].counter, "software_new"))
+			n -= near < n ? near : n;
 		/* Reasons are counted on arrival and `all` on receipt, and the report's own
 		 * messages may be in between. */
 		if (n > all)

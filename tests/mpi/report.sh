@@ -74,30 +74,32 @@ job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && bala
 	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
 check "rget" $?
 
+# advice REASON: the report gives this reason why messages went to no queue.
+advice() {
+	grep -qE "^[0-9.]+ % of the messages $1" "$log"
+}
+
 # within OPTION...: four ranks of one node.
 within() {
-	mpi_job 60 4 --nodes 1 --memlock unlimited -- --mca pml_tupleq_stats 1 --mca pml_tupleq_intranode auto "$@" \
-		"$TEST_BUILD/tests/mpi/report" 100 10000 77
+	mpi_job 60 4 --nodes 1 --memlock unlimited -- --mca pml_tupleq_stats 1 "$@" \
+		"$TEST_BUILD/tests/mpi/report" 1000 10000 77
 }
 
 within && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
 	! grep -qF 'use the adapter' "$log"
 check "within nodes" $?
+advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_near)" -ge 1900 ] && ! advice 'came to tuples that had sent too few'
+check "no queue within nodes" $?
 within --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
 check "too few rings within nodes" $?
 
-# advice REASON: the report gives this reason why messages went to no queue.
-advice() {
-	grep -qE "^[0-9.]+ % of the messages came to tuples $1" "$log"
-}
-
-how=early job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because messages arrive before their receives' &&
+how=early job 2 --mca pml_tupleq_stats 1 && advice 'came to tuples without a queue because messages arrive before their receives' &&
 	[ "$(counter software_early)" -ge 50 ]
 check "messages that come before their receives" $?
-how=any job 2 --mca pml_tupleq_stats 1 && advice 'without a queue because of MPI_ANY_SOURCE' &&
+how=any job 2 --mca pml_tupleq_stats 1 && advice 'came to tuples without a queue because of MPI_ANY_SOURCE' &&
 	[ "$(counter software_wildcard)" -ge 50 ]
 check "receives that name no source" $?
-job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 1000 && advice 'that had sent too few messages to ask for a queue'
+job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 1000 && advice 'came to tuples that had sent too few messages to ask for a queue'
 check "tuples that are seldom used" $?
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && ! grep -q ' % of the messages came to tuples' "$log"
 check "no advice on queues where there are none" $?

@@ -78,8 +78,7 @@ int many_open_one(int node, const char *const *params)
 
 	/* The case decides which endpoint polls, so there is no service thread. */
 	t_true(!tq_param_set(made, "service_thread", "0", why, sizeof(why)), "%s", why);
-	if (intranode)
-		within_set(made, intranode);
+	within_set(made, intranode);
 	for (int i = 0; params[i]; i++) {
 		char name[64];
 		const char *value = strchr(params[i], '=');

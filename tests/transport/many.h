@@ -46,7 +46,7 @@ extern void (*many_completed)(struct many_op *op);
  * node of its own (that is, in a job of its own), all on one node, or on the nodes that are named.
  * The parameters are "NAME=VALUE"s, up to NULL. An endpoint has no service thread unless a
  * parameter says so. With $TEST_INTRANODE, a value of the parameter intranode, all endpoints are on
- * one node.
+ * one node. Without it the value is hca, as most cases are about the adapter.
  */
 void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);

@@ -377,103 +377,6 @@ static void no_memory(void)
 	t_true(!many_counter(0, "ring_bytes") && !many_counter(0, "sent_ring"), "there is memory");
 }
 
-/* Messages that a process has sent before its goodbye are there after it. */
-static void before_goodbye(void)
-{
-	enum { MESSAGES = 200 };
-	struct many_op sent[MESSAGES];
-	struct tq_ctx *ctx[2];
-	static char data[MESSAGES][64];
-	struct many_op got[MESSAGES];
-
-	many_start_together(2, shm, ctx);
-	many_pass(ctx[0], ctx[1], 0, 1);
-	for (int i = 0; i < MESSAGES; i++)
-		many_send(ctx[0], 1, MANY_TAG, "before", 0, &sent[i]);
-	many_neps = 1;
-	tq_close(many_eps[0]);
-	tq_progress(many_eps[1]); /* finds the goodbye */
-	usleep(400000);           /* longer than that is repeated */
-	for (int i = 0; i < MESSAGES; i++)
-		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
-	for (int i = 0; i < MESSAGES; i++) {
-		MANY_UNTIL(got[i].ended, tq_progress(many_eps[1]));
-		t_true(got[i].ended && !got[i].status.error, "message %d was lost", i);
-	}
-}
-
-/* Passes a message from A2 to B, as long as that of many_pass(), while A makes no progress. */
-static void pass_beside(struct tq_ctx *const *ctx)
-{
-	struct many_op sent, got;
-	char data[64];
-
-	many_recv(ctx[0], 2, MANY_TAG, data, &got);
-	many_send(ctx[2], 0, MANY_TAG, "in time", 0, &sent);
-	MANY_UNTIL(got.ended, (tq_progress(many_eps[0]), tq_progress(many_eps[2])));
-	t_true(got.ended && !got.status.error && !strcmp(data, "in time"), "A2's message is lost");
-}
-
-/* The ring of a process that may still write goes to nobody else. */
-static void writes_after_removal(void)
-{
-	struct many_op late;
-	struct tq_ctx *ctx[3];
-
-	many_open(3, false, shm);
-	many_know(0, 1);
-	many_know(1, 0);
-	many_know(1, 1);
-	many_context(1, 2, ctx);
-	many_pass(ctx[1], ctx[0], 1, 0);
-	t_true(many_peers[0][1]->link->ring, "there is no ring");
-	tq_ctx_remove(ctx[0]);
-	/* A makes no progress from here on, so it promises nothing, and doesn't know. */
-	tq_peer_remove(many_peers[0][1]);
-	many_know(0, 0);
-	many_know(0, 2);
-	many_know(2, 0);
-	many_know(2, 2);
-	many_peers[0][1] = many_peers[0][0];
-	many_peers[2][1] = many_peers[2][2];
-	many_context_at(0, 2, 3, ctx);
-	many_context_at(2, 2, 3, ctx);
-	pass_beside(ctx);
-	many_send(ctx[1], 0, MANY_TAG, "to one who doesn't know A any more", 0, &late);
-	/* B looks for messages before A2 writes any at the same place. */
-	for (int i = 0; i < 10; i++)
-		tq_progress(many_eps[0]);
-	pass_beside(ctx);
-	t_true(many_counter(0, "rings") == 1, "there are %d rings", (int)many_counter(0, "rings"));
-	t_true(!many_errors, "an error is said: %s", many_error);
-}
-
-/* Segments go with their endpoints. */
-static void nothing_left(void)
-{
-	uint64_t names[3];
-	struct tq_ctx *ctx[3];
-	size_t len;
-	void *mem;
-
-	many_start_together(3, shm, ctx);
-	for (int i = 0; i < 3; i++) {
-		const struct tq_address *address = tq_address(many_eps[i], &len);
-
-		names[i] = tq_get64(address->inbox);
-		t_true(!tq_segment_attach(names[i], &len, &mem), "there is no segment");
-		tq_segment_detach(mem);
-	}
-	many_pass(ctx[0], ctx[1], 0, 1);
-	many_pass(ctx[2], ctx[1], 2, 1);
-	for (int i = 2; i >= 0; i--) {
-		many_neps = i;
-		tq_close(many_eps[i]);
-	}
-	for (int i = 0; i < 3; i++)
-		t_true(tq_segment_attach(names[i], &len, &mem), "a segment is left");
-}
-
 const struct many_case many_cases[] = {
 	{"through rings", through_rings},
 	{"through the adapter", through_adapter},
@@ -491,8 +394,5 @@ const struct many_case many_cases[] = {
 	{"an impossible position", impossible_position},
 	{"in another namespace", other_namespace},
 	{"without shared memory", no_memory},
-	{"before a goodbye", before_goodbye},
-	{"writes after its removal", writes_after_removal},
-	{"nothing is left", nothing_left},
 	{NULL, NULL},
 };

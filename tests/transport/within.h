@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What $TEST_INTRANODE means for an endpoint: a value of the parameter intranode. With `auto` all
- * long messages go through the adapter, so that tests of RDMA and queues have these within a node,
- * too.
+ * What $TEST_INTRANODE means for an endpoint: a value of the parameter intranode. Without it the
+ * value is `hca`, because most tests are about the adapter. With `auto` all long messages go
+ * through the adapter, so that tests of RDMA and queues have these within a node, too.
  */
 #ifndef TEST_WITHIN_H
 #define TEST_WITHIN_H
@@ -15,7 +15,10 @@ static inline void within_set(struct tq_params *params, const char *intranode)
 {
 	char why[200];
 
-	t_true(!tq_param_set(params, "intranode", intranode, why, sizeof(why)), "%s", why);
+	t_true(!tq_param_set(params, "intranode", intranode ? intranode : "hca", why, sizeof(why)),
+	       "%s", why);
+	if (!intranode)
+		return;
 	t_true(!tq_param_set(params, "intranode_copy", "0", why, sizeof(why)), "%s", why);
 	t_true(!tq_param_set(params, "intranode_queue", "0", why, sizeof(why)), "%s", why);
 }

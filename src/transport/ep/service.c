@@ -44,20 +44,24 @@
  * that came before the queue was armed. */
 #define SENDS_PAUSE (1 * MS)
 
-/* Does all that can be done, and sets *next to the time when more is due (ns from now). Called
- * with the lock. */
+/* Rounds of polls after which others get the lock. */
+#define ROUNDS 8
+
+/* Does what can be done in some rounds, and sets *next to the time when more is due (ns from now).
+ * Called with the lock. */
 static void serve(struct tq_ep *ep, uint64_t *next)
 {
-	int n;
+	int n, rounds = 0;
 
 	ep->core.service = ep->net.service = !ep->service->completes;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net);
-	} while (n > 0 && !tq_ep_service_copies(ep));
-	/* Long copies are made in parts, between which others get the lock. */
-	*next = tq_ep_service_copies(ep) ? 0 : tq_connections_next(&ep->net);
+	} while (n > 0 && ++rounds < ROUNDS && !tq_ep_service_copies(ep));
+	/* Long copies are made in parts, and messages may come as fast as they are handled: others
+	 * get the lock in between. */
+	*next = n > 0 || tq_ep_service_copies(ep) ? 0 : tq_connections_next(&ep->net);
 	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
@@ -161,6 +165,7 @@ static void *run(void *arg)
 		/* Completions between the last look and the arming need not make an event. */
 		serve(ep, &next);
 		ended = complete_unlock(ep);
+		tq_lock_let_pass(&ep->lock);
 		/* An operation that a user's function has started may have ended already. */
 		if (wait_for(ep, true, ended ? 0 : next) || let_application_first(ep))
 			return NULL;

@@ -2,6 +2,7 @@
 #include "net/inbox.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -12,8 +13,11 @@
 #include "net/oob.h"
 #include "net/ring.h"
 
-/* Messages of a sender that are handled at a time, so that each sender has its turn. */
-#define BUDGET 16
+/* After so many messages of a sender, or bytes of its ring, others have their turn. */
+#define TURN_MESSAGES 16
+#define TURN_BYTES    16384
+/* After so many bytes of all rings a poll ends, so that other threads don't wait for the lock. */
+#define POLL_BYTES 65536
 
 /* A ring of the inbox. */
 struct tq_inbox_ring {
@@ -27,6 +31,7 @@ struct tq_inbox {
 	uint64_t name;
 	uint32_t nrings, size;               /* of each */
 	uint32_t nused;                      /* the first so many have been given to processes */
+	uint32_t next;                       /* the ring that the next poll begins with */
 	uint64_t pending[TQ_RINGS_MAX / 64]; /* a bit for each ring that may have messages */
 	uint32_t longest;                    /* bytes of a message */
 	uint8_t *message;                    /* a copy of the message that is being handled */
@@ -190,64 +195,103 @@ static void say_room(struct tq_net *net, struct tq_link *link)
 	TQ_COUNT(net->stats, ring_wakeups);
 }
 
-/* Handles messages of a ring, at most so many. Returns how many. Less than `most` says that no more
- * are there. */
-static int take(struct tq_net *net, struct tq_inbox_ring *ring, int most)
+/* Handles messages of a ring: at most so many, and none after so many bytes of it. Adds their
+ * number to *events. Returns false if more may be there. */
+static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint64_t bytes,
+		 int *events)
 {
 	struct tq_inbox *inbox = net->inbox;
 	struct tq_link *link = ring->link;
-	int n = 0, rc = 0;
+	uint64_t start = ring->in.read;
 	uint32_t len;
+	int n, rc;
 
-	while (n < most && link && !tq_link_has_failed(link)) {
+	for (n = 0; link && !tq_link_has_failed(link); n++) {
+		if (n == most || ring->in.read - start >= bytes)
+			return false;
 		rc = tq_ring_read(&ring->in, inbox->message, inbox->longest, &len);
-		if (!rc)
+		if (!rc) {
+			if (tq_ring_is_awaited(&ring->in))
+				say_room(net, link);
 			break;
+		}
 		if (rc < 0 || !handle(net, link, inbox->message, len)) {
 			tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
 				     "what it wrote to the shared memory is no message");
 			break;
 		}
-		n++;
+		*events += 1;
 	}
-	if (n < most && link && !tq_link_has_failed(link) && tq_ring_is_awaited(&ring->in))
-		say_room(net, link);
+	return true;
+}
+
+/* Takes note of the rings to which messages were written. */
+static void gather(struct tq_inbox *inbox)
+{
+	for (uint32_t word = 0; word * 64 < inbox->nused; word++) {
+		/* The look without a locked instruction comes first: it leaves senders their cache
+		 * line. */
+		if (atomic_load_explicit(&inbox->rings->ready[word], memory_order_relaxed))
+			inbox->pending[word] |= atomic_exchange_explicit(&inbox->rings->ready[word],
+									 0, memory_order_acquire);
+	}
+}
+
+/* Returns the first ring from number n on that may have messages. If there is none, the number is
+ * not below nused; nor is it if another process has set the bit of a ring that nobody has. */
+static uint32_t find_pending(const struct tq_inbox *inbox, uint32_t n)
+{
+	uint64_t bits;
+
+	for (; n < inbox->nused; n = (n / 64 + 1) * 64) {
+		bits = inbox->pending[n / 64] >> n % 64;
+		if (bits)
+			return n + (uint32_t)__builtin_ctzll(bits);
+	}
 	return n;
+}
+
+/* Handles messages of the rings from `first` to before `end` that have some, until all have had
+ * their turn or *bytes have been used up. Returns how many. */
+static int take_turns(struct tq_net *net, uint32_t first, uint32_t end, uint64_t *bytes)
+{
+	struct tq_inbox *inbox = net->inbox;
+	int events = 0;
+	uint32_t n;
+
+	for (n = find_pending(inbox, first); n < end && *bytes; n = find_pending(inbox, n + 1)) {
+		struct tq_inbox_ring *ring = &inbox->ring[n];
+		uint64_t start = ring->in.read, used;
+
+		if (take(net, ring, TURN_MESSAGES, TURN_BYTES, &events))
+			inbox->pending[n / 64] &= ~(UINT64_C(1) << n % 64);
+		used = ring->in.read - start;
+		*bytes -= used < *bytes ? used : *bytes;
+		inbox->next = n + 1;
+	}
+	return events;
 }
 
 int tq_inbox_poll(struct tq_net *net)
 {
 	struct tq_inbox *inbox = net->inbox;
-	int events = 0, n;
+	uint32_t first = inbox->next;
+	uint64_t bytes = POLL_BYTES;
+	int events;
 
-	for (uint32_t word = 0; word * 64 < inbox->nused; word++) {
-		uint64_t *pending = &inbox->pending[word], bits;
-
-		/* The look without a locked instruction comes first: it leaves senders their cache
-		 * line. */
-		if (atomic_load_explicit(&inbox->rings->ready[word], memory_order_relaxed))
-			*pending |= atomic_exchange_explicit(&inbox->rings->ready[word], 0,
-							     memory_order_acquire);
-		for (bits = *pending; bits; bits &= bits - 1) {
-			uint32_t bit = (uint32_t)__builtin_ctzll(bits);
-
-			/* Any process can set any bit. */
-			n = word * 64 + bit < inbox->nused
-				    ? take(net, &inbox->ring[word * 64 + bit], BUDGET)
-				    : 0;
-			if (n < BUDGET)
-				*pending &= ~(UINT64_C(1) << bit);
-			events += n;
-		}
-	}
-	return events;
+	gather(inbox);
+	events = take_turns(net, first, inbox->nused, &bytes);
+	return events + take_turns(net, 0, first, &bytes);
 }
 
 void tq_inbox_drain(struct tq_net *net, struct tq_link *link)
 {
-	/* A process that goes on writing must not keep this one here. */
+	int events = 0;
+
+	/* What was there when this began is no more than the ring holds. A process that goes on
+	 * writing must not keep this one here. */
 	if (link->ring)
-		take(net, link->ring, (int)(net->inbox->size / sizeof(struct tq_msg_hdr)));
+		take(net, link->ring, INT_MAX, net->inbox->size, &events);
 }
 
 void tq_inbox_sleep(struct tq_net *net, bool all)

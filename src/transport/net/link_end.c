@@ -5,17 +5,22 @@
 #include "net/fate.h"
 #include "net/lane_connect.h"
 #include "net/leave.h"
+#include "net/link_fail.h"
 #include "net/node.h"
 #include "net/outbox.h"
 #include "net/request.h"
 
-/* Has its process read no more of this one's memory, ends the link's requests, and retires hold
- * lanes on which messages would wait for ever for a receive of its process. */
+/* Has its process read no more of this one's memory, tells it that the link has failed, ends the
+ * link's requests, and retires hold lanes on which messages would wait for ever for a receive of
+ * its process. */
 static void tear_down(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_lane *lane, *tmp;
 
 	tq_outbox_cut(link);
+	/* A process that knows may give the ring to another one. */
+	tq_outbox_leave(link);
+	tq_link_cut(net, link);
 	tq_requests_drop(net, link);
 	DL_FOREACH_SAFE(link->node->hold, lane, tmp) {
 		if (lane->taken && lane->user == link)
@@ -32,6 +37,7 @@ void tq_links_tear_down(struct tq_net *net)
 	while ((link = connections->failing)) {
 		LL_DELETE2(connections->failing, link, contact->failed_next);
 		LL_PREPEND2(connections->broken, link, contact->failed_next);
+		net->nrequests--;
 		tear_down(net, link);
 	}
 }

@@ -18,29 +18,36 @@
 
 static tq_timer_fire cut_due;
 
-/*
- * Tells the link's process that the link has failed here. Only one direction may have failed: what
- * that process sends still comes, and is dropped, so it would wait for answers for ever. A process
- * that has died doesn't answer.
- */
+static void send_cut(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, link->contact->culprit);
+
+	tq_oob_send(net, link, &cut, sizeof(cut));
+}
+
+/* Tells the link's process, until it answers. A process that has died doesn't. */
 static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
 	struct tq_contact *contact = link->contact;
-	struct tq_oob_hdr cut = tq_oob_hdr(net, link, TQ_OOB_CUT, contact->culprit);
 
-	tq_oob_send(net, link, &cut, sizeof(cut));
+	send_cut(net, link);
 	tq_timer_arm(net, &contact->cut_timer, now + contact->cut_backoff, cut_due, link);
 	if (contact->cut_backoff < MAX_CUT_BACKOFF)
 		contact->cut_backoff *= 2;
 }
 
-static void cut(struct tq_net *net, struct tq_link *link)
+void tq_link_cut(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *contact = link->contact;
 	uint64_t now = tq_now();
 
 	if (tq_link_is_closing(link, TQ_THERE) || contact->cut_until)
 		return;
+	/* A process that sends nothing more waits for nothing, and only takes note. */
+	if (tq_link_is_quiet(link, TQ_THERE)) {
+		send_cut(net, link);
+		return;
+	}
 	contact->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	contact->cut_backoff = FIRST_CUT_BACKOFF;
 	net->nrequests++;
@@ -100,7 +107,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 	va_start(args, format);
 	link->contact->why = sentence(link, how, format, args);
 	va_end(args);
-	cut(net, link);
+	net->nrequests++; /* what tells the process, until tq_links_tear_down() */
 	LL_PREPEND2(net->connections->failing, link, contact->failed_next);
 }
 
@@ -119,7 +126,6 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 			     "%s has cut the connection: it failed there with that to %s.",
 			     tq_link_name(link), tq_link_name(culprit));
 	}
-	tq_link_cut_end(net, link);
 }
 
 void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)

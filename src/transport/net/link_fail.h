@@ -16,12 +16,16 @@ enum tq_fail {
 
 /*
  * Marks the link as failed, once, with a sentence for the log. Nothing more is posted towards its
- * process, which learns of the failure. What is under way ends later, in tq_links_tear_down(), so
- * the caller may go on with its links, lanes and requests.
+ * process. In tq_links_tear_down() the process is told, and what is under way ends: so the caller
+ * may go on with its links, lanes and requests.
  */
 void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
 
+/* Tells the link's process that the link has failed here, and again until it knows. Only one
+ * direction may have failed: what that process sends still comes, and is dropped, so it would wait
+ * for answers for ever. */
+void tq_link_cut(struct tq_net *net, struct tq_link *link);
 /* Handles the word of a process that the connection to it has failed there (CUT), or that it knows
  * of the failure here (CUT_ACK). */
 void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *cut);

@@ -30,7 +30,7 @@ struct tq_outbox {
 	struct tq_timer timer;
 	uint64_t backoff; /* ns */
 	bool counted;     /* in tq_net.nrequests, as the timer is armed */
-	bool left;        /* the process may have given the ring to another one */
+	bool left;        /* nothing is written any more: the ring may be another process's */
 };
 
 /* ---- opening and closing ---- */
@@ -176,7 +176,7 @@ static void look(struct tq_net *net, void *owner, uint64_t now)
 	struct tq_outbox *outbox = link->outbox;
 	bool idle = tq_ring_has_read(&outbox->out, outbox->urgent) && !link->backlog;
 
-	if (tq_link_has_failed(link) || idle) {
+	if (tq_link_has_failed(link) || outbox->left || idle) {
 		stop_timer(net, outbox);
 	} else if (tq_fate_has_died(net, link)) {
 		stop_timer(net, outbox);
@@ -212,7 +212,7 @@ static void wake(struct tq_net *net, struct tq_link *link, enum tq_asleep from)
 
 void *tq_outbox_room(struct tq_link *link, uint32_t len)
 {
-	return tq_ring_room(&link->outbox->out, len);
+	return link->outbox->left ? NULL : tq_ring_room(&link->outbox->out, len);
 }
 
 /* Has the process read, and tell this one when it has; until then a timer sees to that. */
@@ -240,8 +240,12 @@ int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, ui
 		   unsigned flags)
 {
 	struct tq_outbox *outbox = link->outbox;
-	void *room = tq_ring_room(&outbox->out, len);
+	void *room;
 
+	/* The process was promised that nothing more comes, so it doesn't wait for this. */
+	if (outbox->left)
+		return 0;
+	room = tq_ring_room(&outbox->out, len);
 	if (!room && !outbox->out.broken) {
 		if (!outbox->waits)
 			TQ_COUNT(net->stats, ring_full);

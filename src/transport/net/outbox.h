@@ -33,10 +33,10 @@ static inline bool tq_outbox_is_attached(const struct tq_link *link)
 /* Returns true if messages to the link's process go through a ring. */
 bool tq_outbox_is_open(const struct tq_link *link);
 /* Returns the place for a message of `len` bytes, which the next tq_outbox_send() doesn't copy if
- * it is there; NULL: there is no room now. */
+ * it is there; NULL: there is no room now, or tq_outbox_leave() was called. */
 void *tq_outbox_room(struct tq_link *link, uint32_t len);
-/* Sends a message, which is copied. -EAGAIN: there is no room; this process is woken when there is.
- * -EIO: the link has failed. */
+/* Sends a message, which is copied. After tq_outbox_leave() the message is dropped. -EAGAIN: there
+ * is no room; this process is woken when there is. -EIO: the link has failed. */
 int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		   unsigned flags);
 

@@ -194,9 +194,13 @@ static uint32_t ask_handle(const struct sending *sending)
 	/* Most messages don't ask. */
 	if (!tuple || tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
 		return 0;
-	return suits_direct(sending) && tq_near_wants_queue(tuple->pair->peer, sending->buf->len)
-		       ? tq_tx_tuple_ask(tuple)
-		       : 0;
+	if (!suits_direct(sending))
+		return 0;
+	if (!tq_near_wants_queue(tuple->pair->peer, sending->buf->len)) {
+		TQ_COUNT(sending->core->stats, not_asked_near);
+		return 0;
+	}
+	return tq_tx_tuple_ask(tuple);
 }
 
 static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint32_t ask)
