@@ -492,7 +492,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 /* The send ends only when its receive has started, or tq_mprobe() has taken the message. */
 #define TQ_SEND_SYNC 1u
 /* The tag is used once, so the message never requests a tuple queue. */
-#define TQ_SEND_NOTUP 2u
+#define TQ_SEND_NO_QUEUE 2u
 /* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once. */
 #define TQ_SEND_DEFER_USER 4u
 /* The caller waits for the end in any case. */

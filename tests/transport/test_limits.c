@@ -114,7 +114,7 @@ static void held_part(void)
 		       "held messages take %u of %u slots", many_eps[0]->net.scq.held,
 		       many_eps[0]->net.scq.size);
 	}
-	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NO_QUEUE, &sent);
 	many_recv(ctx[1], 0, 1000, data, &got);
 	t_true(many_comes(&got), "nothing passes those that are held");
 	for (int i = 0; i < TAGS * EACH; i++) {
@@ -425,7 +425,7 @@ static void hold_refused(void)
 	there->newest[TQ_LANE_HOLD] = there->newest[TQ_LANE_BULK] = txid + 1000;
 	MANY_UNTIL(here->asked[TQ_LANE_HOLD], many_pass(ctx[0], ctx[1], 0, 1));
 	many_recv_long(ctx[0], 1, MANY_TAG, data, sizeof(data), &got);
-	many_send(ctx[1], 0, MANY_TAG, text, TQ_SEND_NOTUP, &sent);
+	many_send(ctx[1], 0, MANY_TAG, text, TQ_SEND_NO_QUEUE, &sent);
 	MANY_UNTIL(here->asked[TQ_LANE_BULK], many_spin(1));
 	t_true(here->asked[TQ_LANE_HOLD] && here->asked[TQ_LANE_BULK],
 	       "the lanes are not asked for");
