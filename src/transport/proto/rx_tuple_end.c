@@ -97,7 +97,7 @@ static void try_close(struct tq_rx_tuple *tuple)
 		next = message->tuple_next;
 		tuple->nheld++;
 		if (message->has_bits)
-			tq_bits_of(message)->queued = true;
+			tq_unexpected_bits_of(message)->queued = true;
 		tq_unexpected_queue(message);
 	}
 	tuple->held = NULL;
