@@ -23,7 +23,6 @@ REFERENCES = {
     "fetch_add_us": "ib_atomic_lat",
     "gb_per_s": "ib_write_bw",
 }
-OWN = ("tupleq", "ob1-btl")
 
 
 def _perftest_task(settings):
@@ -86,7 +85,7 @@ def _print_table(tasks, bound, field):
 def _judge(tasks, bound):
     print("\nTargets")
     for task in tasks:
-        if task.name not in OWN:
+        if not task.own:
             continue
         for field, (title, limit) in MEASURES.items():
             ratios = _ratios(task, bound, field)

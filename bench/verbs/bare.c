@@ -3,7 +3,7 @@
  * bare.c - what the machine itself can do, without verbs: the yardsticks.
  */
 #define _GNU_SOURCE
-#include "row.h"
+#include "runs.h"
 
 #include <errno.h>
 #include <string.h>

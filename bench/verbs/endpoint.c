@@ -4,7 +4,7 @@
  * nothing here knows which HCA it runs on.
  */
 #define _GNU_SOURCE
-#include "lane.h"
+#include "endpoint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -176,7 +176,7 @@ static void move_qp(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 		die("a QP can't be moved to state %d: %s", attr->qp_state, strerror(rc));
 }
 
-/* One connected QP up to RTS; a target QP sends nothing but takes the same steps. */
+/* Takes a connected QP to RTS. A target QP sends nothing, but takes the same steps. */
 static void connect_qp(struct endpoint *endpoint, struct ibv_qp *qp, uint32_t peer_qpn)
 {
 	struct ibv_qp_attr init = {

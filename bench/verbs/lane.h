@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * lane.h - a connection of one kind between the two processes, and its buffers. Each process sends
- * from one buffer and receives into one buffer, whatever the test, so that all tests of a size
- * touch the same memory.
- */
+/* lane.h - a connection of one kind between the two processes. */
 #ifndef BENCH_LANE_H
 #define BENCH_LANE_H
 
@@ -27,7 +23,7 @@ struct lane {
 	uint32_t max_inline;
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
-	struct ibv_recv_wr recv[LANE_BATCH]; /* a list; its last n entries are a list of n */
+	struct ibv_recv_wr recv[LANE_BATCH]; /* a linked list of all of them */
 	struct ibv_sge recv_sge;
 
 	unsigned window, signal_every; /* see lane_pace() */
@@ -38,33 +34,8 @@ struct lane {
 	uint32_t owed;         /* receives that are used up and not posted anew */
 };
 
-struct endpoint {
-	struct pair *pair;
-	struct ibv_context *ctx;
-	struct ibv_pd *pd;
-	struct ibv_xrcd *xrcd;
-	struct ibv_mr *send_mr, *recv_mr;
-	struct ibv_port_attr port;
-	uint8_t *send_buf, *recv_buf;
-	uint32_t size; /* of a buffer */
-	bool has_xrc;
-	struct lane lane[LANE_KINDS];
-};
-
-/*
- * Opens the device (NULL: the first), makes all lanes and connects them; both processes call it.
- * xrc_fd is an open file that both have, which names the XRC domain.
- */
-void endpoint_open(struct endpoint *endpoint, struct pair *pair, const char *device, uint32_t size,
-		   int xrc_fd);
-void endpoint_close(struct endpoint *endpoint);
-
-/* Sends a pattern over each lane in each direction and by each operation, and ends the benchmark if
- * it is changed. */
-void endpoint_check(struct endpoint *endpoint);
-
-/* How many sends may be outstanding, and how many of them share a completion. Only with no send
- * outstanding. */
+/* Sets how many sends may be outstanding, how many share a completion, and whether waits sleep on
+ * the completion channel. Called only while no send is outstanding. */
 void lane_pace(struct lane *lane, unsigned window, unsigned signal_every, bool events);
 
 /*

@@ -71,7 +71,7 @@ void pair_start(struct pair *pair);
 /* Rank 0 waits here for the end of rank 1; rank 1 doesn't return. */
 void pair_end(struct pair *pair);
 
-/* Both wait for each other, asleep. */
+/* Waits for the other process, asleep. */
 void pair_barrier(struct pair *pair);
 
 /* A barrier that both leave at the same moment, awake: a process that was asleep is late by its
@@ -82,7 +82,7 @@ void pair_gate(struct pair *pair);
  * back. */
 void pair_pin(struct pair *pair, bool on);
 
-/* How many CPUs this process may use. */
+/* Returns how many CPUs this process may use. */
 int pair_cpus(void);
 
 uint64_t now_ns(void);
@@ -90,7 +90,7 @@ uint64_t now_ns(void);
 /* Ends both processes with a message on stderr. */
 _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The rare part of pair_idle(). */
+/* Yields the CPU, and ends the benchmark if nothing has come for 20 s. */
 void pair_idle_slow(struct idle *idle);
 
 /*

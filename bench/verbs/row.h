@@ -7,7 +7,7 @@
 #ifndef BENCH_ROW_H
 #define BENCH_ROW_H
 
-#include "lane.h"
+#include "endpoint.h"
 
 #define POST_MOST                                                                      \
 	100 /* operations of one run_post(): their receives must fit the receive queue \
@@ -83,15 +83,5 @@ bool row_summary(const struct group *group, const struct row *row, unsigned roun
 
 /* Whether the target is met; only for a row that has one and was run. */
 bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio);
-
-/* The quantities that are measured: half round trips in microseconds. */
-row_fn run_bare_pingpong, run_send_pingpong, run_write_pingpong;
-/* GB/s (10^9 bytes). */
-row_fn run_vm_writev, run_bandwidth;
-/* Million messages per second. */
-row_fn run_bare_ring, run_rate;
-/* Three rows, in microseconds: post to completion, the post call, and what overlapped computation
- * took longer. */
-row_fn run_post;
 
 #endif

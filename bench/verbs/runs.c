@@ -2,7 +2,7 @@
 /*
  * runs.c - the timed runs on verbs.
  */
-#include "row.h"
+#include "runs.h"
 
 #include <stdlib.h>
 

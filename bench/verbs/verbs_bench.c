@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "report.h"
+#include "runs.h"
 
 #define SMALL   8
 #define LARGE   (1u << 20)

@@ -12,8 +12,11 @@
  * an error, the log function of struct tq_job gets a sentence that says what.
  *
  * Threads: every function may be called by any thread, unless its comment says otherwise. Callbacks
- * are called by threads that are in tq_progress(), tq_flush(), tq_rma_flush() or tq_close(),
- * without any lock held, so they may call the library, unless their comment says otherwise.
+ * are called by threads that are in tq_progress() or in a function that makes progress: tq_send(),
+ * tq_recv(), tq_probe(), tq_mprobe(), tq_mrecv(), tq_flush(), tq_rma_flush(), tq_peer_remove(),
+ * tq_peers_remove(), tq_close(), tq_send_bits() and tq_entry_append(); with tq_thread_progress()
+ * (match.h) also by the service thread. No lock is held, so callbacks may call the library, unless
+ * their comment says otherwise.
  */
 #ifndef TUPLEQ_TUPLEQ_H
 #define TUPLEQ_TUPLEQ_H
@@ -143,7 +146,8 @@ enum tq_log_level {
 struct tq_status {
 	int error;       /* 0; -EMSGSIZE: the message was longer than the buffer, which holds its
 			    beginning; -ECANCELED; -EIO: the connection to the peer, or the adapter,
-			    failed (the log says how); -ENOMEM */
+			    failed (the log says how); -ENOMEM; or the error of tq_ctx_revoke()
+			    or tq_end_receives() */
 	int32_t source;  /* the sender's rank in the context */
 	int32_t tag;     /* the message's tag */
 	uint64_t length; /* the message's whole length in bytes, even if it was truncated */
@@ -420,7 +424,7 @@ int tq_rma_flush(struct tq_ep *ep, struct tq_peer *peer);
  * use in this endpoint. peers[r] is the process of rank r, the source of receives and the target of
  * sends; in an intercommunicator it is a process of the remote group. `rank` is this process's rank
  * as those peers see it. peers[] is copied. Messages that have already arrived for `id` are
- * delivered. Returns 0, or -ENOMEM.
+ * delivered. Returns 0; -EINVAL if npeers is negative or id is in use; or -ENOMEM.
  */
 int tq_ctx_add(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers, int rank,
 	       unsigned flags, struct tq_ctx **ctx);
@@ -488,7 +492,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 /* The send ends only when its receive has started, or tq_mprobe() has taken the message. */
 #define TQ_SEND_SYNC 1u
 /* The tag is used once, so the message never requests a tuple queue. */
-#define TQ_SEND_NOTUP 2u
+#define TQ_SEND_NO_QUEUE 2u
 /* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once. */
 #define TQ_SEND_DEFER_USER 4u
 /* The caller waits for the end in any case. */

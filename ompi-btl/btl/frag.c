@@ -290,7 +290,7 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 	} else {
 		buf.addr = frag->segments[0].seg_addr.pval;
 	}
-	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, TQ_SEND_NOTUP, &frag->user,
+	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, TQ_SEND_NO_QUEUE, &frag->user,
 		     &frag->req);
 	if (rc == -EIO)
 		mca_btl_tupleq_failed(endpoint);

@@ -18,7 +18,7 @@ static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
 	if (mode == MCA_PML_BASE_SEND_SYNCHRONOUS)
 		flags |= TQ_SEND_SYNC;
 	if (OPAL_UNLIKELY(series_tag_takes_no_queue(tag)))
-		flags |= TQ_SEND_NOTUP;
+		flags |= TQ_SEND_NO_QUEUE;
 	return flags;
 }
 
@@ -248,7 +248,7 @@ int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request)
 	/* A send of osc/pt2pt has a callback: its tag is fresh, and later sends may not overtake
 	 * it. */
 	if (op->ompi.req_complete_cb)
-		flags |= TQ_SEND_NOTUP;
+		flags |= TQ_SEND_NO_QUEUE;
 	rc = mca_pml_tupleq_buf_init(&op->buf, request->addr, request->count, request->type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;

@@ -39,12 +39,12 @@ void move_put(struct side *side, ptl_handle_md_t md, size_t offset, size_t lengt
 	ptl_event_t event;
 	int sent = 0, acked = 0;
 
-	p_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits,
-		    remote_offset, &md, MOVE_HDR));
+	t_ptl_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits,
+			remote_offset, &md, MOVE_HDR));
 	while (!sent || !acked) {
 		unsigned which;
 
-		p_ok(PtlEQPoll(&side->eq, 1, SIDE_TIMEOUT, &event, &which));
+		t_ptl_ok(PtlEQPoll(&side->eq, 1, SIDE_TIMEOUT, &event, &which));
 		t_eq(event.ni_fail_type, PTL_NI_OK);
 		t_holds(event.user_ptr == &md);
 		if (event.type == PTL_EVENT_SEND) {

@@ -3,33 +3,27 @@
 
 #define KEY 200 /* of ids in the mailbox */
 
-void t_ptl_at(int rc, int want, const char *what, const char *file, int line)
-{
-	if (rc != want)
-		t_fail_at(file, line, "%s: returned %d, not %d", what, rc, want);
-}
-
 struct p_ni p_open(unsigned options, unsigned pt_options, ptl_size_t events)
 {
 	struct p_ni ni;
 	ptl_pt_index_t index;
 
-	t_ptl(PtlInit(), PTL_OK);
-	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, &ni.ni), PTL_OK);
-	t_ptl(PtlEQAlloc(ni.ni, events, &ni.eq), PTL_OK);
-	t_ptl(PtlEQAlloc(ni.ni, 64, &ni.mine), PTL_OK);
-	t_ptl(PtlPTAlloc(ni.ni, pt_options, ni.eq, 0, &index), PTL_OK);
+	t_ptl_ok(PtlInit());
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, NULL, NULL, &ni.ni));
+	t_ptl_ok(PtlEQAlloc(ni.ni, events, &ni.eq));
+	t_ptl_ok(PtlEQAlloc(ni.ni, 64, &ni.mine));
+	t_ptl_ok(PtlPTAlloc(ni.ni, pt_options, ni.eq, 0, &index));
 	t_eq(index, 0);
-	t_ptl(PtlGetPhysId(ni.ni, &ni.id), PTL_OK);
+	t_ptl_ok(PtlGetPhysId(ni.ni, &ni.id));
 	return ni;
 }
 
 void p_close(struct p_ni *ni)
 {
-	t_ptl(PtlPTFree(ni->ni, 0), PTL_OK);
-	t_ptl(PtlEQFree(ni->eq), PTL_OK);
-	t_ptl(PtlEQFree(ni->mine), PTL_OK);
-	t_ptl(PtlNIFini(ni->ni), PTL_OK);
+	t_ptl_ok(PtlPTFree(ni->ni, 0));
+	t_ptl_ok(PtlEQFree(ni->eq));
+	t_ptl_ok(PtlEQFree(ni->mine));
+	t_ptl_ok(PtlNIFini(ni->ni));
 	PtlFini();
 }
 
@@ -50,7 +44,7 @@ ptl_event_t p_event(ptl_handle_eq_t eq, ptl_event_kind_t type)
 	ptl_event_t event = {0};
 	unsigned which;
 
-	t_ptl(PtlEQPoll(&eq, 1, P_WAIT, &event, &which), PTL_OK);
+	t_ptl_ok(PtlEQPoll(&eq, 1, P_WAIT, &event, &which));
 	t_eq(event.type, type);
 	return event;
 }
@@ -79,7 +73,7 @@ ptl_handle_me_t p_append(struct p_ni *ni, const ptl_me_t *me, ptl_list_t list, v
 {
 	ptl_handle_me_t handle;
 
-	t_ptl(PtlMEAppend(ni->ni, 0, me, list, user_ptr, &handle), PTL_OK);
+	t_ptl_ok(PtlMEAppend(ni->ni, 0, me, list, user_ptr, &handle));
 	return handle;
 }
 
@@ -89,14 +83,14 @@ ptl_handle_md_t p_md(struct p_ni *ni, void *start, ptl_size_t length)
 		.start = start, .length = length, .eq_handle = ni->mine, .ct_handle = PTL_CT_NONE};
 	ptl_handle_md_t handle;
 
-	t_ptl(PtlMDBind(ni->ni, &md, &handle), PTL_OK);
+	t_ptl_ok(PtlMDBind(ni->ni, &md, &handle));
 	return handle;
 }
 
 void p_put(ptl_handle_md_t md, ptl_size_t length, ptl_process_t to, ptl_match_bits_t bits,
 	   ptl_size_t remote_offset)
 {
-	t_ptl(PtlPut(md, 0, length, PTL_ACK_REQ, to, 0, bits, remote_offset, NULL, length), PTL_OK);
+	t_ptl_ok(PtlPut(md, 0, length, PTL_ACK_REQ, to, 0, bits, remote_offset, NULL, length));
 }
 
 ptl_event_t p_acked(struct p_ni *ni)

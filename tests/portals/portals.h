@@ -6,13 +6,10 @@
 #include <portals4.h>
 
 #include "procs.h"
+#include "ptl.h"
 
 #define P_BITS UINT64_C(0x1234) /* match bits of most tests */
 #define P_WAIT 20000            /* ms until a missing event is a failure */
-
-/* Expects a call that returns a code of Portals. */
-#define t_ptl(expr, want) t_ptl_at((expr), (want), #expr, __FILE__, __LINE__)
-void t_ptl_at(int rc, int want, const char *what, const char *file, int line);
 
 /* An interface of this process, with a queue and portal table entry 0. */
 struct p_ni {

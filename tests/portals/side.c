@@ -48,9 +48,10 @@ void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned optio
 	ptl_process_t own;
 
 	*side = (struct side){.me = me, .n = n, .options = options};
-	p_ok(PtlInit());
-	p_ok(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, desired, &side->limits, &side->ni));
-	p_ok(PtlGetPhysId(side->ni, &own));
+	t_ptl_ok(PtlInit());
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, options, PTL_PID_ANY, desired, &side->limits,
+			   &side->ni));
+	t_ptl_ok(PtlGetPhysId(side->ni, &own));
 	procs_put(K_ID, (uint64_t)own.phys.nid << 32 | own.phys.pid);
 	for (unsigned i = 0; i < n; i++) {
 		uint64_t id = procs_get(i, K_ID);
@@ -59,8 +60,8 @@ void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned optio
 		side->ids[i].phys.pid = (ptl_pid_t)id;
 	}
 	if (options & PTL_NI_LOGICAL)
-		p_ok(PtlSetMap(side->ni, n, side->ids));
-	p_ok(PtlEQAlloc(side->ni, SIDE_EVENTS, &side->eq));
+		t_ptl_ok(PtlSetMap(side->ni, n, side->ids));
+	t_ptl_ok(PtlEQAlloc(side->ni, SIDE_EVENTS, &side->eq));
 	procs_barrier();
 }
 
@@ -71,7 +72,7 @@ void side_open(struct side *side, unsigned me, unsigned n, unsigned options)
 
 void side_table(struct side *side, unsigned pt_options)
 {
-	p_ok(PtlPTAlloc(side->ni, pt_options, side->eq, SIDE_PT, &side->pt));
+	t_ptl_ok(PtlPTAlloc(side->ni, pt_options, side->eq, SIDE_PT, &side->pt));
 	t_eq(side->pt, SIDE_PT);
 	procs_barrier();
 }
@@ -79,7 +80,7 @@ void side_table(struct side *side, unsigned pt_options)
 void side_close(struct side *side)
 {
 	procs_barrier();
-	p_ok(PtlNIFini(side->ni));
+	t_ptl_ok(PtlNIFini(side->ni));
 	PtlFini();
 }
 
@@ -117,7 +118,7 @@ ptl_handle_md_t side_md(struct side *side, void *start, size_t length, unsigned 
 			     .ct_handle = ct};
 	ptl_handle_md_t handle;
 
-	p_ok(PtlMDBind(side->ni, &md, &handle));
+	t_ptl_ok(PtlMDBind(side->ni, &md, &handle));
 	return handle;
 }
 
@@ -135,7 +136,7 @@ ptl_handle_ct_t side_ct(struct side *side)
 {
 	ptl_handle_ct_t ct;
 
-	p_ok(PtlCTAlloc(side->ni, &ct));
+	t_ptl_ok(PtlCTAlloc(side->ni, &ct));
 	return ct;
 }
 
@@ -158,7 +159,7 @@ ptl_handle_me_t side_append(struct side *side, const ptl_me_t *me, ptl_list_t li
 	ptl_handle_me_t handle;
 	ptl_event_t event;
 
-	p_ok(PtlMEAppend(side->ni, side->pt, me, list, user_ptr, &handle));
+	t_ptl_ok(PtlMEAppend(side->ni, side->pt, me, list, user_ptr, &handle));
 	if (!(me->options & PTL_ME_EVENT_LINK_DISABLE)) {
 		event = side_event(side->eq, PTL_EVENT_LINK);
 		t_holds(event.user_ptr == user_ptr);
@@ -204,7 +205,7 @@ void side_count(ptl_handle_ct_t ct, ptl_size_t successes)
 	ptl_ct_event_t count;
 	unsigned which;
 
-	p_ok(PtlCTPoll(&ct, &successes, 1, SIDE_TIMEOUT, &count, &which));
+	t_ptl_ok(PtlCTPoll(&ct, &successes, 1, SIDE_TIMEOUT, &count, &which));
 	t_eq(count.failure, 0);
 	t_eq(count.success, successes);
 }

@@ -10,6 +10,7 @@
 #include <portals4.h>
 
 #include "procs.h"
+#include "ptl.h"
 
 #define SIDE_PT       4
 #define SIDE_EVENTS   1024
@@ -18,10 +19,6 @@
 #define SIDE_LOGICAL  (PTL_NI_MATCHING | PTL_NI_LOGICAL)
 #define SIDE_LISTS    (PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL)
 #define SIDE_KEY_FREE 16 /* keys of procs.h from here on are the test's */
-
-/* Expects a function of libportals to return a code. */
-#define p_rc(call, want) t_eq(call, want)
-#define p_ok(call)       p_rc(call, PTL_OK)
 
 struct side {
 	unsigned me, n;

@@ -51,18 +51,18 @@ static ptl_handle_any_t expose(struct side *side, void *start, size_t length, un
 
 	me.ct_handle = ct;
 	if (side->options & PTL_NI_MATCHING)
-		p_ok(PtlMEAppend(side->ni, SIDE_PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
+		t_ptl_ok(PtlMEAppend(side->ni, SIDE_PT, &me, PTL_PRIORITY_LIST, NULL, &handle));
 	else
-		p_ok(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
+		t_ptl_ok(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
 	return handle;
 }
 
 static void hide(struct side *side, ptl_handle_any_t handle)
 {
 	if (side->options & PTL_NI_MATCHING)
-		p_ok(PtlMEUnlink(handle));
+		t_ptl_ok(PtlMEUnlink(handle));
 	else
-		p_ok(PtlLEUnlink(handle));
+		t_ptl_ok(PtlLEUnlink(handle));
 }
 
 #define OFFSET(field) offsetof(struct memory, field)
@@ -87,15 +87,15 @@ static void sums(struct side *side)
 			       PTL_CT_NONE);
 	procs_barrier();
 	for (int i = 0; i < TIMES; i++) {
-		p_ok(PtlAtomic(md, 0, 8, PTL_CT_ACK_REQ, to, SIDE_PT, 0, OFFSET(sum), NULL, 0,
-			       PTL_SUM, PTL_INT64_T));
-		p_ok(PtlAtomic(more, 0, sizeof(doubles), PTL_CT_ACK_REQ, to, SIDE_PT, 0,
-			       OFFSET(doubles), NULL, 0, PTL_SUM, PTL_DOUBLE));
+		t_ptl_ok(PtlAtomic(md, 0, 8, PTL_CT_ACK_REQ, to, SIDE_PT, 0, OFFSET(sum), NULL, 0,
+				   PTL_SUM, PTL_INT64_T));
+		t_ptl_ok(PtlAtomic(more, 0, sizeof(doubles), PTL_CT_ACK_REQ, to, SIDE_PT, 0,
+				   OFFSET(doubles), NULL, 0, PTL_SUM, PTL_DOUBLE));
 	}
 	side_count(acked, (ptl_size_t)2 * TIMES);
 	procs_barrier();
 	if (side->me == 0) {
-		p_ok(PtlAtomicSync());
+		t_ptl_ok(PtlAtomicSync());
 		t_eq(memory.sum, TIMES * NPROCS * (NPROCS + 1) / 2);
 		for (int i = 0; i < 3; i++)
 			t_true(memory.doubles[i] == (i + 1.0) * TIMES * NPROCS, "double %d is %g",
@@ -128,18 +128,18 @@ static void grow_under_lock(struct side *side, ptl_handle_eq_t eq, ptl_handle_md
 
 		do {
 			numbers[1] = (int64_t)side->me + 1;
-			p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0,
-				     &free, PTL_CSWAP, PTL_INT64_T));
+			t_ptl_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0,
+					 &free, PTL_CSWAP, PTL_INT64_T));
 			side_event(eq, PTL_EVENT_REPLY);
 		} while (numbers[0] != 0);
-		p_ok(PtlGet(got, 0, 8, to, SIDE_PT, 0, OFFSET(bytes), NULL));
+		t_ptl_ok(PtlGet(got, 0, 8, to, SIDE_PT, 0, OFFSET(bytes), NULL));
 		side_event(eq, PTL_EVENT_REPLY);
 		numbers[1] = numbers[0] + 1;
-		p_ok(PtlPut(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, OFFSET(bytes), NULL, 0));
+		t_ptl_ok(PtlPut(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, OFFSET(bytes), NULL, 0));
 		side_event(eq, PTL_EVENT_ACK);
 		numbers[1] = 0;
-		p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0, NULL,
-			     PTL_SWAP, PTL_INT64_T));
+		t_ptl_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(word), NULL, 0, NULL,
+				 PTL_SWAP, PTL_INT64_T));
 		side_event(eq, PTL_EVENT_REPLY);
 		t_eq(numbers[0], side->me + 1);
 	}
@@ -158,14 +158,14 @@ static void fetches(struct side *side)
 	if (side->me == 0)
 		entry = expose(side, &memory, sizeof(memory), PTL_ME_EVENT_COMM_DISABLE,
 			       PTL_CT_NONE);
-	p_ok(PtlEQAlloc(side->ni, 16, &eq));
+	t_ptl_ok(PtlEQAlloc(side->ni, 16, &eq));
 	got = side_md(side, &numbers[0], 8, 0, eq, PTL_CT_NONE);
 	give = side_md(side, &numbers[1], 8, PTL_MD_EVENT_SEND_DISABLE, eq, PTL_CT_NONE);
 	procs_barrier();
 	numbers[1] = 1;
 	for (int i = 0; i < TIMES; i++) {
-		p_ok(PtlFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(sum), &last, 0,
-				    PTL_SUM, PTL_INT64_T));
+		t_ptl_ok(PtlFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, OFFSET(sum), &last, 0,
+					PTL_SUM, PTL_INT64_T));
 		event = side_event(eq, PTL_EVENT_REPLY);
 		t_holds(event.user_ptr == &last);
 		t_eq(event.mlength, 8);
@@ -229,16 +229,16 @@ static void target_events(struct side *side)
 		ptl_handle_md_t got = side_md(side, &old, 8, 0, side->eq, PTL_CT_NONE);
 		const ptl_process_t to = side_id(side, 0);
 
-		p_ok(PtlAtomic(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, 0, NULL, 42, PTL_MAX,
-			       PTL_INT64_T));
+		t_ptl_ok(PtlAtomic(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, 0, NULL, 42, PTL_MAX,
+				   PTL_INT64_T));
 		event = side_event(side->eq, PTL_EVENT_ACK);
 		t_eq(event.mlength, 8);
-		p_ok(PtlFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, PTL_PROD,
-				    PTL_INT64_T));
+		t_ptl_ok(PtlFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, PTL_PROD,
+					PTL_INT64_T));
 		side_event(side->eq, PTL_EVENT_REPLY);
 		t_eq(old, 10);
-		p_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, NULL, PTL_SWAP,
-			     PTL_INT64_T));
+		t_ptl_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, NULL, PTL_SWAP,
+				 PTL_INT64_T));
 		side_event(side->eq, PTL_EVENT_REPLY);
 		t_eq(old, 50);
 		side_release(give);
@@ -266,19 +266,19 @@ static void relay(struct side *side)
 	const ptl_process_t next = side_id(side, (side->me + 1) % NPROCS);
 
 	if (side->me != 0)
-		p_ok(PtlTriggeredPut(md, 0, sizeof(text), PTL_NO_ACK_REQ, next, SIDE_PT, 0, 0, NULL,
-				     0, came, 1));
+		t_ptl_ok(PtlTriggeredPut(md, 0, sizeof(text), PTL_NO_ACK_REQ, next, SIDE_PT, 0, 0,
+					 NULL, 0, came, 1));
 	procs_barrier();
 	if (side->me == 0) {
 		memcpy(text, "around the ring", 16);
-		p_ok(PtlPut(md, 0, sizeof(text), PTL_NO_ACK_REQ, next, SIDE_PT, 0, 0, NULL, 0));
+		t_ptl_ok(PtlPut(md, 0, sizeof(text), PTL_NO_ACK_REQ, next, SIDE_PT, 0, 0, NULL, 0));
 	}
 	side_count(came, 1);
 	t_str_eq((char *)text, "around the ring");
 	procs_barrier();
 	hide(side, entry);
 	side_release(md);
-	p_ok(PtlCTFree(came));
+	t_ptl_ok(PtlCTFree(came));
 }
 
 static void test_relay(void **state)
@@ -296,33 +296,33 @@ static void chains(struct side *side)
 	ptl_ct_event_t count;
 
 	/* Started in another order than that of the thresholds. */
-	p_ok(PtlTriggeredCTSet(second, ten, first, 3));
-	p_ok(PtlTriggeredCTInc(second, one, first, 2));
-	p_ok(PtlTriggeredCTInc(third, two, second, 1));
-	p_ok(PtlTriggeredCTInc(third, one, second, 11));
-	p_ok(PtlCTInc(first, one));
-	p_ok(PtlCTGet(second, &count));
+	t_ptl_ok(PtlTriggeredCTSet(second, ten, first, 3));
+	t_ptl_ok(PtlTriggeredCTInc(second, one, first, 2));
+	t_ptl_ok(PtlTriggeredCTInc(third, two, second, 1));
+	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 11));
+	t_ptl_ok(PtlCTInc(first, one));
+	t_ptl_ok(PtlCTGet(second, &count));
 	t_eq(count.success, 0);
-	p_ok(PtlCTInc(first, one));
+	t_ptl_ok(PtlCTInc(first, one));
 	side_count(second, 1);
 	side_count(third, 2);
 	/* Failures count, too. */
-	p_ok(PtlCTInc(first, failed));
+	t_ptl_ok(PtlCTInc(first, failed));
 	side_count(second, 10);
-	p_ok(PtlCTInc(second, one));
+	t_ptl_ok(PtlCTInc(second, one));
 	side_count(third, 3);
 	/* Already reached: at once. */
-	p_ok(PtlTriggeredCTInc(third, one, second, 5));
+	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 5));
 	side_count(third, 4);
 	/* Cancelled ones never start. */
-	p_ok(PtlTriggeredCTInc(third, one, second, 12));
-	p_ok(PtlCTCancelTriggered(second));
-	p_ok(PtlCTInc(second, two));
-	p_ok(PtlCTGet(third, &count));
+	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 12));
+	t_ptl_ok(PtlCTCancelTriggered(second));
+	t_ptl_ok(PtlCTInc(second, two));
+	t_ptl_ok(PtlCTGet(third, &count));
 	t_eq(count.success, 4);
-	p_ok(PtlCTFree(first));
-	p_ok(PtlCTFree(second));
-	p_ok(PtlCTFree(third));
+	t_ptl_ok(PtlCTFree(first));
+	t_ptl_ok(PtlCTFree(second));
+	t_ptl_ok(PtlCTFree(third));
 }
 
 static void test_chains(void **state)
@@ -350,15 +350,15 @@ static void triggered(struct side *side)
 	}
 	procs_barrier();
 	if (side->me == 1) {
-		p_ok(PtlTriggeredAtomic(give, 0, 8, PTL_CT_ACK_REQ, to, SIDE_PT, 0, 0, NULL, 0,
-					PTL_SUM, PTL_INT64_T, start, 1));
-		p_ok(PtlTriggeredFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0,
-					     PTL_SUM, PTL_INT64_T, start, 2));
-		p_ok(PtlTriggeredSwap(got, 8, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, &operand,
-				      PTL_CSWAP_NE, PTL_INT64_T, start, 3));
-		p_ok(PtlTriggeredGet(got, 16, 8, to, SIDE_PT, 0, 0, NULL, start, 4));
+		t_ptl_ok(PtlTriggeredAtomic(give, 0, 8, PTL_CT_ACK_REQ, to, SIDE_PT, 0, 0, NULL, 0,
+					    PTL_SUM, PTL_INT64_T, start, 1));
+		t_ptl_ok(PtlTriggeredFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0,
+						 PTL_SUM, PTL_INT64_T, start, 2));
+		t_ptl_ok(PtlTriggeredSwap(got, 8, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, &operand,
+					  PTL_CSWAP_NE, PTL_INT64_T, start, 3));
+		t_ptl_ok(PtlTriggeredGet(got, 16, 8, to, SIDE_PT, 0, 0, NULL, start, 4));
 		for (ptl_size_t i = 1; i <= 4; i++) {
-			p_ok(PtlCTInc(start, one));
+			t_ptl_ok(PtlCTInc(start, one));
 			side_count(done, i);
 		}
 		t_eq(numbers[1], 8);

@@ -51,7 +51,7 @@ static void choice_target(struct side *side)
 		t_holds(event.user_ptr == move_room + i);
 		t_eq(move_room[i], side_byte(1, (size_t)i - 1));
 	}
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_choice(void **state)
@@ -67,7 +67,8 @@ static void refused(struct side *side, ptl_handle_md_t md, ptl_match_bits_t bits
 {
 	ptl_event_t event;
 
-	p_ok(PtlPut(md, 0, 10, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits, 0, NULL, 0));
+	t_ptl_ok(PtlPut(md, 0, 10, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits, 0, NULL,
+			0));
 	side_event(side->eq, PTL_EVENT_SEND);
 	event = side_failure(side->eq, PTL_EVENT_ACK, why);
 	t_eq(event.mlength, 0);
@@ -87,11 +88,11 @@ static void refusal_initiator(struct side *side)
 	refused(side, md, 1, PTL_NI_OP_VIOLATION);
 	refused(side, md, 2, PTL_NI_PERM_VIOLATION);
 	refused(side, md, 3, PTL_NI_DROPPED);
-	p_ok(PtlGet(md, 0, 10, side_id(side, MOVE_TARGET), SIDE_PT, 4, 0, NULL));
+	t_ptl_ok(PtlGet(md, 0, 10, side_id(side, MOVE_TARGET), SIDE_PT, 4, 0, NULL));
 	side_failure(side->eq, PTL_EVENT_REPLY, PTL_NI_OP_VIOLATION);
-	p_ok(PtlPut(counted, 0, 10, PTL_CT_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, 3, 0, NULL,
-		    0));
-	p_ok(PtlCTPoll(&ct, &one, 1, SIDE_TIMEOUT, &count, &which));
+	t_ptl_ok(PtlPut(counted, 0, 10, PTL_CT_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, 3, 0,
+			NULL, 0));
+	t_ptl_ok(PtlCTPoll(&ct, &one, 1, SIDE_TIMEOUT, &count, &which));
 	t_eq(count.success, 0);
 	t_eq(count.failure, 1);
 	procs_barrier();
@@ -113,14 +114,14 @@ static void refusal_target(struct side *side)
 	handles[2] = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
 	procs_barrier();
-	p_ok(PtlNIStatus(side->ni, PTL_SR_OPERATION_VIOLATIONS, &value));
+	t_ptl_ok(PtlNIStatus(side->ni, PTL_SR_OPERATION_VIOLATIONS, &value));
 	t_eq(value, 2);
-	p_ok(PtlNIStatus(side->ni, PTL_SR_PERMISSION_VIOLATIONS, &value));
+	t_ptl_ok(PtlNIStatus(side->ni, PTL_SR_PERMISSION_VIOLATIONS, &value));
 	t_eq(value, 1);
-	p_ok(PtlNIStatus(side->ni, PTL_SR_DROP_COUNT, &value));
+	t_ptl_ok(PtlNIStatus(side->ni, PTL_SR_DROP_COUNT, &value));
 	t_eq(value, 2);
 	for (int i = 0; i < 3; i++)
-		p_ok(PtlMEUnlink(handles[i]));
+		t_ptl_ok(PtlMEUnlink(handles[i]));
 	t_eq(move_room[0], 0);
 }
 
@@ -163,7 +164,7 @@ static void pieces_target(struct side *side)
 	side_check(move_room + 100, 1, 1, 9);
 	side_check(move_room + 101, 15, 1, 100);
 	procs_barrier();
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_pieces(void **state)
@@ -185,8 +186,8 @@ static void many_initiator(struct side *side)
 
 	procs_barrier();
 	for (unsigned i = 0; i < MANY; i++)
-		p_ok(PtlPut(md, 0, i % 7 ? i % 64 : LONG, PTL_CT_ACK_REQ,
-			    side_id(side, MOVE_TARGET), SIDE_PT, i % 3, 0, NULL, i));
+		t_ptl_ok(PtlPut(md, 0, i % 7 ? i % 64 : LONG, PTL_CT_ACK_REQ,
+				side_id(side, MOVE_TARGET), SIDE_PT, i % 3, 0, NULL, i));
 	side_count(acked, MANY);
 	side_release(md);
 }
@@ -199,9 +200,9 @@ static void many_target(struct side *side)
 	ptl_handle_me_t handle;
 	ptl_handle_eq_t eq;
 
-	p_ok(PtlPTFree(side->ni, SIDE_PT));
-	p_ok(PtlEQAlloc(side->ni, 2 * MANY, &eq));
-	p_ok(PtlPTAlloc(side->ni, 0, eq, SIDE_PT, &side->pt));
+	t_ptl_ok(PtlPTFree(side->ni, SIDE_PT));
+	t_ptl_ok(PtlEQAlloc(side->ni, 2 * MANY, &eq));
+	t_ptl_ok(PtlPTAlloc(side->ni, 0, eq, SIDE_PT, &side->pt));
 	me.ignore_bits = 3;
 	me.options |= PTL_ME_EVENT_LINK_DISABLE;
 	handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
@@ -219,7 +220,7 @@ static void many_target(struct side *side)
 		t_true(is_long || number >= next, "message %u after %u", number, next - 1);
 		next = is_long ? next : number + 1;
 	}
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_many(void **state)

@@ -57,25 +57,23 @@ static void test_interfaces(void **state)
 	t_ptl(PtlNIInit(7, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, NULL, NULL, &other),
 	      PTL_ARG_INVALID);
 	/* A second call gives the same interface, with the limits of the first one. */
-	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY, &limits,
-			&actual, &second),
-	      PTL_OK);
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
+			   &limits, &actual, &second));
 	t_holds(PtlHandleIsEqual(second, ni.ni));
 	t_holds(actual.max_eqs > 1);
-	t_ptl(PtlNIFini(second), PTL_OK);
+	t_ptl_ok(PtlNIFini(second));
 	/* Another kind of interface has its own limits, and the same physical id. */
-	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
-			&limits, &actual, &other),
-	      PTL_OK);
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
+			   &limits, &actual, &other));
 	t_eq(actual.max_eqs, 1);
 	t_eq(actual.max_cts, 3);
-	t_ptl(PtlGetId(other, &id), PTL_OK);
+	t_ptl_ok(PtlGetId(other, &id));
 	t_eq(id.phys.pid, ni.id.phys.pid);
-	t_ptl(PtlEQAlloc(other, 1, &eqs[0]), PTL_OK);
+	t_ptl_ok(PtlEQAlloc(other, 1, &eqs[0]));
 	t_ptl(PtlEQAlloc(other, 1, &eqs[1]), PTL_NO_SPACE);
-	t_ptl(PtlNIHandle(eqs[0], &second), PTL_OK);
+	t_ptl_ok(PtlNIHandle(eqs[0], &second));
 	t_holds(PtlHandleIsEqual(second, other));
-	t_ptl(PtlNIFini(other), PTL_OK);
+	t_ptl_ok(PtlNIFini(other));
 	t_ptl(PtlNIFini(other), PTL_ARG_INVALID);
 	/* Objects that the user has left are gone with the interface. */
 	t_ptl(PtlGetId(other, &id), PTL_ARG_INVALID);
@@ -86,7 +84,7 @@ static void test_status(void **state)
 	ptl_sr_value_t value = -1;
 
 	(void)state;
-	t_ptl(PtlNIStatus(ni.ni, PTL_SR_DROP_COUNT, &value), PTL_OK);
+	t_ptl_ok(PtlNIStatus(ni.ni, PTL_SR_DROP_COUNT, &value));
 	t_eq(value, 0);
 	t_ptl(PtlNIStatus(ni.ni, PTL_SR_LAST, &value), PTL_ARG_INVALID);
 	t_ptl(PtlNIStatus(ni.eq, PTL_SR_DROP_COUNT, &value), PTL_ARG_INVALID);
@@ -100,18 +98,17 @@ static void test_map(void **state)
 
 	(void)state;
 	t_ptl(PtlSetMap(ni.ni, 2, map), PTL_ARG_INVALID);
-	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL,
-			NULL, &logical),
-	      PTL_OK);
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_MATCHING | PTL_NI_LOGICAL, PTL_PID_ANY, NULL,
+			   NULL, &logical));
 	t_ptl(PtlGetId(logical, &id), PTL_ARG_INVALID);
 	t_ptl(PtlSetMap(logical, 0, map), PTL_ARG_INVALID);
-	t_ptl(PtlSetMap(logical, 2, map), PTL_OK);
-	t_ptl(PtlGetId(logical, &id), PTL_OK);
+	t_ptl_ok(PtlSetMap(logical, 2, map));
+	t_ptl_ok(PtlGetId(logical, &id));
 	t_eq(id.rank, 1);
-	t_ptl(PtlGetMap(logical, 1, got, &size), PTL_OK);
+	t_ptl_ok(PtlGetMap(logical, 1, got, &size));
 	t_eq(size, 2);
 	t_eq(got[0].phys.nid, 99);
-	t_ptl(PtlNIFini(logical), PTL_OK);
+	t_ptl_ok(PtlNIFini(logical));
 }
 
 /* ---- portal table entries ---- */
@@ -127,10 +124,10 @@ static void test_pt(void **state)
 	t_ptl(PtlPTAlloc(ni.ni, 0, PTL_EQ_NONE, 64, &index), PTL_ARG_INVALID);
 	t_ptl(PtlPTAlloc(ni.ni, 1u << 20, PTL_EQ_NONE, PTL_PT_ANY, &index), PTL_ARG_INVALID);
 	for (ptl_pt_index_t i = 1; i < 64; i++)
-		t_ptl(PtlPTAlloc(ni.ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &other), PTL_OK);
+		t_ptl_ok(PtlPTAlloc(ni.ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &other));
 	t_ptl(PtlPTAlloc(ni.ni, 0, PTL_EQ_NONE, PTL_PT_ANY, &index), PTL_PT_FULL);
 	for (ptl_pt_index_t i = 1; i < 64; i++)
-		t_ptl(PtlPTFree(ni.ni, i), PTL_OK);
+		t_ptl_ok(PtlPTFree(ni.ni, i));
 	t_ptl(PtlPTFree(ni.ni, 5), PTL_ARG_INVALID);
 	t_ptl(PtlPTEnable(ni.ni, 5), PTL_ARG_INVALID);
 }
@@ -160,7 +157,7 @@ static void test_eq_dropped(void **state)
 		t_eq((uintptr_t)p_event(ni.eq, PTL_EVENT_LINK).user_ptr, i);
 	p_no_event(ni.eq);
 	for (unsigned i = 0; i < 20; i++)
-		t_ptl(PtlMEUnlink(handles[i]), PTL_OK);
+		t_ptl_ok(PtlMEUnlink(handles[i]));
 	t_ptl(PtlMEUnlink(handles[0]), PTL_ARG_INVALID);
 }
 
@@ -177,9 +174,9 @@ static void test_eq_poll(void **state)
 	t_ptl(PtlEQPoll(eqs, 0, 0, &event, &which), PTL_ARG_INVALID);
 	t_ptl(PtlEQPoll(eqs, 2, 0, NULL, &which), PTL_ARG_INVALID);
 	post(1, &handle);
-	t_ptl(PtlEQPoll(eqs, 2, PTL_TIME_FOREVER, &event, &which), PTL_OK);
+	t_ptl_ok(PtlEQPoll(eqs, 2, PTL_TIME_FOREVER, &event, &which));
 	t_eq(which, 1);
-	t_ptl(PtlMEUnlink(handle), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_me_arguments(void **state)
@@ -203,9 +200,9 @@ static void test_me_arguments(void **state)
 	handle = p_append(&ni, &me, PTL_OVERFLOW_LIST, NULL);
 	p_event(ni.eq, PTL_EVENT_LINK);
 	t_ptl(PtlPTFree(ni.ni, 0), PTL_PT_IN_USE);
-	t_ptl(PtlMEUnlink(handle), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(handle));
 	/* A search that finds nothing says so. */
-	t_ptl(PtlMESearch(ni.ni, 0, &me, PTL_SEARCH_DELETE, NULL), PTL_OK);
+	t_ptl_ok(PtlMESearch(ni.ni, 0, &me, PTL_SEARCH_DELETE, NULL));
 	t_eq(p_event(ni.eq, PTL_EVENT_SEARCH).ni_fail_type, PTL_NI_NO_MATCH);
 	t_ptl(PtlMESearch(ni.ni, 0, &me, 9, NULL), PTL_ARG_INVALID);
 }
@@ -228,9 +225,9 @@ static void test_operation_arguments(void **state)
 	t_ptl(PtlPut(ni.eq, 0, 1, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
 	volatile_md.ct_handle = PTL_CT_NONE;
 	volatile_md.eq_handle = ni.mine;
-	t_ptl(PtlMDBind(ni.ni, &volatile_md, &other), PTL_OK);
+	t_ptl_ok(PtlMDBind(ni.ni, &volatile_md, &other));
 	t_ptl(PtlPut(other, 0, 4097, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
-	t_ptl(PtlMDRelease(other), PTL_OK);
+	t_ptl_ok(PtlMDRelease(other));
 	/* Operations that types don't have, and half items. */
 	t_ptl(PtlAtomic(md, 0, 8, PTL_NO_ACK_REQ, ni.id, 0, 0, 0, NULL, 0, PTL_BAND, PTL_DOUBLE),
 	      PTL_ARG_INVALID);
@@ -245,7 +242,7 @@ static void test_operation_arguments(void **state)
 	      PTL_ARG_INVALID);
 	t_ptl(PtlSwap(md, 0, md, 8, 8, ni.id, 0, 0, 0, NULL, 0, data, PTL_CSWAP, PTL_INT32_T),
 	      PTL_ARG_INVALID);
-	t_ptl(PtlMDRelease(md), PTL_OK);
+	t_ptl_ok(PtlMDRelease(md));
 	t_ptl(PtlMDRelease(md), PTL_ARG_INVALID);
 }
 
@@ -259,20 +256,20 @@ static void test_ct(void **state)
 	unsigned which;
 
 	(void)state;
-	t_ptl(PtlCTAlloc(ni.ni, &cts[0]), PTL_OK);
-	t_ptl(PtlCTAlloc(ni.ni, &cts[1]), PTL_OK);
-	t_ptl(PtlCTSet(cts[0], value), PTL_OK);
+	t_ptl_ok(PtlCTAlloc(ni.ni, &cts[0]));
+	t_ptl_ok(PtlCTAlloc(ni.ni, &cts[1]));
+	t_ptl_ok(PtlCTSet(cts[0], value));
 	t_ptl(PtlCTPoll(cts, tests, 2, 10, &value, &which), PTL_CT_NONE_REACHED);
 	t_ptl(PtlCTInc(cts[1], (ptl_ct_event_t){1, 1}), PTL_ARG_INVALID);
-	t_ptl(PtlCTInc(cts[1], (ptl_ct_event_t){0, 2}), PTL_OK);
+	t_ptl_ok(PtlCTInc(cts[1], (ptl_ct_event_t){0, 2}));
 	/* Failures count, too. */
-	t_ptl(PtlCTPoll(cts, tests, 2, 10, &value, &which), PTL_OK);
+	t_ptl_ok(PtlCTPoll(cts, tests, 2, 10, &value, &which));
 	t_eq(which, 1);
 	t_eq(value.failure, 2);
-	t_ptl(PtlCTWait(cts[0], 3, &value), PTL_OK);
+	t_ptl_ok(PtlCTWait(cts[0], 3, &value));
 	t_eq(value.success, 3);
-	t_ptl(PtlCTFree(cts[0]), PTL_OK);
-	t_ptl(PtlCTFree(cts[1]), PTL_OK);
+	t_ptl_ok(PtlCTFree(cts[0]));
+	t_ptl_ok(PtlCTFree(cts[1]));
 	t_ptl(PtlCTGet(cts[1], &value), PTL_ARG_INVALID);
 	t_ptl(PtlCTWait(cts[1], 0, &value), PTL_ARG_INVALID);
 }
@@ -283,28 +280,28 @@ static void test_triggered(void **state)
 	ptl_ct_event_t value, one = {1, 0};
 
 	(void)state;
-	t_ptl(PtlCTAlloc(ni.ni, &trigger), PTL_OK);
-	t_ptl(PtlCTAlloc(ni.ni, &ct), PTL_OK);
+	t_ptl_ok(PtlCTAlloc(ni.ni, &trigger));
+	t_ptl_ok(PtlCTAlloc(ni.ni, &ct));
 	/* Thresholds in any order; equal ones in the order of the calls. */
-	t_ptl(PtlTriggeredCTInc(ct, (ptl_ct_event_t){100, 0}, trigger, 2), PTL_OK);
-	t_ptl(PtlTriggeredCTSet(ct, (ptl_ct_event_t){7, 0}, trigger, 1), PTL_OK);
-	t_ptl(PtlTriggeredCTInc(ct, one, trigger, 1), PTL_OK);
+	t_ptl_ok(PtlTriggeredCTInc(ct, (ptl_ct_event_t){100, 0}, trigger, 2));
+	t_ptl_ok(PtlTriggeredCTSet(ct, (ptl_ct_event_t){7, 0}, trigger, 1));
+	t_ptl_ok(PtlTriggeredCTInc(ct, one, trigger, 1));
 	t_ptl(PtlTriggeredCTInc(ct, one, PTL_CT_NONE, 1), PTL_ARG_INVALID);
-	t_ptl(PtlCTInc(trigger, one), PTL_OK);
-	t_ptl(PtlCTGet(ct, &value), PTL_OK);
+	t_ptl_ok(PtlCTInc(trigger, one));
+	t_ptl_ok(PtlCTGet(ct, &value));
 	t_eq(value.success, 8);
-	t_ptl(PtlCTInc(trigger, one), PTL_OK);
-	t_ptl(PtlCTGet(ct, &value), PTL_OK);
+	t_ptl_ok(PtlCTInc(trigger, one));
+	t_ptl_ok(PtlCTGet(ct, &value));
 	t_eq(value.success, 108);
 	/* A threshold that has been reached triggers at once; what is cancelled never happens. */
-	t_ptl(PtlTriggeredCTInc(ct, one, trigger, 2), PTL_OK);
-	t_ptl(PtlTriggeredCTInc(ct, one, trigger, 3), PTL_OK);
-	t_ptl(PtlCTCancelTriggered(trigger), PTL_OK);
-	t_ptl(PtlCTInc(trigger, one), PTL_OK);
-	t_ptl(PtlCTGet(ct, &value), PTL_OK);
+	t_ptl_ok(PtlTriggeredCTInc(ct, one, trigger, 2));
+	t_ptl_ok(PtlTriggeredCTInc(ct, one, trigger, 3));
+	t_ptl_ok(PtlCTCancelTriggered(trigger));
+	t_ptl_ok(PtlCTInc(trigger, one));
+	t_ptl_ok(PtlCTGet(ct, &value));
 	t_eq(value.success, 109);
-	t_ptl(PtlCTFree(trigger), PTL_OK);
-	t_ptl(PtlCTFree(ct), PTL_OK);
+	t_ptl_ok(PtlCTFree(trigger));
+	t_ptl_ok(PtlCTFree(ct));
 }
 
 static void test_triggered_me(void **state)
@@ -314,16 +311,15 @@ static void test_triggered_me(void **state)
 	ptl_handle_me_t handle;
 
 	(void)state;
-	t_ptl(PtlCTAlloc(ni.ni, &trigger), PTL_OK);
-	t_ptl(PtlTriggeredMEAppend(ni.ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle, trigger, 1),
-	      PTL_OK);
-	t_ptl(PtlTriggeredMEUnlink(handle, trigger, 2), PTL_OK);
+	t_ptl_ok(PtlCTAlloc(ni.ni, &trigger));
+	t_ptl_ok(PtlTriggeredMEAppend(ni.ni, 0, &me, PTL_PRIORITY_LIST, NULL, &handle, trigger, 1));
+	t_ptl_ok(PtlTriggeredMEUnlink(handle, trigger, 2));
 	p_no_event(ni.eq);
-	t_ptl(PtlCTInc(trigger, (ptl_ct_event_t){1, 0}), PTL_OK);
+	t_ptl_ok(PtlCTInc(trigger, (ptl_ct_event_t){1, 0}));
 	p_event(ni.eq, PTL_EVENT_LINK);
-	t_ptl(PtlCTInc(trigger, (ptl_ct_event_t){1, 0}), PTL_OK);
+	t_ptl_ok(PtlCTInc(trigger, (ptl_ct_event_t){1, 0}));
 	t_ptl(PtlMEUnlink(handle), PTL_ARG_INVALID);
-	t_ptl(PtlCTFree(trigger), PTL_OK);
+	t_ptl_ok(PtlCTFree(trigger));
 }
 
 /* The option that leaves out successful operations is not about the entry itself. */
@@ -335,7 +331,7 @@ static void test_link(void **state)
 
 	(void)state;
 	t_true(p_event(ni.eq, PTL_EVENT_LINK).user_ptr == room, "the event is of another entry");
-	t_ptl(PtlMEUnlink(entry), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 /* ---- progress ---- */
@@ -352,7 +348,7 @@ static void test_asleep(void **state)
 	uint64_t start = t_now();
 
 	(void)state;
-	t_ptl(PtlPut(md, 0, sizeof(from), PTL_NO_ACK_REQ, ni.id, 0, P_BITS, 0, NULL, 0), PTL_OK);
+	t_ptl_ok(PtlPut(md, 0, sizeof(from), PTL_NO_ACK_REQ, ni.id, 0, P_BITS, 0, NULL, 0));
 	while (!to[0]) {
 		t_true(t_ms_since(start) < P_WAIT, "the data don't come");
 		usleep(100);
@@ -360,8 +356,8 @@ static void test_asleep(void **state)
 	p_event(ni.eq, PTL_EVENT_LINK);
 	p_event(ni.eq, PTL_EVENT_PUT);
 	p_event(ni.mine, PTL_EVENT_SEND);
-	t_ptl(PtlMEUnlink(entry), PTL_OK);
-	t_ptl(PtlMDRelease(md), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(entry));
+	t_ptl_ok(PtlMDRelease(md));
 }
 
 /* ---- the end ---- */
@@ -372,13 +368,13 @@ static void test_abort(void **state)
 	ptl_ct_event_t value;
 
 	(void)state;
-	t_ptl(PtlInit(), PTL_OK);
+	t_ptl_ok(PtlInit());
 	PtlAbort();
 	t_ptl(PtlEQWait(PTL_EQ_NONE, &event), PTL_ABORTED);
 	t_ptl(PtlCTWait(PTL_CT_NONE, 1, &value), PTL_ABORTED);
 	PtlFini();
 	/* The next life begins anew. */
-	t_ptl(PtlInit(), PTL_OK);
+	t_ptl_ok(PtlInit());
 	t_ptl(PtlEQWait(PTL_EQ_NONE, &event), PTL_ARG_INVALID);
 	PtlFini();
 }

@@ -36,7 +36,7 @@ static const char *written(void)
 	t_holds(file && saved >= 0);
 	t_holds(dup2(fileno(file), 2) == 2);
 	side_open(&side, 0, 1, SIDE_MATCHING);
-	p_ok(PtlNIFini(side.ni));
+	t_ptl_ok(PtlNIFini(side.ni));
 	PtlFini();
 	t_holds(dup2(saved, 2) == 2);
 	rewind(file);

@@ -107,9 +107,9 @@ static void offset_target(struct side *side)
 	t_holds(side_event(side->eq, PTL_EVENT_PUT).user_ptr == move_room);
 	side_check(move_room + 3005, 11, 1, 0);
 	side_check(move_room + 2000, 10, 1, 0);
-	p_ok(PtlMEUnlink(handle));
-	p_ok(PtlMEUnlink(exact));
-	p_ok(PtlMEUnlink(rest));
+	t_ptl_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(exact));
+	t_ptl_ok(PtlMEUnlink(rest));
 }
 
 static void test_offset(void **state)
@@ -153,7 +153,7 @@ static void managed_target(struct side *side)
 	t_holds(side_event(side->eq, PTL_EVENT_AUTO_UNLINK).user_ptr == move_room);
 	event = side_event(side->eq, PTL_EVENT_PUT);
 	t_holds(event.start == move_room + 1000);
-	p_ok(PtlMEUnlink(last));
+	t_ptl_ok(PtlMEUnlink(last));
 }
 
 static void test_managed(void **state)
@@ -172,8 +172,8 @@ static void get_initiator(struct side *side)
 	procs_barrier();
 	for (unsigned i = 0; i < NSIZES; i++) {
 		memset(move_room, 0, sizeof(move_room));
-		p_ok(PtlGet(md, 7, sizes[i], side_id(side, MOVE_TARGET), SIDE_PT, MOVE_BITS, i,
-			    &md));
+		t_ptl_ok(PtlGet(md, 7, sizes[i], side_id(side, MOVE_TARGET), SIDE_PT, MOVE_BITS, i,
+				&md));
 		event = side_event(side->eq, PTL_EVENT_REPLY);
 		t_holds(event.user_ptr == &md);
 		t_eq(event.mlength, sizes[i]);
@@ -182,8 +182,8 @@ static void get_initiator(struct side *side)
 		t_eq(move_room[7 + sizes[i]], 0);
 	}
 	/* Cut at the end of the entry. */
-	p_ok(PtlGet(md, 0, 1000, side_id(side, MOVE_TARGET), SIDE_PT, MOVE_BITS, MOVE_ROOM - 10,
-		    &md));
+	t_ptl_ok(PtlGet(md, 0, 1000, side_id(side, MOVE_TARGET), SIDE_PT, MOVE_BITS, MOVE_ROOM - 10,
+			&md));
 	event = side_event(side->eq, PTL_EVENT_REPLY);
 	t_eq(event.mlength, 10);
 	side_check(move_room, 10, MOVE_TARGET + 1, MOVE_ROOM - 10);
@@ -210,7 +210,7 @@ static void get_target(struct side *side)
 	event = side_event(side->eq, PTL_EVENT_GET);
 	t_eq(event.rlength, 1000);
 	t_eq(event.mlength, 10);
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_get(void **state)
@@ -239,17 +239,17 @@ static void count_initiator(struct side *side)
 	const ptl_process_t to = side_id(side, MOVE_TARGET);
 
 	procs_barrier();
-	p_ok(PtlPut(by_sent, 0, 100, PTL_NO_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(by_sent, 0, 100, PTL_NO_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
 	side_count(sent, 1);
-	p_ok(PtlPut(by_acked, 0, 100, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(by_acked, 0, 100, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
 	side_count(acked, 1);
-	p_ok(PtlPut(by_acked, 0, 100, PTL_OC_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(by_acked, 0, 100, PTL_OC_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
 	side_count(acked, 2);
-	p_ok(PtlPut(by_bytes, 0, 300, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(by_bytes, 0, 300, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
 	side_count(bytes, 200); /* the entry's length */
-	p_ok(PtlGet(by_got, 0, 50, to, SIDE_PT, 1, 0, NULL));
+	t_ptl_ok(PtlGet(by_got, 0, 50, to, SIDE_PT, 1, 0, NULL));
 	side_count(got, 1);
-	p_ok(PtlPut(quiet, 0, 100, PTL_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(quiet, 0, 100, PTL_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
 	procs_barrier();
 	side_release(by_sent);
 	side_release(by_acked);
@@ -270,7 +270,7 @@ static void count_target(struct side *side)
 	procs_barrier();
 	side_count(count, 6);
 	procs_barrier();
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_count(void **state)
@@ -287,12 +287,12 @@ static void self(struct side *side)
 	ptl_handle_eq_t eq;
 	ptl_handle_md_t md;
 
-	p_ok(PtlEQAlloc(side->ni, 8, &eq));
+	t_ptl_ok(PtlEQAlloc(side->ni, 8, &eq));
 	md = side_md(side, move_data, MOVE_ROOM, 0, eq, PTL_CT_NONE);
 	for (unsigned i = 0; i < NSIZES; i++) {
 		side_append(side, &me, PTL_PRIORITY_LIST, NULL);
-		p_ok(PtlPut(md, 0, sizes[i], PTL_ACK_REQ, side_id(side, side->me), SIDE_PT, 9, 0,
-			    NULL, 0));
+		t_ptl_ok(PtlPut(md, 0, sizes[i], PTL_ACK_REQ, side_id(side, side->me), SIDE_PT, 9,
+				0, NULL, 0));
 		t_eq(side_event(side->eq, PTL_EVENT_PUT).mlength, sizes[i]);
 		side_event(side->eq, PTL_EVENT_AUTO_UNLINK);
 		side_event(eq, PTL_EVENT_SEND);

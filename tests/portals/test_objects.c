@@ -20,33 +20,33 @@ static void queues(struct side *side)
 	ptl_event_t event;
 	unsigned which;
 
-	p_rc(PtlEQAlloc(PTL_INVALID_HANDLE, 4, &eq), INVALID);
-	p_rc(PtlEQAlloc(side->ni, 4, NULL), INVALID);
-	p_ok(PtlEQAlloc(side->ni, 4, &eq));
-	p_ok(PtlNIHandle(eq, &ni));
+	t_ptl(PtlEQAlloc(PTL_INVALID_HANDLE, 4, &eq), INVALID);
+	t_ptl(PtlEQAlloc(side->ni, 4, NULL), INVALID);
+	t_ptl_ok(PtlEQAlloc(side->ni, 4, &eq));
+	t_ptl_ok(PtlNIHandle(eq, &ni));
 	t_holds(PtlHandleIsEqual(ni, side->ni));
-	p_rc(PtlNIHandle(PTL_INVALID_HANDLE, &ni), INVALID);
-	p_rc(PtlNIHandle(PTL_EQ_NONE, &ni), INVALID);
-	p_rc(PtlNIHandle(eq, NULL), INVALID);
+	t_ptl(PtlNIHandle(PTL_INVALID_HANDLE, &ni), INVALID);
+	t_ptl(PtlNIHandle(PTL_EQ_NONE, &ni), INVALID);
+	t_ptl(PtlNIHandle(eq, NULL), INVALID);
 
-	p_rc(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
-	p_rc(PtlEQGet(eq, NULL), INVALID);
-	p_rc(PtlEQGet(PTL_EQ_NONE, &event), INVALID);
-	p_rc(PtlEQGet(side->ni, &event), INVALID);
-	p_rc(PtlEQWait(PTL_INVALID_HANDLE, &event), INVALID);
+	t_ptl(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
+	t_ptl(PtlEQGet(eq, NULL), INVALID);
+	t_ptl(PtlEQGet(PTL_EQ_NONE, &event), INVALID);
+	t_ptl(PtlEQGet(side->ni, &event), INVALID);
+	t_ptl(PtlEQWait(PTL_INVALID_HANDLE, &event), INVALID);
 	both[0] = side->eq;
 	both[1] = eq;
-	p_rc(PtlEQPoll(both, 2, 1, &event, &which), PTL_EQ_EMPTY);
-	p_rc(PtlEQPoll(both, 2, 0, &event, &which), PTL_EQ_EMPTY);
-	p_rc(PtlEQPoll(both, 0, 1, &event, &which), INVALID);
-	p_rc(PtlEQPoll(NULL, 2, 1, &event, &which), INVALID);
-	p_rc(PtlEQPoll(both, 2, 1, NULL, &which), INVALID);
-	p_rc(PtlEQPoll(both, 2, 1, &event, NULL), INVALID);
+	t_ptl(PtlEQPoll(both, 2, 1, &event, &which), PTL_EQ_EMPTY);
+	t_ptl(PtlEQPoll(both, 2, 0, &event, &which), PTL_EQ_EMPTY);
+	t_ptl(PtlEQPoll(both, 0, 1, &event, &which), INVALID);
+	t_ptl(PtlEQPoll(NULL, 2, 1, &event, &which), INVALID);
+	t_ptl(PtlEQPoll(both, 2, 1, NULL, &which), INVALID);
+	t_ptl(PtlEQPoll(both, 2, 1, &event, NULL), INVALID);
 	both[1] = PTL_INVALID_HANDLE;
-	p_rc(PtlEQPoll(both, 2, 1, &event, &which), INVALID);
-	p_ok(PtlEQFree(eq));
-	p_rc(PtlEQFree(eq), INVALID);
-	p_rc(PtlEQGet(eq, &event), INVALID);
+	t_ptl(PtlEQPoll(both, 2, 1, &event, &which), INVALID);
+	t_ptl_ok(PtlEQFree(eq));
+	t_ptl(PtlEQFree(eq), INVALID);
+	t_ptl(PtlEQGet(eq, &event), INVALID);
 }
 
 static void counts(struct side *side)
@@ -57,42 +57,42 @@ static void counts(struct side *side)
 	ptl_ct_event_t count;
 	unsigned which;
 
-	p_rc(PtlCTAlloc(PTL_INVALID_HANDLE, &ct), INVALID);
-	p_rc(PtlCTAlloc(side->ni, NULL), INVALID);
-	p_ok(PtlCTAlloc(side->ni, &ct));
-	p_ok(PtlCTGet(ct, &count));
+	t_ptl(PtlCTAlloc(PTL_INVALID_HANDLE, &ct), INVALID);
+	t_ptl(PtlCTAlloc(side->ni, NULL), INVALID);
+	t_ptl_ok(PtlCTAlloc(side->ni, &ct));
+	t_ptl_ok(PtlCTGet(ct, &count));
 	t_eq(count.success, 0);
 	t_eq(count.failure, 0);
-	p_ok(PtlCTInc(ct, three));
-	p_ok(PtlCTWait(ct, 3, &count));
+	t_ptl_ok(PtlCTInc(ct, three));
+	t_ptl_ok(PtlCTWait(ct, 3, &count));
 	t_eq(count.success, 3);
-	p_ok(PtlCTPoll(&ct, &two, 1, 0, &count, &which));
+	t_ptl_ok(PtlCTPoll(&ct, &two, 1, 0, &count, &which));
 	t_eq(count.success, 3);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, &count, &which), PTL_CT_NONE_REACHED);
-	p_rc(PtlCTPoll(&ct, &five, 0, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(NULL, &five, 1, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, NULL, 1, 1, &count, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, NULL, &which), INVALID);
-	p_rc(PtlCTPoll(&ct, &five, 1, 1, &count, NULL), INVALID);
+	t_ptl(PtlCTPoll(&ct, &five, 1, 1, &count, &which), PTL_CT_NONE_REACHED);
+	t_ptl(PtlCTPoll(&ct, &five, 0, 1, &count, &which), INVALID);
+	t_ptl(PtlCTPoll(NULL, &five, 1, 1, &count, &which), INVALID);
+	t_ptl(PtlCTPoll(&ct, NULL, 1, 1, &count, &which), INVALID);
+	t_ptl(PtlCTPoll(&ct, &five, 1, 1, NULL, &which), INVALID);
+	t_ptl(PtlCTPoll(&ct, &five, 1, 1, &count, NULL), INVALID);
 	/* A failure ends each wait. */
-	p_ok(PtlCTInc(ct, failed));
-	p_ok(PtlCTWait(ct, 100, &count));
+	t_ptl_ok(PtlCTInc(ct, failed));
+	t_ptl_ok(PtlCTWait(ct, 100, &count));
 	t_eq(count.success, 3);
 	t_eq(count.failure, 2);
-	p_ok(PtlCTSet(ct, three));
-	p_ok(PtlCTGet(ct, &count));
+	t_ptl_ok(PtlCTSet(ct, three));
+	t_ptl_ok(PtlCTGet(ct, &count));
 	t_eq(count.success, 3);
 	t_eq(count.failure, 0);
-	p_rc(PtlCTGet(ct, NULL), INVALID);
-	p_rc(PtlCTGet(PTL_CT_NONE, &count), INVALID);
-	p_rc(PtlCTSet(side->eq, three), INVALID);
-	p_rc(PtlCTInc(PTL_INVALID_HANDLE, three), INVALID);
-	p_rc(PtlCTWait(PTL_CT_NONE, 1, &count), INVALID);
-	p_rc(PtlCTCancelTriggered(PTL_CT_NONE), INVALID);
-	p_ok(PtlCTCancelTriggered(ct));
-	p_ok(PtlCTFree(ct));
-	p_rc(PtlCTFree(ct), INVALID);
-	p_rc(PtlCTGet(ct, &count), INVALID);
+	t_ptl(PtlCTGet(ct, NULL), INVALID);
+	t_ptl(PtlCTGet(PTL_CT_NONE, &count), INVALID);
+	t_ptl(PtlCTSet(side->eq, three), INVALID);
+	t_ptl(PtlCTInc(PTL_INVALID_HANDLE, three), INVALID);
+	t_ptl(PtlCTWait(PTL_CT_NONE, 1, &count), INVALID);
+	t_ptl(PtlCTCancelTriggered(PTL_CT_NONE), INVALID);
+	t_ptl_ok(PtlCTCancelTriggered(ct));
+	t_ptl_ok(PtlCTFree(ct));
+	t_ptl(PtlCTFree(ct), INVALID);
+	t_ptl(PtlCTGet(ct, &count), INVALID);
 }
 
 static void events_child(unsigned me, void *arg)
@@ -119,22 +119,22 @@ static void descriptors(struct side *side)
 	ptl_md_t md = {memory, sizeof(memory), 0, PTL_EQ_NONE, PTL_CT_NONE};
 	ptl_handle_md_t handle;
 
-	p_rc(PtlMDBind(PTL_INVALID_HANDLE, &md, &handle), INVALID);
-	p_rc(PtlMDBind(side->ni, NULL, &handle), INVALID);
-	p_rc(PtlMDBind(side->ni, &md, NULL), INVALID);
+	t_ptl(PtlMDBind(PTL_INVALID_HANDLE, &md, &handle), INVALID);
+	t_ptl(PtlMDBind(side->ni, NULL, &handle), INVALID);
+	t_ptl(PtlMDBind(side->ni, &md, NULL), INVALID);
 	md.options = 1u << 30;
-	p_rc(PtlMDBind(side->ni, &md, &handle), INVALID);
+	t_ptl(PtlMDBind(side->ni, &md, &handle), INVALID);
 	md.options = 0;
 	md.eq_handle = side->ni;
-	p_rc(PtlMDBind(side->ni, &md, &handle), INVALID);
+	t_ptl(PtlMDBind(side->ni, &md, &handle), INVALID);
 	md.eq_handle = PTL_EQ_NONE;
 	md.ct_handle = PTL_INVALID_HANDLE;
-	p_rc(PtlMDBind(side->ni, &md, &handle), INVALID);
+	t_ptl(PtlMDBind(side->ni, &md, &handle), INVALID);
 	md.ct_handle = PTL_CT_NONE;
-	p_ok(PtlMDBind(side->ni, &md, &handle));
-	p_rc(PtlMDRelease(side->ni), INVALID);
-	p_ok(PtlMDRelease(handle));
-	p_rc(PtlMDRelease(handle), INVALID);
+	t_ptl_ok(PtlMDBind(side->ni, &md, &handle));
+	t_ptl(PtlMDRelease(side->ni), INVALID);
+	t_ptl_ok(PtlMDRelease(handle));
+	t_ptl(PtlMDRelease(handle), INVALID);
 }
 
 static void entries(struct side *side)
@@ -143,27 +143,28 @@ static void entries(struct side *side)
 	ptl_me_t entry = side_me(side, memory, 10, 0, PTL_ME_OP_PUT);
 	ptl_handle_any_t handle;
 
-	p_rc(PtlMEAppend(PTL_INVALID_HANDLE, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle),
-	     INVALID);
-	p_rc(PtlMEAppend(side->ni, SIDE_PT + 1, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, NULL, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, &entry, 7, NULL, &handle), INVALID);
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, NULL), INVALID);
+	t_ptl(PtlMEAppend(PTL_INVALID_HANDLE, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle),
+	      INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT + 1, &entry, PTL_PRIORITY_LIST, NULL, &handle),
+	      INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, NULL, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, 7, NULL, &handle), INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, NULL), INVALID);
 	entry.ct_handle = side->eq;
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
 	entry.ct_handle = PTL_CT_NONE;
 	entry.options |= 1u << 30;
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
 	entry.options = PTL_ME_OP_PUT;
-	p_rc(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlLESearch(side->ni, SIDE_PT, &le, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_rc(PtlMESearch(side->ni, SIDE_PT, &entry, 7, NULL), INVALID);
-	p_rc(PtlMESearch(side->ni, SIDE_PT, NULL, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_rc(PtlMESearch(side->ni, SIDE_PT + 1, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
+	t_ptl(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	t_ptl(PtlLESearch(side->ni, SIDE_PT, &le, PTL_SEARCH_ONLY, NULL), INVALID);
+	t_ptl(PtlMESearch(side->ni, SIDE_PT, &entry, 7, NULL), INVALID);
+	t_ptl(PtlMESearch(side->ni, SIDE_PT, NULL, PTL_SEARCH_ONLY, NULL), INVALID);
+	t_ptl(PtlMESearch(side->ni, SIDE_PT + 1, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
 	handle = side_append(side, &entry, PTL_PRIORITY_LIST, &entry);
-	p_ok(PtlMEUnlink(handle));
-	p_rc(PtlMEUnlink(handle), INVALID);
-	p_rc(PtlMEUnlink(side->eq), INVALID);
+	t_ptl_ok(PtlMEUnlink(handle));
+	t_ptl(PtlMEUnlink(handle), INVALID);
+	t_ptl(PtlMEUnlink(side->eq), INVALID);
 	side_no_event(side->eq);
 }
 
@@ -174,12 +175,12 @@ static void list_entries(struct side *side)
 	const ptl_me_t entry = side_me(side, memory, 10, 0, PTL_ME_OP_PUT);
 	ptl_handle_any_t handle;
 
-	p_rc(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
-	p_rc(PtlMESearch(side->ni, SIDE_PT, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
-	p_ok(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	t_ptl(PtlMESearch(side->ni, SIDE_PT, &entry, PTL_SEARCH_ONLY, NULL), INVALID);
+	t_ptl_ok(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
 	side_event(side->eq, PTL_EVENT_LINK);
-	p_ok(PtlLEUnlink(handle));
-	p_rc(PtlLEUnlink(handle), INVALID);
+	t_ptl_ok(PtlLEUnlink(handle));
+	t_ptl(PtlLEUnlink(handle), INVALID);
 }
 
 static void memory_child(unsigned me, void *arg)
@@ -213,19 +214,19 @@ static void puts_and_gets(struct side *side, ptl_handle_md_t md)
 
 #define PUT(md, offset, length, ack, target, pt) \
 	PtlPut(md, offset, length, ack, target, pt, 0, 0, NULL, 0)
-	p_rc(PUT(side->eq, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 60, 5, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, PTL_SIZE_MAX, 2, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, 9, self, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, PTL_NO_ACK_REQ, stranger, SIDE_PT), INVALID);
-	p_rc(PUT(md, 0, 8, PTL_NO_ACK_REQ, self, (ptl_pt_index_t)side->limits.max_pt_index + 1),
-	     INVALID);
+	t_ptl(PUT(side->eq, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 60, 5, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, PTL_SIZE_MAX, 2, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 0, 8, 9, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 0, 8, PTL_NO_ACK_REQ, stranger, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 0, 8, PTL_NO_ACK_REQ, self, (ptl_pt_index_t)side->limits.max_pt_index + 1),
+	      INVALID);
 #define GET(md, offset, length, target, pt) PtlGet(md, offset, length, target, pt, 0, 0, NULL)
-	p_rc(GET(side->eq, 0, 8, self, SIDE_PT), INVALID);
-	p_rc(GET(md, 57, 8, self, SIDE_PT), INVALID);
-	p_rc(GET(md, 0, 8, stranger, SIDE_PT), INVALID);
-	p_rc(GET(md, 0, 8, self, (ptl_pt_index_t)side->limits.max_pt_index + 1), INVALID);
+	t_ptl(GET(side->eq, 0, 8, self, SIDE_PT), INVALID);
+	t_ptl(GET(md, 57, 8, self, SIDE_PT), INVALID);
+	t_ptl(GET(md, 0, 8, stranger, SIDE_PT), INVALID);
+	t_ptl(GET(md, 0, 8, self, (ptl_pt_index_t)side->limits.max_pt_index + 1), INVALID);
 }
 
 static void atomics(struct side *side, ptl_handle_md_t md)
@@ -235,25 +236,25 @@ static void atomics(struct side *side, ptl_handle_md_t md)
 
 #define ATOMIC(length, op, type) \
 	PtlAtomic(md, 0, length, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, op, type)
-	p_rc(ATOMIC(8, PTL_SWAP, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(8, PTL_OP_LAST, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(8, PTL_SUM, PTL_DATATYPE_LAST), INVALID);
-	p_rc(ATOMIC(8, PTL_BOR, PTL_DOUBLE), INVALID);
-	p_rc(ATOMIC(8, PTL_MIN, PTL_FLOAT_COMPLEX), INVALID);
-	p_rc(ATOMIC(12, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(ATOMIC(72, PTL_SUM, PTL_INT64_T), INVALID);
+	t_ptl(ATOMIC(8, PTL_SWAP, PTL_INT64_T), INVALID);
+	t_ptl(ATOMIC(8, PTL_OP_LAST, PTL_INT64_T), INVALID);
+	t_ptl(ATOMIC(8, PTL_SUM, PTL_DATATYPE_LAST), INVALID);
+	t_ptl(ATOMIC(8, PTL_BOR, PTL_DOUBLE), INVALID);
+	t_ptl(ATOMIC(8, PTL_MIN, PTL_FLOAT_COMPLEX), INVALID);
+	t_ptl(ATOMIC(12, PTL_SUM, PTL_INT64_T), INVALID);
+	t_ptl(ATOMIC(72, PTL_SUM, PTL_INT64_T), INVALID);
 #define FETCH(length, op, type) \
 	PtlFetchAtomic(md, 0, md, 32, length, self, SIDE_PT, 0, 0, NULL, 0, op, type)
-	p_rc(FETCH(8, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(FETCH(40, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(FETCH(8, PTL_LOR, PTL_FLOAT), INVALID);
+	t_ptl(FETCH(8, PTL_CSWAP, PTL_INT64_T), INVALID);
+	t_ptl(FETCH(40, PTL_SUM, PTL_INT64_T), INVALID);
+	t_ptl(FETCH(8, PTL_LOR, PTL_FLOAT), INVALID);
 #define SWAP(length, operand, op, type) \
 	PtlSwap(md, 0, md, 32, length, self, SIDE_PT, 0, 0, NULL, 0, operand, op, type)
-	p_rc(SWAP(8, NULL, PTL_SUM, PTL_INT64_T), INVALID);
-	p_rc(SWAP(8, NULL, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(SWAP(16, &operand, PTL_CSWAP, PTL_INT64_T), INVALID);
-	p_rc(SWAP(8, &operand, PTL_MSWAP, PTL_DOUBLE), INVALID);
-	p_rc(SWAP(8, &operand, PTL_CSWAP_GE, PTL_FLOAT_COMPLEX), INVALID);
+	t_ptl(SWAP(8, NULL, PTL_SUM, PTL_INT64_T), INVALID);
+	t_ptl(SWAP(8, NULL, PTL_CSWAP, PTL_INT64_T), INVALID);
+	t_ptl(SWAP(16, &operand, PTL_CSWAP, PTL_INT64_T), INVALID);
+	t_ptl(SWAP(8, &operand, PTL_MSWAP, PTL_DOUBLE), INVALID);
+	t_ptl(SWAP(8, &operand, PTL_CSWAP_GE, PTL_FLOAT_COMPLEX), INVALID);
 }
 
 static void triggered(struct side *side, ptl_handle_md_t md)
@@ -261,13 +262,13 @@ static void triggered(struct side *side, ptl_handle_md_t md)
 	const ptl_process_t self = side_id(side, 0);
 	ptl_handle_ct_t ct = side_ct(side);
 
-	p_rc(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, side->eq, 1),
-	     INVALID);
-	p_rc(PtlTriggeredPut(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, ct, 1),
-	     INVALID);
-	p_rc(PtlTriggeredGet(md, 0, 65, self, SIDE_PT, 0, 0, NULL, ct, 1), INVALID);
-	p_rc(PtlTriggeredCTInc(PTL_CT_NONE, (ptl_ct_event_t){1, 0}, ct, 1), INVALID);
-	p_rc(PtlTriggeredCTSet(ct, (ptl_ct_event_t){1, 0}, PTL_CT_NONE, 1), INVALID);
+	t_ptl(PtlTriggeredPut(md, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, side->eq, 1),
+	      INVALID);
+	t_ptl(PtlTriggeredPut(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT, 0, 0, NULL, 0, ct, 1),
+	      INVALID);
+	t_ptl(PtlTriggeredGet(md, 0, 65, self, SIDE_PT, 0, 0, NULL, ct, 1), INVALID);
+	t_ptl(PtlTriggeredCTInc(PTL_CT_NONE, (ptl_ct_event_t){1, 0}, ct, 1), INVALID);
+	t_ptl(PtlTriggeredCTSet(ct, (ptl_ct_event_t){1, 0}, PTL_CT_NONE, 1), INVALID);
 }
 
 static void operations_child(unsigned me, void *arg)
@@ -283,7 +284,7 @@ static void operations_child(unsigned me, void *arg)
 	atomics(&side, md);
 	triggered(&side, md);
 	side_no_event(side.eq);
-	p_ok(PtlMDRelease(md));
+	t_ptl_ok(PtlMDRelease(md));
 	side_close(&side);
 }
 

@@ -54,12 +54,12 @@ static void put(struct side *side, size_t offset, size_t length, ptl_match_bits_
 	ptl_handle_md_t md = side_md(
 		side, data, ROOM, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE, side->eq, sent);
 
-	p_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0, NULL,
-		    offset));
+	t_ptl_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0,
+			NULL, offset));
 	side_count(sent, 1);
 	side_failure(side->eq, PTL_EVENT_ACK, end);
 	side_release(md);
-	p_ok(PtlCTFree(sent));
+	t_ptl_ok(PtlCTFree(sent));
 }
 
 /* Appends an overflow entry for all messages. */
@@ -78,7 +78,7 @@ static ptl_handle_me_t append(struct side *side, const ptl_me_t *me, void *user_
 {
 	ptl_handle_me_t handle;
 
-	p_ok(PtlMEAppend(side->ni, SIDE_PT, me, PTL_PRIORITY_LIST, user_ptr, &handle));
+	t_ptl_ok(PtlMEAppend(side->ni, SIDE_PT, me, PTL_PRIORITY_LIST, user_ptr, &handle));
 	return handle;
 }
 
@@ -126,7 +126,7 @@ static void found_target(struct side *side)
 
 	me = side_me(side, room, ROOM, 0, PUTS | PTL_ME_EVENT_LINK_DISABLE);
 	me.ignore_bits = 3;
-	p_ok(PtlMEUnlink(append(side, &me, room)));
+	t_ptl_ok(PtlMEUnlink(append(side, &me, room)));
 	for (size_t i = 0; i < 4; i++) {
 		if (i == 2)
 			continue;
@@ -135,12 +135,12 @@ static void found_target(struct side *side)
 		side_check(event.start, 1000 + i, INITIATOR + 1, i);
 	}
 	/* Headers that no entry took keep the overflow entry in use. */
-	p_rc(PtlMEUnlink(entry), PTL_IN_USE);
+	t_ptl(PtlMEUnlink(entry), PTL_IN_USE);
 	me = side_me(side, room, ROOM, 9, ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
 	append(side, &me, room);
 	event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
 	side_check(event.start, 60000, INITIATOR + 1, 50);
-	p_ok(PtlMEUnlink(entry));
+	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 static void test_found(void **state)
@@ -178,7 +178,7 @@ static void freed_target(struct side *side)
 		if (bits == 1)
 			t_holds(side_event(side->eq, PTL_EVENT_AUTO_FREE).user_ptr == store);
 	}
-	p_ok(PtlMEUnlink(second));
+	t_ptl_ok(PtlMEUnlink(second));
 }
 
 static void test_freed(void **state)
@@ -195,7 +195,7 @@ static void search(struct side *side, ptl_match_bits_t bits, ptl_match_bits_t ig
 	ptl_me_t me = side_me(side, room, ROOM, bits, PUTS | opts);
 
 	me.ignore_bits = ignore;
-	p_ok(PtlMESearch(side->ni, SIDE_PT, &me, op, room));
+	t_ptl_ok(PtlMESearch(side->ni, SIDE_PT, &me, op, room));
 }
 
 static void search_initiator(struct side *side)
@@ -237,7 +237,7 @@ static void search_target(struct side *side)
 	search(side, 0, 3, PTL_SEARCH_DELETE, 0);
 	t_eq(side_event(side->eq, PTL_EVENT_PUT_OVERFLOW).match_bits, 0);
 	t_eq(side_event(side->eq, PTL_EVENT_PUT_OVERFLOW).match_bits, 2);
-	p_ok(PtlMEUnlink(entry));
+	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 static void test_search(void **state)
@@ -263,7 +263,7 @@ static void nameless_target(struct side *side)
 	side_check(side_event(side->eq, PTL_EVENT_PUT).start, 100, INITIATOR + 1, 3);
 	search(side, 5, 0, PTL_SEARCH_ONLY, PTL_ME_USE_ONCE);
 	side_failure(side->eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
-	p_ok(PtlMEUnlink(entry));
+	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 static void test_nameless(void **state)
@@ -308,11 +308,11 @@ static void full_target(struct side *side)
 	side_no_event(side->eq);
 	me.match_bits = 2;
 	second = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
-	p_ok(PtlPTEnable(side->ni, SIDE_PT));
+	t_ptl_ok(PtlPTEnable(side->ni, SIDE_PT));
 	procs_put(SIDE_KEY_FREE, 1);
 	side_event(side->eq, PTL_EVENT_PUT);
-	p_ok(PtlMEUnlink(first));
-	p_ok(PtlMEUnlink(second));
+	t_ptl_ok(PtlMEUnlink(first));
+	t_ptl_ok(PtlMEUnlink(second));
 }
 
 static void test_full(void **state)
@@ -343,7 +343,7 @@ static void headers_target(struct side *side)
 	procs_put(SIDE_KEY_FREE, (uint64_t)side->limits.max_unexpected_headers);
 	side_failure(side->eq, PTL_EVENT_PT_DISABLED, PTL_NI_PT_DISABLED);
 	search(side, 5, 0, PTL_SEARCH_DELETE, PTL_ME_EVENT_OVER_DISABLE);
-	p_ok(PtlMEUnlink(entry));
+	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 static void test_headers(void **state)
@@ -374,16 +374,16 @@ static void closed_target(struct side *side)
 	ptl_me_t me = side_me(side, room, ROOM, 1, PUTS);
 	ptl_handle_me_t handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 
-	p_ok(PtlPTDisable(side->ni, SIDE_PT));
+	t_ptl_ok(PtlPTDisable(side->ni, SIDE_PT));
 	procs_barrier();
 	procs_barrier();
 	side_no_event(side->eq);
-	p_ok(PtlPTEnable(side->ni, SIDE_PT));
+	t_ptl_ok(PtlPTEnable(side->ni, SIDE_PT));
 	procs_barrier();
 	side_event(side->eq, PTL_EVENT_PUT);
 	procs_barrier();
-	p_ok(PtlMEUnlink(handle));
-	p_ok(PtlPTFree(side->ni, SIDE_PT));
+	t_ptl_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlPTFree(side->ni, SIDE_PT));
 	procs_barrier();
 }
 
@@ -414,9 +414,9 @@ static void lost_target(struct side *side)
 	unsigned next = 0, n = 0, lost = 0;
 	int rc;
 
-	p_ok(PtlPTFree(side->ni, SIDE_PT));
-	p_ok(PtlEQAlloc(side->ni, 4, &eq));
-	p_ok(PtlPTAlloc(side->ni, 0, eq, SIDE_PT, &side->pt));
+	t_ptl_ok(PtlPTFree(side->ni, SIDE_PT));
+	t_ptl_ok(PtlEQAlloc(side->ni, 4, &eq));
+	t_ptl_ok(PtlPTAlloc(side->ni, 0, eq, SIDE_PT, &side->pt));
 	handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
 	procs_get(INITIATOR, SIDE_KEY_FREE);
@@ -432,7 +432,7 @@ static void lost_target(struct side *side)
 	} while (event.hdr_data != 12);
 	t_eq(lost, 1);
 	t_true(n >= 4, "%u events came", n);
-	p_ok(PtlMEUnlink(handle));
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void test_lost(void **state)

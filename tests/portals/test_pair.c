@@ -58,7 +58,7 @@ static void put(unsigned me, void *arg)
 			t_eq(p_acked(&ni).mlength, lengths[i]);
 			procs_barrier();
 		}
-		t_ptl(PtlMDRelease(md), PTL_OK);
+		t_ptl_ok(PtlMDRelease(md));
 	}
 	pair_part(&ni);
 }
@@ -98,7 +98,7 @@ static void places(unsigned me, void *arg)
 		t_holds(p_event(ni.eq, PTL_EVENT_PUT).start == pair_to);
 		t_holds(p_event(ni.eq, PTL_EVENT_PUT).start == pair_to + 25);
 		p_event(ni.eq, PTL_EVENT_AUTO_UNLINK);
-		t_ptl(PtlMEUnlink(all), PTL_OK);
+		t_ptl_ok(PtlMEUnlink(all));
 	} else {
 		md = p_md(&ni, pair_from, PAIR_LONG);
 		procs_barrier();
@@ -115,7 +115,7 @@ static void places(unsigned me, void *arg)
 		t_eq(p_acked(&ni).remote_offset, 25);
 		p_put(md, 25, peer, 5, 3);
 		t_eq(p_acked(&ni).ni_fail_type, PTL_NI_DROPPED);
-		t_ptl(PtlMDRelease(md), PTL_OK);
+		t_ptl_ok(PtlMDRelease(md));
 	}
 	pair_part(&ni);
 }
@@ -145,14 +145,14 @@ static void refusals(unsigned me, void *arg)
 		handles[1] = p_append(&ni, &entry, PTL_PRIORITY_LIST, NULL);
 		procs_barrier();
 		procs_barrier();
-		t_ptl(PtlNIStatus(ni.ni, PTL_SR_OPERATION_VIOLATIONS, &value), PTL_OK);
+		t_ptl_ok(PtlNIStatus(ni.ni, PTL_SR_OPERATION_VIOLATIONS, &value));
 		t_eq(value, 1);
-		t_ptl(PtlNIStatus(ni.ni, PTL_SR_PERMISSION_VIOLATIONS, &value), PTL_OK);
+		t_ptl_ok(PtlNIStatus(ni.ni, PTL_SR_PERMISSION_VIOLATIONS, &value));
 		t_eq(value, 1);
-		t_ptl(PtlNIStatus(ni.ni, PTL_SR_DROP_COUNT, &value), PTL_OK);
+		t_ptl_ok(PtlNIStatus(ni.ni, PTL_SR_DROP_COUNT, &value));
 		t_eq(value, 1);
-		t_ptl(PtlMEUnlink(handles[0]), PTL_OK);
-		t_ptl(PtlMEUnlink(handles[1]), PTL_OK);
+		t_ptl_ok(PtlMEUnlink(handles[0]));
+		t_ptl_ok(PtlMEUnlink(handles[1]));
 	} else {
 		md = p_md(&ni, pair_from, 8);
 		procs_barrier();
@@ -163,7 +163,7 @@ static void refusals(unsigned me, void *arg)
 		p_put(md, 8, peer, 7, 0);
 		t_eq(p_acked(&ni).ni_fail_type, PTL_NI_DROPPED);
 		procs_barrier();
-		t_ptl(PtlMDRelease(md), PTL_OK);
+		t_ptl_ok(PtlMDRelease(md));
 	}
 	pair_part(&ni);
 }
@@ -194,7 +194,7 @@ static void fetch_target(struct p_ni *ni)
 	t_eq(p_event(ni->eq, PTL_EVENT_FETCH_ATOMIC).atomic_operation, PTL_CSWAP);
 	p_event(ni->eq, PTL_EVENT_FETCH_ATOMIC);
 	t_eq(*(int64_t *)pair_from, 3);
-	t_ptl(PtlMEUnlink(handle), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(handle));
 }
 
 static void fetch_initiator(struct p_ni *ni, ptl_process_t peer)
@@ -206,38 +206,34 @@ static void fetch_initiator(struct p_ni *ni, ptl_process_t peer)
 	numbers = p_md(ni, number, sizeof(number));
 	procs_barrier();
 	for (unsigned i = 0; i < LENGTHS; i++) {
-		t_ptl(PtlGet(md, 0, lengths[i], peer, 0, P_BITS, 16, NULL), PTL_OK);
+		t_ptl_ok(PtlGet(md, 0, lengths[i], peer, 0, P_BITS, 16, NULL));
 		t_eq(p_event(ni->mine, PTL_EVENT_REPLY).mlength,
 		     lengths[i] < PAIR_LONG ? lengths[i] : PAIR_LONG - 16);
 		for (ptl_size_t k = 0; k < lengths[i] && k < PAIR_LONG - 16; k++)
 			t_eq(pair_to[k], (char)((k + 16) * 7 + 1));
 	}
 	/* 10 + 5 = 15; 15 * 5 = 75; not 12, so no swap; then 3. */
-	t_ptl(PtlAtomic(numbers, 8, 8, PTL_ACK_REQ, peer, 0, P_BITS, 0, NULL, 0, PTL_SUM,
-			PTL_INT64_T),
-	      PTL_OK);
+	t_ptl_ok(PtlAtomic(numbers, 8, 8, PTL_ACK_REQ, peer, 0, P_BITS, 0, NULL, 0, PTL_SUM,
+			   PTL_INT64_T));
 	p_acked(ni);
-	t_ptl(PtlFetchAtomic(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, PTL_PROD,
-			     PTL_INT64_T),
-	      PTL_OK);
+	t_ptl_ok(PtlFetchAtomic(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, PTL_PROD,
+				PTL_INT64_T));
 	p_event(ni->mine, PTL_EVENT_SEND);
 	p_event(ni->mine, PTL_EVENT_REPLY);
 	t_eq(number[0], 15);
-	t_ptl(PtlSwap(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, &operand, PTL_CSWAP,
-		      PTL_INT64_T),
-	      PTL_OK);
+	t_ptl_ok(PtlSwap(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, &operand,
+			 PTL_CSWAP, PTL_INT64_T));
 	p_event(ni->mine, PTL_EVENT_SEND);
 	p_event(ni->mine, PTL_EVENT_REPLY);
 	t_eq(number[0], 75);
 	number[1] = 3;
-	t_ptl(PtlSwap(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, NULL, PTL_SWAP,
-		      PTL_INT64_T),
-	      PTL_OK);
+	t_ptl_ok(PtlSwap(numbers, 0, numbers, 8, 8, peer, 0, P_BITS, 0, NULL, 0, NULL, PTL_SWAP,
+			 PTL_INT64_T));
 	p_event(ni->mine, PTL_EVENT_SEND);
 	p_event(ni->mine, PTL_EVENT_REPLY);
 	t_eq(number[0], 75);
-	t_ptl(PtlMDRelease(md), PTL_OK);
-	t_ptl(PtlMDRelease(numbers), PTL_OK);
+	t_ptl_ok(PtlMDRelease(md));
+	t_ptl_ok(PtlMDRelease(numbers));
 }
 
 static void fetches(unsigned me, void *arg)
@@ -281,13 +277,13 @@ static void pieces(unsigned me, void *arg)
 		for (int i = 5; i < 100; i++)
 			t_eq((i < 10 ? pair_to : pair_to + 20)[i], (char)((i - 5) * 7));
 		t_eq(pair_to[10], 0);
-		t_ptl(PtlMEUnlink(handle), PTL_OK);
+		t_ptl_ok(PtlMEUnlink(handle));
 	} else {
-		t_ptl(PtlMDBind(ni.ni, &init, &md), PTL_OK);
+		t_ptl_ok(PtlMDBind(ni.ni, &init, &md));
 		procs_barrier();
 		p_put(md, 100, peer, P_BITS, 5);
 		p_acked(&ni);
-		t_ptl(PtlMDRelease(md), PTL_OK);
+		t_ptl_ok(PtlMDRelease(md));
 	}
 	pair_part(&ni);
 }

@@ -19,7 +19,7 @@
 #define MODEL_QPS        (MODEL_EPS * (MODEL_LANES + 1)) /* of an endpoint: by node and lane */
 #define MODEL_SGES       TQ_MAX_PIECES
 #define MODEL_FIRST_LKEY 0x100
-#define MODEL_ONCE_TAG   (-1000) /* this tag and those below are used once (TQ_SEND_NOTUP) */
+#define MODEL_ONCE_TAG   (-1000) /* this tag and those below are used once (TQ_SEND_NO_QUEUE) */
 #define MODEL_HOSTILE    1       /* with conf.hostile: this endpoint's ... */
 #define MODEL_VICTIM     0       /* ... messages to this one may be anything */
 

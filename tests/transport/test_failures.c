@@ -321,7 +321,7 @@ static void broken_when_full(struct duo *duo)
 		set_point(duo);
 	/* The second send finds the queue pair in the error state. */
 	for (int i = 0; i < 2 && !duo->me; i++) {
-		rc = tq_send(duo->ctx, 1, 3, &buf, TQ_SEND_NOTUP, &last[i], &last[i].req);
+		rc = tq_send(duo->ctx, 1, 3, &buf, TQ_SEND_NO_QUEUE, &last[i], &last[i].req);
 		t_true(rc >= 0 || rc == -EIO, "a send was refused: %d", rc);
 	}
 	duo_wait(duo, &waiting);

@@ -12,6 +12,7 @@
 
 #include "many.h"
 #include "net/bank.h"
+#include "net/contact.h"
 #include "net/copy.h"
 #include "net/lane.h"
 #include "net/node.h"
@@ -113,7 +114,7 @@ static void held_part(void)
 		       "held messages take %u of %u slots", many_eps[0]->net.scq.held,
 		       many_eps[0]->net.scq.size);
 	}
-	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, 1000, "last", TQ_SEND_NO_QUEUE, &sent);
 	many_recv(ctx[1], 0, 1000, data, &got);
 	t_true(many_comes(&got), "nothing passes those that are held");
 	for (int i = 0; i < TAGS * EACH; i++) {
@@ -399,6 +400,44 @@ static void asked_in_a_sweep(void)
 	many_pass(ctx[0], ctx[1], 0, 1);
 }
 
+/*
+ * A peer that refuses a hold lane is still asked for the other lanes: a request for one that was
+ * under way is not made again.
+ */
+static void hold_refused(void)
+{
+	static const char *const params[] = {"rendezvous=rget", "promote_after=0", NULL};
+	static char text[64 << 10], data[sizeof(text)];
+	struct tq_contact *here, *there;
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	uint64_t txid;
+
+	many_needs_lanes();
+	memset(text, 'x', sizeof(text) - 1);
+	many_start_apart(2, params, ctx);
+	here = many_peers[0][1]->link->contact;
+	there = many_peers[1][0]->link->contact;
+	there->ntargets[TQ_LANE_HOLD] = 1u << 20;
+	/* Until both lanes are asked for, the requests count as late copies, without an answer. */
+	there->has_asked[TQ_LANE_HOLD] = there->has_asked[TQ_LANE_BULK] = true;
+	txid = many_eps[0]->net.connections->txid;
+	there->newest[TQ_LANE_HOLD] = there->newest[TQ_LANE_BULK] = txid + 1000;
+	MANY_UNTIL(here->asked[TQ_LANE_HOLD], many_pass(ctx[0], ctx[1], 0, 1));
+	many_recv_long(ctx[0], 1, MANY_TAG, data, sizeof(data), &got);
+	many_send(ctx[1], 0, MANY_TAG, text, TQ_SEND_NO_QUEUE, &sent);
+	MANY_UNTIL(here->asked[TQ_LANE_BULK], many_spin(1));
+	t_true(here->asked[TQ_LANE_HOLD] && here->asked[TQ_LANE_BULK],
+	       "the lanes are not asked for");
+	txid = many_eps[0]->net.connections->txid;
+	there->has_asked[TQ_LANE_HOLD] = false;
+	MANY_UNTIL(here->no_hold, many_spin(1));
+	t_true(here->no_hold, "the hold lane is not refused");
+	there->has_asked[TQ_LANE_BULK] = false;
+	t_true(many_comes(&got) && many_comes(&sent), "the long message didn't come");
+	t_true(many_eps[0]->net.connections->txid == txid, "the bulk lane was asked for again");
+}
+
 /* Fewer datagrams can be under way (--max-qp-wr 16) than there are peers to say goodbye to. */
 static void goodbyes(void)
 {
@@ -436,6 +475,7 @@ const struct many_case many_cases[] = {
 	{"more messages than a hold lane takes", beyond_depth},
 	{"depths", depths},
 	{"asked for a connection in a sweep", asked_in_a_sweep},
+	{"a refused hold lane", hold_refused},
 	{"many goodbyes", goodbyes},
 	{0},
 };

@@ -33,14 +33,14 @@ static void lingering(struct duo *duo)
 	       (unsigned long long)direct);
 	/* Copies of sends that are reported are freed meanwhile, so other sends find room. */
 	for (int n = 0; n < OTHERS; n++)
-		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NO_QUEUE);
 	/* The last send is reported, but perhaps not yet. */
 	duo_meet(duo);
 	t_true(duo_counter(duo, "copy_bytes") <= POOL / 4, "copies of %llu bytes stay",
 	       (unsigned long long)duo_counter(duo, "copy_bytes"));
 	rts = duo_counter(duo, "sent_rts");
 	for (int n = 0; n < OTHERS; n++)
-		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NOTUP);
+		duo_pass(duo, OTHER_TAG, data, sizeof(data), TQ_SEND_NO_QUEUE);
 	rts = duo_counter(duo, "sent_rts") - rts;
 	t_true(rts == 0, "then %llu messages found no copy", (unsigned long long)rts);
 }

@@ -132,7 +132,7 @@ static void held_for_a_dead_peer(void)
 	many_send(ctx[0], 1, MANY_TAG, "held", TQ_SEND_SYNC, &held);
 	t_true(many_counter(0, "sent_direct") == direct + 1, "it isn't held");
 	dies(1);
-	many_send(ctx[0], 1, MANY_TAG + 1, "to one who died", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG + 1, "to one who died", TQ_SEND_NO_QUEUE, &sent);
 	t_true(many_comes(&held) && held.status.error == -EIO, "the send ended with %d",
 	       held.status.error);
 }

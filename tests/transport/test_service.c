@@ -72,7 +72,7 @@ static void copied_when_removed(void)
 
 	tuple_to_recall(ctx);
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &got);
-	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG, "before it closed", TQ_SEND_NO_QUEUE, &sent);
 	have_taken_in(ctx[0], data[1], &any);
 	tq_close(many_eps[0]);
 	t_true(!got.ended, "the thread has ended a receive");
@@ -95,8 +95,8 @@ static void taken_in(struct tq_ctx *ctx[2], char data[2][64], struct many_op got
 	tuple_to_recall(ctx);
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &got[0]);
 	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &got[1]);
-	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
-	many_send(ctx[0], 1, MANY_TAG + 1, "second", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NO_QUEUE, &sent);
+	many_send(ctx[0], 1, MANY_TAG + 1, "second", TQ_SEND_NO_QUEUE, &sent);
 	have_taken_in(ctx[0], other, &any);
 	t_true(!got[0].ended, "the thread has ended a receive");
 }
@@ -109,7 +109,7 @@ static void taken_in_then_polled(void)
 	char data[2][64];
 
 	taken_in(ctx, data, got);
-	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NOTUP, &sent);
+	many_send(ctx[0], 1, MANY_TAG + 2, "third", TQ_SEND_NO_QUEUE, &sent);
 	MANY_UNTIL(got[1].ended, tq_progress(many_eps[1]));
 	t_true(got[1].ended && !strcmp(data[1], "third"), "a message didn't come");
 	t_true(got[0].ended && !strcmp(data[0], "first"), "what came later ended first");
@@ -147,8 +147,8 @@ static void empty_in_turn(void)
 	tuple_to_recall(ctx);
 	many_recv(ctx[1], 0, MANY_TAG, data[0], &in_turn[0]);
 	many_recv(ctx[1], 0, MANY_TAG + 2, data[1], &in_turn[1]);
-	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NOTUP, &sent);
-	t_true(tq_send(ctx[0], 1, MANY_TAG + 2, &empty, TQ_SEND_NOTUP, &sent, &sent.req) == 1,
+	many_send(ctx[0], 1, MANY_TAG, "first", TQ_SEND_NO_QUEUE, &sent);
+	t_true(tq_send(ctx[0], 1, MANY_TAG + 2, &empty, TQ_SEND_NO_QUEUE, &sent, &sent.req) == 1,
 	       "an empty message can't be sent");
 	have_taken_in(ctx[0], data[2], &any);
 	t_true(!in_turn[0].ended && !in_turn[1].ended, "the thread has ended a receive");

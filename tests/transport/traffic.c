@@ -173,7 +173,7 @@ static bool add_send(struct sim_rng *rng, struct world *world, const struct mix 
 
 	if (sim_chance(rng, mix->notup)) {
 		op.tag = MODEL_ONCE_TAG - world->prog.nids;
-		op.flags |= TQ_SEND_NOTUP;
+		op.flags |= TQ_SEND_NO_QUEUE;
 	}
 	return program_add(&world->prog, &op);
 }

@@ -38,7 +38,7 @@ static uint64_t wild_beside_queue(struct duo *duo)
 	char data;
 
 	if (!duo->me) {
-		duo_send(duo, 1, 71, "x", 1, TQ_SEND_NOTUP, &op);
+		duo_send(duo, 1, 71, "x", 1, TQ_SEND_NO_QUEUE, &op);
 		duo_wait(duo, &op);
 		duo_meet(duo);
 		return 0;

@@ -18,6 +18,7 @@
 #include "proto/probe.h"
 #include "proto/recv.h"
 #include "proto/req.h"
+#include "proto/rx_tuple_table.h"
 #include "proto/send.h"
 #include "unit.h"
 

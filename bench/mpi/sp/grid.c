@@ -114,6 +114,20 @@ void grid_make(struct grid *grid, const struct problem *problem, int rank, int r
 	}
 }
 
+size_t cell_points(const struct cell *cell)
+{
+	return (size_t)cell->size[X] * (size_t)cell->size[Y] * (size_t)cell->size[Z];
+}
+
+size_t grid_points(const struct grid *grid)
+{
+	size_t points = 0;
+
+	for (int k = 0; k < grid->p; k++)
+		points += cell_points(&grid->cell[k]);
+	return points;
+}
+
 void grid_free(struct grid *grid)
 {
 	for (int k = 0; k < grid->p; k++)

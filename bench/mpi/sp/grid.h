@@ -59,6 +59,11 @@ static inline ptrdiff_t cell_row(const struct cell *cell, int j, int k)
 	return j * cell->stride[Y] + k * cell->stride[Z];
 }
 
+/* Returns the number of points of a cell. */
+size_t cell_points(const struct cell *cell);
+/* Returns the number of points of all cells of this rank. */
+size_t grid_points(const struct grid *grid);
+
 /* Returns the number of points in a direction that are not on the boundary. */
 static inline int cell_inner(const struct cell *cell, enum axis axis)
 {

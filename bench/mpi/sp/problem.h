@@ -16,7 +16,7 @@ enum axis { X, Y, Z, AXES };
 #define GAMMA_1      (GAMMA - 1)               /* c2 */
 #define VISCOSITY    0.1                       /* c3 c4 */
 #define CONDUCTIVITY (GAMMA * 1.4 * VISCOSITY) /* c1 c5 c3 c4 */
-#define DISSIPATION4 (0.25 * 1.0)              /* dssp: a quarter of the largest of DISSIPATION2 */
+#define DISSIPATION4 (0.25 * 1.0)              /* dssp: a quarter of the largest of dissipation2 */
 extern const double dissipation2[AXES];        /* dx, dy, dz: the same for all variables */
 
 struct problem {

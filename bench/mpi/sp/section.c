@@ -61,20 +61,6 @@ void section_end(void)
 		seconds[current] += cpu_seconds() - begun;
 }
 
-size_t section_cell(const struct cell *cell)
-{
-	return (size_t)cell->size[X] * (size_t)cell->size[Y] * (size_t)cell->size[Z];
-}
-
-size_t section_cells(const struct grid *grid)
-{
-	size_t points = 0;
-
-	for (int k = 0; k < grid->p; k++)
-		points += section_cell(&grid->cell[k]);
-	return points;
-}
-
 void section_measure(void)
 {
 	mode = MEASURE;

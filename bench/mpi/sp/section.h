@@ -9,11 +9,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "grid.h"
-
 enum section {
-	SECTION_PACK,   /* points: numbers */
-	SECTION_UNPACK, /* points: numbers */
+	SECTION_PACK,   /* a point is a double of the message */
+	SECTION_UNPACK, /* a point is a double of the message */
 	SECTION_RHS,
 	SECTION_BEGIN, /* waves_begin() */
 	SECTION_MATRIX,
@@ -29,16 +27,12 @@ enum section {
 bool section_begin(enum section section, size_t points);
 void section_end(void);
 
-/* Points of a cell, and of all cells of a rank. */
-size_t section_cell(const struct cell *cell);
-size_t section_cells(const struct grid *grid);
-
-/* From now on sections are measured. */
+/* Starts to measure the sections, from zero. */
 void section_measure(void);
 /* Prints the nanoseconds a point of each section so far, as a JSON object. */
 void section_print(void);
-/* From now on sections are slept away: `list` has their nanoseconds a point in the order of enum
- * section, with commas. Returns false if it hasn't. */
+/* Has sections slept away from now on. `list` has their nanoseconds a point, separated by commas,
+ * in the order of enum section. Returns false if the list is malformed. */
 bool section_replay(const char *list);
 /* Lets each sleep be longer or shorter by up to that share, at random, differently on each rank. */
 void section_noise(double share, int rank);

@@ -43,7 +43,7 @@ static void add_increment(struct grid *grid)
 static void find_rhs(struct solver *solver)
 {
 	faces_exchange(&solver->faces, &solver->grid);
-	if (section_begin(SECTION_RHS, section_cells(&solver->grid))) {
+	if (section_begin(SECTION_RHS, grid_points(&solver->grid))) {
 		rhs_compute(&solver->grid);
 		section_end();
 	}
@@ -52,13 +52,13 @@ static void find_rhs(struct solver *solver)
 static void step(struct solver *solver)
 {
 	find_rhs(solver);
-	if (section_begin(SECTION_BEGIN, section_cells(&solver->grid))) {
+	if (section_begin(SECTION_BEGIN, grid_points(&solver->grid))) {
 		waves_begin(&solver->grid);
 		section_end();
 	}
 	for (int axis = 0; axis < AXES; axis++)
 		sweep(&solver->sweeps, &solver->grid, axis);
-	if (section_begin(SECTION_ADD, section_cells(&solver->grid))) {
+	if (section_begin(SECTION_ADD, grid_points(&solver->grid))) {
 		add_increment(&solver->grid);
 		section_end();
 	}

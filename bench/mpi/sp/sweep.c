@@ -31,7 +31,7 @@ void sweeps_free(struct sweeps *sweeps)
 
 static void matrix(const struct sweeps *sweeps, const struct cell *cell, enum axis axis)
 {
-	if (!section_begin(SECTION_MATRIX, section_cell(cell)))
+	if (!section_begin(SECTION_MATRIX, cell_points(cell)))
 		return;
 	lines_matrix(&sweeps->lines, cell, axis);
 	section_end();
@@ -43,7 +43,7 @@ static void eliminate(struct sweeps *sweeps, const struct grid *grid, enum axis 
 {
 	const struct cell *cell = grid->slice[axis][i];
 
-	if (!section_begin(SECTION_ELIMINATE, section_cell(cell)))
+	if (!section_begin(SECTION_ELIMINATE, cell_points(cell)))
 		return;
 	if (i > 0)
 		lines_take_rows(&sweeps->lines, cell, axis, sweeps->recv);
@@ -61,7 +61,7 @@ static void substitute(struct sweeps *sweeps, const struct grid *grid, enum axis
 {
 	const struct cell *cell = grid->slice[axis][i];
 
-	if (!section_begin(SECTION_SUBSTITUTE, section_cell(cell)))
+	if (!section_begin(SECTION_SUBSTITUTE, cell_points(cell)))
 		return;
 	if (i < grid->p - 1)
 		lines_take_values(cell, axis, sweeps->recv);
@@ -73,7 +73,7 @@ static void substitute(struct sweeps *sweeps, const struct grid *grid, enum axis
 
 static void next(const struct cell *cell, enum axis axis)
 {
-	if (!section_begin(SECTION_NEXT, section_cell(cell)))
+	if (!section_begin(SECTION_NEXT, cell_points(cell)))
 		return;
 	waves_next(cell, axis);
 	section_end();

@@ -13,6 +13,7 @@
 #include "proto/pair.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
+#include "proto/rx_tuple_table.h"
 #include "proto/send.h"
 #include "proto/settings.h"
 

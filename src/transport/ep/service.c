@@ -108,8 +108,9 @@ static bool wait_for(struct tq_ep *ep, bool woken, uint64_t ns)
 	return atomic_load(&service->stop);
 }
 
-/* Returns true if the application has called tq_progress() since this was asked last. */
-static bool made_progress(struct tq_ep *ep)
+/* Records how far the application's calls of tq_progress() have come. Returns true if there were
+ * some since the last record. */
+static bool record_progress(struct tq_ep *ep)
 {
 	uint64_t now = atomic_load_explicit(&ep->progress, memory_order_relaxed);
 	bool busy = now != ep->service->seen;
@@ -122,11 +123,11 @@ static bool made_progress(struct tq_ep *ep)
  * to stop. */
 static bool let_application_first(struct tq_ep *ep)
 {
-	if (!made_progress(ep))
+	if (!record_progress(ep))
 		return false;
 	if (wait_for(ep, false, BUSY_PROBE))
 		return true;
-	return made_progress(ep) && wait_for(ep, false, BUSY_PAUSE);
+	return record_progress(ep) && wait_for(ep, false, BUSY_PAUSE);
 }
 
 /* Completes requests, if that is the thread's task. Called with the lock, returns without it.

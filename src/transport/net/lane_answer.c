@@ -153,7 +153,7 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 	tq_log(net->job, TQ_LOG_WARN,
 	       "%s takes no more connections on which messages can wait: %s.", tq_link_name(link),
 	       strerror(error));
-	tq_requests_drop(net, link);
+	tq_request_end(net, request);
 }
 
 void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)

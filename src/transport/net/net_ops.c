@@ -44,7 +44,7 @@ static bool net_is_near(void *net, struct tq_link *link)
 
 static bool net_is_readable(void *net, struct tq_link *link)
 {
-	return tq_peer_memory_is_readable(net, link);
+	return tq_peer_memory_try(net, link);
 }
 
 static int net_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)

@@ -44,7 +44,7 @@ struct tq_connections {
 	uint32_t nunnamed;         /* of these, not peers */
 	struct tq_handles numbers; /* links by their number here */
 
-	/* Requests for lanes: lane_connect.c. */
+	/* Requests for lanes: request.c, lane_connect.c. */
 	struct tq_request *requests; /* hash by txid */
 	uint64_t txid;               /* of the last request */
 	struct tq_link *wants_hold;  /* list: links that found no free hold lane */

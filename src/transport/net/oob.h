@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Datagrams between processes, out of band, on a UD QP (datagram.h is their format). They get lost,
- * doubled and reordered: a process that wants an answer asks again (lane_connect.c), and one that
+ * doubled and reordered: a process that wants an answer asks again (request.c), and one that
  * has answered gives the same answer again (target.c).
  */
 #ifndef TQ_NET_OOB_H

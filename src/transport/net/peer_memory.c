@@ -63,7 +63,7 @@ static int read_proven(const struct tq_link *link, void *to, uint64_t addr, uint
 	return proof == link->nonce ? 0 : -ESTALE;
 }
 
-bool tq_peer_memory_is_readable(struct tq_net *net, struct tq_link *link)
+bool tq_peer_memory_try(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *contact = link->contact;
 	int error;
@@ -90,8 +90,7 @@ int tq_peer_memory_copy(struct tq_net *net, struct tq_link *link, void *to, uint
 	int error;
 
 	tq_assert_held(net->lock);
-	if (tq_link_has_failed(link) || tq_inbox_is_cut(link) ||
-	    !tq_peer_memory_is_readable(net, link))
+	if (tq_link_has_failed(link) || tq_inbox_is_cut(link) || !tq_peer_memory_try(net, link))
 		return -EIO;
 	error = read_proven(link, to, addr, len);
 	if (error == -EPERM || error == -ENOSYS)

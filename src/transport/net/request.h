@@ -13,11 +13,11 @@ struct tq_request {
 	uint64_t txid;
 	struct tq_link *link;
 	struct tq_lane *lane;
-	bool sent; /* once at least; until the lane is READY, only the first of its list */
-	struct tq_timer timer;          /* armed once it is sent */
-	uint64_t backoff;               /* ns */
-	uint64_t heard;                 /* ns: of the last sign of life, or of the start */
-	uint64_t silent;                /* ns: without one, the times that it was sent before */
+	bool sent; /* with this txid; until the lane is READY, only the first of its list is */
+	struct tq_timer timer; /* armed once it is sent */
+	uint64_t backoff;      /* ns */
+	uint64_t heard;        /* ns: of the last sign of life, or of the start */
+	uint64_t silent; /* ns without a sign of life before `heard`, when it had earlier txids */
 	struct tq_request *next, *prev; /* tq_lane.requests */
 	UT_hash_handle hh;              /* tq_connections.requests, by txid */
 };
@@ -28,7 +28,7 @@ int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *lin
 void tq_request_free(struct tq_net *net, struct tq_request *request);
 /* Forgets a request, and sends those of its lane that can go now. */
 void tq_request_end(struct tq_net *net, struct tq_request *request);
-/* Does that with all requests of the link. */
+/* Forgets all requests of the link, and sends those of their lanes that can go now. */
 void tq_requests_drop(struct tq_net *net, struct tq_link *link);
 
 #endif

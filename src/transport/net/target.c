@@ -133,17 +133,17 @@ static void drop(struct tq_net *net, struct tq_target *target)
 	free(target);
 }
 
-/* Returns true if a request is a late copy: of each kind a process asks for one lane after the
- * other, so it is older than another request. */
-static bool is_late(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
+/* Records the txid of a request. Returns false if a newer request of its kind has come: a process
+ * asks for one lane of a kind after the other, so the request is a late copy. */
+static bool take_txid(struct tq_link *link, enum tq_lane_kind kind, uint64_t txid)
 {
 	struct tq_contact *contact = link->contact;
 
 	if (contact->has_asked[kind] && (int64_t)(txid - contact->newest[kind]) < 0)
-		return true;
+		return false;
 	contact->has_asked[kind] = true;
 	contact->newest[kind] = txid;
-	return false;
+	return true;
 }
 
 /* Makes room for one more TGT QP. Hold lanes of processes that have died are replaced without
@@ -176,7 +176,7 @@ static void answer(struct tq_net *net, struct tq_link *link, const struct tq_oob
 	struct tq_target *target = calloc(1, sizeof(*target));
 	int error = target ? 0 : -ENOMEM;
 
-	if (is_late(link, req->kind, txid)) {
+	if (!take_txid(link, req->kind, txid)) {
 		TQ_COUNT(net->stats, dropped);
 		free(target);
 		return;

@@ -10,8 +10,8 @@
  *
  * In the same way a process marks itself by a lock on one byte of the file, at an offset that its
  * endpoint's nonce gives: others see whether the process is still there. The marks are shared
- * locks, because NFS makes a lock on the whole file of flock(). They belong to the open file, so a
- * fork()ed child that has not closed it keeps its parent's mark.
+ * locks, because NFS turns flock() into a lock on the whole file. They belong to the open file, so
+ * a fork()ed child that has not closed it keeps its parent's mark.
  */
 #include "net/xrcd.h"
 
@@ -194,8 +194,8 @@ void tq_xrcd_mark(const struct tq_net *net, uint64_t nonce)
 
 	if (fcntl(net->xrcd_fd, F_OFD_SETLK, &mark))
 		tq_log(net->job, TQ_LOG_DEBUG,
-		       "The file of the XRC domain in %s takes no locks on bytes (%s): that this "
-		       "process has died, others may not learn.",
+		       "The file of the XRC domain in %s takes no locks on bytes (%s): other "
+		       "processes may not notice if this one dies.",
 		       net->job->dir, strerror(errno));
 }
 

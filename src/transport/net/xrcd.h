@@ -7,8 +7,10 @@
 
 struct tq_net;
 
-/* To be opened after the device, before the SRQs. */
+/* Opens the domain. Called after the device is open, before SRQs are made. Returns 0, or -errno
+ * after the log has said why. */
 int tq_xrcd_open(struct tq_net *net);
+/* Closes the domain, and removes its file if no other process uses it. */
 void tq_xrcd_close(struct tq_net *net);
 
 /* Marks this process in the domain's file, by the nonce of its endpoint. The mark goes when the

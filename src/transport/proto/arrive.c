@@ -56,7 +56,7 @@ static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag,
 		return NULL;
 	}
 	/* Tags that are used once have no place in the numbers of a tuple. */
-	if (hdr->flags & TQ_ENV_NOTUP)
+	if (hdr->flags & TQ_ENV_NO_QUEUE)
 		tq_recall(tuple, TQ_RECALL_BUFFER);
 	tq_rx_policy_message(tuple);
 	return tuple;

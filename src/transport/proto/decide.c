@@ -44,8 +44,8 @@ static struct tq_envelope envelope(struct tq_unexpected *message)
 		.source = message->pair->rank,
 		.bits = message->tag,
 		.length = message->length,
-		.header = tq_bits_of(message)->header,
-		.taken = tq_bits_of(message)->taken,
+		.header = tq_unexpected_bits_of(message)->header,
+		.taken = tq_unexpected_bits_of(message)->taken,
 	};
 }
 
@@ -53,14 +53,14 @@ static struct tq_envelope envelope(struct tq_unexpected *message)
 
 static void forget(struct tq_unexpected *message)
 {
-	if (tq_bits_of(message)->queued)
+	if (tq_unexpected_bits_of(message)->queued)
 		tq_unexpected_unlink(message);
 }
 
 /* Moves the message's data to the entry, which is in no list. */
 static void deliver(struct tq_entry *entry, struct tq_unexpected *message)
 {
-	struct tq_unexpected_bits *with_bits = tq_bits_of(message);
+	struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 	struct tq_recv_req *recv = &entry->recv;
 
 	forget(message);
@@ -110,14 +110,15 @@ static void store(struct tq_unexpected *message, const struct tq_take *take)
 
 	if (!entry)
 		return;
-	stays = tq_decide_new(message->rx_tuple, message->tag, tq_bits_of(message)->header,
-			      TQ_UNEXPECTED_STORED, message->length);
+	stays = tq_decide_new(message->rx_tuple, message->tag,
+			      tq_unexpected_bits_of(message)->header, TQ_UNEXPECTED_STORED,
+			      message->length);
 	if (stays) {
 		stays->cseq = message->cseq;
 		stays->seq = message->seq;
-		tq_bits_of(stays)->passed = tq_bits_of(message)->passed;
-		tq_bits_of(stays)->offered = tq_bits_of(stays)->queued = true;
-		tq_bits_of(stays)->taken = take->user;
+		tq_unexpected_bits_of(stays)->passed = tq_unexpected_bits_of(message)->passed;
+		tq_unexpected_bits_of(stays)->offered = tq_unexpected_bits_of(stays)->queued = true;
+		tq_unexpected_bits_of(stays)->taken = take->user;
 		tq_unexpected_queue(stays);
 	} else {
 		tq_peer_fail(message->pair->peer, NO_MEMORY);
@@ -155,7 +156,7 @@ static bool ask(struct tq_entry *entry, struct tq_unexpected *message, enum tq_v
 static bool offer(struct tq_unexpected *message)
 {
 	const struct tq_envelope env = envelope(message);
-	struct tq_unexpected_bits *with_bits = tq_bits_of(message);
+	struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 	const struct tq_ctx *ctx = message->pair->ctx;
 	struct tq_take take = {0};
 	enum tq_disposition disposition = TQ_KEEP;
@@ -200,14 +201,15 @@ static bool is_blocked(struct tq_unexpected *message, const struct tq_recv_req *
 		return true;
 	if (!before || before == message)
 		return false;
-	before = tq_bits_of(message)->queued ? message->tuple_prev : before->tuple_prev;
-	return tq_bits_of(before)->blocked && tq_bits_of(before)->passed <= recv->order;
+	before = tq_unexpected_bits_of(message)->queued ? message->tuple_prev : before->tuple_prev;
+	return tq_unexpected_bits_of(before)->blocked &&
+	       tq_unexpected_bits_of(before)->passed <= recv->order;
 }
 
 /* Returns the first of these wildcards that fits the message and may yet be asked about it. */
 static struct tq_recv_req *next_wild(struct tq_recv_req *wild, struct tq_unexpected *message)
 {
-	while (wild && (wild->order < tq_bits_of(message)->passed ||
+	while (wild && (wild->order < tq_unexpected_bits_of(message)->passed ||
 			!tq_fits(&wild->want, message->pair->rank, message->tag)))
 		wild = wild->next;
 	return wild;
@@ -216,7 +218,7 @@ static struct tq_recv_req *next_wild(struct tq_recv_req *wild, struct tq_unexpec
 /* Returns the first of these entries of the message's tuple that may yet be asked about it. */
 static struct tq_recv_req *next_exact(struct tq_recv_req *exact, struct tq_unexpected *message)
 {
-	while (exact && exact->order < tq_bits_of(message)->passed)
+	while (exact && exact->order < tq_unexpected_bits_of(message)->passed)
 		exact = exact->next;
 	return exact;
 }
@@ -230,7 +232,7 @@ enum outcome {
 /* Decides on a message as far as that is possible now. */
 static enum outcome decide(struct tq_unexpected *message)
 {
-	struct tq_unexpected_bits *with_bits = tq_bits_of(message);
+	struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 	const struct tq_ctx *ctx = message->pair->ctx;
 	struct tq_recv_req *wild = ctx->wild, *exact = message->rx_tuple->posted, *recv;
 	enum tq_verdict verdict;
@@ -266,7 +268,7 @@ bool tq_decide_arrival(struct tq_unexpected *message)
 	if (outcome != TAKEN)
 		TQ_COUNT(core->stats, bits_unclaimed);
 	if (outcome == WAITS) {
-		tq_bits_of(message)->queued = true;
+		tq_unexpected_bits_of(message)->queued = true;
 		tq_unexpected_queue(message);
 	}
 	return outcome == TAKEN;
@@ -299,7 +301,7 @@ int tq_decide_waiting(struct tq_entry *entry, bool is_search, bool *gone)
 
 	*gone = false;
 	for (message = first_waiting(recv); message; message = next) {
-		struct tq_unexpected_bits *with_bits = tq_bits_of(message);
+		struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 
 		next = next_waiting(recv, message);
 		if (!tq_fits(&recv->want, message->pair->rank, message->tag))

@@ -5,11 +5,6 @@
 
 #include "proto/rx_objects.h"
 
-static inline struct tq_unexpected_bits *tq_bits_of(struct tq_unexpected *message)
-{
-	return (struct tq_unexpected_bits *)message;
-}
-
 /* Returns a message of those bits, in no queue; NULL: no memory. */
 struct tq_unexpected *tq_decide_new(struct tq_rx_tuple *tuple, uint64_t bits, const void *header,
 				    enum tq_unexpected_kind kind, uint64_t length);

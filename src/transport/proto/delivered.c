@@ -48,7 +48,7 @@ static void held_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 	else if (recv->bounced)
 		tq_fetch_unbounce(recv);
 	else
-		tq_fetch_complete(recv);
+		tq_recv_req_complete(recv);
 }
 
 /* ---- direct ---- */
@@ -69,7 +69,7 @@ static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 	else if (recv->bounced)
 		tq_fetch_unbounce(recv);
 	else
-		tq_fetch_complete(recv);
+		tq_recv_req_complete(recv);
 }
 
 /* ---- both ---- */

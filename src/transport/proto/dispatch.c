@@ -6,6 +6,7 @@
 #include "proto/arrive.h"
 #include "proto/ctx.h"
 #include "proto/fetch.h"
+#include "proto/fetch_pieces.h"
 #include "proto/mask.h"
 #include "proto/msg.h"
 #include "proto/net_ops.h"

@@ -13,12 +13,7 @@
 #include "proto/recv_req.h"
 #include "proto/unexpected.h"
 
-static struct tq_unexpected_bits *bits_of(struct tq_unexpected *message)
-{
-	return (struct tq_unexpected_bits *)message;
-}
-
-/* The data are there, or lost with their sender. */
+/* Called when the data are there, or are lost with their sender. */
 static void drained(struct tq_recv_req *recv, int error)
 {
 	struct tq_unexpected *message = recv->req.user;
@@ -32,8 +27,8 @@ static void drained(struct tq_recv_req *recv, int error)
 		free(data);
 		return;
 	}
-	taker = bits_of(message)->taker;
-	bits_of(message)->drain = NULL;
+	taker = tq_unexpected_bits_of(message)->taker;
+	tq_unexpected_bits_of(message)->drain = NULL;
 	message->kind = TQ_UNEXPECTED_EAGER;
 	message->data = data;
 	message->owned = true;
@@ -71,7 +66,7 @@ bool tq_drain(struct tq_unexpected *message)
 	held->tag = message->tag;
 	held->seq = message->seq;
 	message->kind = TQ_UNEXPECTED_DRAINING;
-	bits_of(message)->drain = entry;
+	tq_unexpected_bits_of(message)->drain = entry;
 	entry->recv.at_end = drained;
 	TQ_COUNT(message->pair->ctx->core->stats, drained);
 	tq_fetch(&entry->recv, held);
@@ -80,7 +75,7 @@ bool tq_drain(struct tq_unexpected *message)
 
 void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry)
 {
-	bits_of(message)->taker = entry;
+	tq_unexpected_bits_of(message)->taker = entry;
 	/* The data may never come. */
 	entry->recv.pair = message->pair;
 	entry->recv.req.status.source = message->pair->rank;

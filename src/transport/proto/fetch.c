@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gets a matched message's data: copied (eager, or from the memory of a process of the node), by
- * RDMA read or write, or in pieces through control buffers. In service mode nothing is copied: that
+ * RDMA read or write, or in pieces (fetch_pieces.c). In service mode nothing is copied: that
  * waits in core->copies for a thread of the user's.
  */
 #include "proto/fetch.h"
@@ -10,6 +10,7 @@
 
 #include "proto/answer.h"
 #include "proto/buf.h"
+#include "proto/fetch_pieces.h"
 #include "proto/held.h"
 #include "proto/msg.h"
 #include "proto/near.h"
@@ -20,19 +21,6 @@
 #include "proto/rx_objects.h"
 #include "proto/settings.h"
 #include "proto/unexpected.h"
-
-/* ---- the end ---- */
-
-void tq_fetch_complete(struct tq_recv_req *recv)
-{
-	bool truncated = recv->req.status.length > recv->wanted;
-
-	if (truncated && recv->req.kind == TQ_REQ_RECV) /* else the user wants no more */
-		TQ_COUNT(recv->req.core->stats, recv_truncated);
-	if (recv->pieces)
-		TQ_COUNT(recv->req.core->stats, recv_scattered);
-	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
-}
 
 static void send_fin(struct tq_peer *peer, uint32_t send_req)
 {
@@ -57,7 +45,7 @@ static void copy_eager(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	tq_buf_unpack(&recv->buf, 0, message->data, recv->wanted);
 	tq_unexpected_free(message);
-	tq_fetch_complete(recv);
+	tq_recv_req_complete(recv);
 }
 
 static void count_eager(struct tq_core *core, uint64_t len)
@@ -88,7 +76,7 @@ static void complete_in_turn(struct tq_recv_req *recv)
 	if (recv->req.core->service && recv->req.core->copies)
 		copy_later(recv);
 	else
-		tq_fetch_complete(recv);
+		tq_recv_req_complete(recv);
 }
 
 void tq_fetch_unbounce(struct tq_recv_req *recv)
@@ -98,7 +86,7 @@ void tq_fetch_unbounce(struct tq_recv_req *recv)
 		return;
 	}
 	tq_buf_unpack(&recv->buf, 0, recv->sg.addr, recv->wanted);
-	tq_fetch_complete(recv);
+	tq_recv_req_complete(recv);
 }
 
 /* ---- rendezvous ---- */
@@ -225,7 +213,7 @@ static bool copy_part(struct tq_recv_req *recv, struct tq_unexpected *message)
 		TQ_COUNT(core->stats, recv_copied);
 		TQ_COUNT_N(core->stats, recv_copied_bytes, recv->wanted);
 		send_fin(peer, recv->send_req);
-		tq_fetch_complete(recv);
+		tq_recv_req_complete(recv);
 	}
 	return true;
 }
@@ -264,25 +252,13 @@ void tq_on_read_done(struct tq_recv_req *recv, int status)
 	TQ_COUNT(core->stats, recv_rget);
 	TQ_COUNT_N(core->stats, recv_rget_bytes, recv->wanted);
 	send_fin(recv->pair->peer, recv->send_req);
-	tq_fetch_complete(recv);
-}
-
-/* Returns the receive that a message of the peer names, if the receive is in that state. */
-static struct tq_recv_req *by_handle(struct tq_core *core, const struct tq_peer *peer,
-				     uint32_t handle, enum tq_recv_req_state state)
-{
-	struct tq_recv_req *recv = tq_handle_get(&core->recv_reqs, handle);
-
-	if (recv && recv->pair->peer == peer && recv->state == state)
-		return recv;
-	TQ_COUNT(core->stats, dropped);
-	return NULL;
+	tq_recv_req_complete(recv);
 }
 
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
 {
 	struct tq_recv_req *recv =
-		by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
+		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
 
 	if (!recv)
 		return;
@@ -295,96 +271,6 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 	TQ_COUNT_N(core->stats, recv_rput_bytes, recv->wanted);
 	tq_recv_req_over(recv);
 	complete_in_turn(recv);
-}
-
-/* ---- pieces ---- */
-
-static void pieces_over(struct tq_recv_req *recv)
-{
-	struct tq_core *core = recv->req.core;
-
-	TQ_COUNT(core->stats, recv_pipelined);
-	TQ_COUNT_N(core->stats, recv_pipelined_bytes, recv->wanted);
-	if (recv->again) {
-		tq_held_again(recv);
-		return;
-	}
-	tq_recv_req_over(recv);
-	tq_fetch_complete(recv);
-}
-
-static void drop_pieces(struct tq_recv_req *recv)
-{
-	struct tq_unexpected *message;
-
-	if (!recv->from)
-		return;
-	DL_DELETE2(recv->req.core->copies, recv, core_prev, core_next);
-	while ((message = recv->from)) {
-		DL_DELETE2(recv->from, message, tuple_prev, tuple_next);
-		tq_unexpected_free(message);
-	}
-}
-
-/* Copies pieces that came in service mode to the user's buffer, in their order. */
-static void copy_pieces(struct tq_recv_req *recv)
-{
-	struct tq_unexpected *message;
-
-	DL_FOREACH2(recv->from, message, tuple_next)
-		tq_buf_unpack(&recv->buf, message->addr, message->data, message->length);
-	drop_pieces(recv);
-}
-
-static bool keep_piece(struct tq_recv_req *recv, uint64_t offset, const void *data, uint64_t len)
-{
-	struct tq_unexpected *message =
-		tq_unexpected_new(recv->pair, NULL, TQ_UNEXPECTED_EAGER, len);
-
-	if (!message)
-		return false;
-	message->addr = offset;
-	message->data = data;
-	if (!tq_unexpected_hold(message)) {
-		tq_unexpected_free(message);
-		return false;
-	}
-	if (!recv->from)
-		DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
-	DL_APPEND2(recv->from, message, tuple_prev, tuple_next);
-	return true;
-}
-
-bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
-		uint32_t len, struct tq_bounce *bounce)
-{
-	struct tq_recv_req *recv = by_handle(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
-	uint64_t offset = tq_get64(m->offset);
-	bool kept;
-
-	if (!recv)
-		return false;
-	len -= (uint32_t)sizeof(*m);
-	if (!len || offset != recv->got || len > recv->wanted - recv->got) {
-		tq_peer_fail(peer, "a piece of its message is out of place");
-		return false;
-	}
-	if (!core->service) {
-		copy_pieces(recv);
-		tq_buf_unpack(&recv->buf, offset, m + 1, len);
-		recv->got += len;
-		if (recv->got == recv->wanted)
-			pieces_over(recv);
-		return false;
-	}
-	core->arriving = bounce;
-	if (keep_piece(recv, offset, m + 1, len))
-		recv->got += len;
-	else
-		tq_peer_fail(peer, "there is no memory left for a message from it");
-	kept = bounce && !core->arriving;
-	core->arriving = NULL;
-	return kept;
 }
 
 /* ---- all ---- */
@@ -403,7 +289,7 @@ void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
 	matched(recv, recv->rx_tuple->pair, recv->want.tag, len);
 	count_eager(recv->req.core, len);
 	tq_buf_unpack(&recv->buf, 0, data, recv->wanted);
-	tq_fetch_complete(recv);
+	tq_recv_req_complete(recv);
 }
 
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
@@ -430,10 +316,7 @@ void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
 	recv->buf.len = 0;
 	matched(recv, message->pair, message->tag, message->length);
 	tq_unexpected_free(message);
-	if (recv->req.core->service && recv->req.core->copies)
-		copy_later(recv);
-	else
-		tq_fetch_complete(recv);
+	complete_in_turn(recv);
 }
 
 /* Copies a part from a sender's memory if *room is not used up, and takes the part off it. If more
@@ -461,9 +344,7 @@ int tq_fetch_poll(struct tq_core *core)
 	while (!core->service && (recv = core->copies) && recv != left) {
 		n++;
 		if (recv->state == TQ_RECV_REQ_PIECES) {
-			copy_pieces(recv);
-			if (recv->got == recv->wanted)
-				pieces_over(recv);
+			tq_fetch_pieces_copy(recv);
 			continue;
 		}
 		if (recv->from && recv->from->kind == TQ_UNEXPECTED_RTS) {
@@ -477,7 +358,7 @@ int tq_fetch_poll(struct tq_core *core)
 		else if (recv->bounced)
 			tq_fetch_unbounce(recv);
 		else
-			tq_fetch_complete(recv);
+			tq_recv_req_complete(recv);
 	}
 	return n;
 }
@@ -485,7 +366,7 @@ int tq_fetch_poll(struct tq_core *core)
 static void fail(struct tq_recv_req *recv, int error)
 {
 	tq_recv_req_over(recv);
-	drop_pieces(recv);
+	tq_fetch_pieces_drop(recv);
 	if (recv->state == TQ_RECV_REQ_HELD)
 		tq_recv_req_lost(recv, error);
 	else

@@ -17,8 +17,6 @@ void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
 /* Ends a receive whose data are in the library's memory (bounced), and copies them to the user's:
  * now or, in service mode, by a thread of the user's. */
 void tq_fetch_unbounce(struct tq_recv_req *recv);
-/* Ends a receive all of whose wanted bytes are there. */
-void tq_fetch_complete(struct tq_recv_req *recv);
 /* Copies data that waited for a thread of the user's, of long messages a part. Returns the number
  * of copies. */
 int tq_fetch_poll(struct tq_core *core);
@@ -27,9 +25,7 @@ void tq_fetch_fail(struct tq_pair *pair, int error);
 /* The pair goes: ends all. */
 void tq_fetch_drop(struct tq_pair *pair);
 
-/* Messages; they are checked. tq_on_data() returns true if it keeps the buffer. */
-bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
-		uint32_t len, struct tq_bounce *bounce);
+/* Handles a message, which is checked. */
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
 /* An RDMA read has ended. */
 void tq_on_read_done(struct tq_recv_req *recv, int status);

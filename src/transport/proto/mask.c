@@ -34,8 +34,8 @@ void tq_mask_heard(struct tq_pair *pair)
 		announce(pair);
 }
 
-/* Returns true if no tuple of the pair has a queue. Recalls those that have one. */
-static bool has_no_queue(struct tq_pair *pair)
+/* Recalls the pair's tuples that have a queue. Returns true if there were none. */
+static bool recall_queues(struct tq_pair *pair)
 {
 	struct tq_rx_tuple *tuple;
 	bool none = true;
@@ -88,7 +88,7 @@ void tq_mask_consider(struct tq_pair *pair, uint64_t ignore)
 	}
 	if (pair->mask_life && ++pair->others < TQ_MASK_AFTER)
 		return;
-	if (!has_no_queue(pair))
+	if (!recall_queues(pair))
 		return;
 	if (pair->mask != ignore) {
 		TQ_COUNT(pair->ctx->core->stats, masks);

@@ -191,42 +191,6 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 	return tq_recv_req_started(recv, req, status);
 }
 
-/* ---- for reports ---- */
-
-static uint64_t messages(const struct tq_tuple_info *info)
-{
-	return info->direct + info->traditional;
-}
-
-/* Puts a report into its place in the list of the busiest, if it has one. Returns the list's
- * length. */
-static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_tuple_info *info)
-{
-	int i = used < n ? used : n - 1;
-
-	if (used == n && messages(info) <= messages(&list[i]))
-		return used;
-	for (; i > 0 && messages(info) > messages(&list[i - 1]); i--)
-		list[i] = list[i - 1];
-	list[i] = *info;
-	return used < n ? used + 1 : used;
-}
-
-int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
-{
-	const struct tq_rx_tuple *tuple;
-	int used = 0;
-
-	tq_assert_held(core->lock);
-	if (n <= 0)
-		return 0;
-	DL_FOREACH2(core->rx_tuple_lru, tuple, record_next)
-		used = insert(info, used, n, &tuple->info);
-	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
-		used = insert(info, used, n, &tuple->info);
-	return used;
-}
-
 struct tq_core *tq_core_of_msg(const struct tq_msg *msg)
 {
 	return msg->ctx->core;

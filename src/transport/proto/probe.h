@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probes, and reports on tuples: for ep/. Results are as in tupleq.h. */
+/* Probes: for ep/. Results are as in tupleq.h. */
 #ifndef TQ_PROTO_PROBE_H
 #define TQ_PROTO_PROBE_H
 
@@ -11,6 +11,5 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status);
 struct tq_core *tq_core_of_msg(const struct tq_msg *msg);
-int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n);
 
 #endif

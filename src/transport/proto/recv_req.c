@@ -3,6 +3,7 @@
 #include "proto/recv_req.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "proto/net_ops.h"
@@ -80,6 +81,17 @@ void tq_recv_req_end(struct tq_recv_req *recv, int error)
 		tq_req_end(&recv->req, error);
 }
 
+void tq_recv_req_complete(struct tq_recv_req *recv)
+{
+	bool truncated = recv->req.status.length > recv->wanted;
+
+	if (truncated && recv->req.kind == TQ_REQ_RECV) /* else the user wants no more */
+		TQ_COUNT(recv->req.core->stats, recv_truncated);
+	if (recv->pieces)
+		TQ_COUNT(recv->req.core->stats, recv_scattered);
+	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
+}
+
 int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status)
 {
 	recv->starting = false;
@@ -108,6 +120,17 @@ void tq_recv_req_over(struct tq_recv_req *recv)
 	if (recv->handle)
 		tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
 	recv->handle = 0;
+}
+
+struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
+				      uint32_t handle, enum tq_recv_req_state state)
+{
+	struct tq_recv_req *recv = tq_handle_get(&core->recv_reqs, handle);
+
+	if (recv && recv->pair->peer == peer && recv->state == state)
+		return recv;
+	TQ_COUNT(core->stats, dropped);
+	return NULL;
 }
 
 /* ---- its sender is lost ---- */

@@ -12,6 +12,12 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);
 /* Ends a receive that is in no queue, and gives its memory back. */
 void tq_recv_req_end(struct tq_recv_req *recv, int error);
+/* Ends a receive all of whose wanted bytes are there. */
+void tq_recv_req_complete(struct tq_recv_req *recv);
+/* Returns the receive that a message of the peer names, if the receive is in that state; NULL:
+ * none, and the message is counted as dropped. */
+struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
+				      uint32_t handle, enum tq_recv_req_state state);
 /* Returns what a user's call returns for the receive that it has started: 1 if the receive has
  * ended already. */
 int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status);

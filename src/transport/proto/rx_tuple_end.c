@@ -97,7 +97,7 @@ static void try_close(struct tq_rx_tuple *tuple)
 		next = message->tuple_next;
 		tuple->nheld++;
 		if (message->has_bits)
-			tq_bits_of(message)->queued = true;
+			tq_unexpected_bits_of(message)->queued = true;
 		tq_unexpected_queue(message);
 	}
 	tuple->held = NULL;
@@ -147,8 +147,9 @@ static struct tq_rx_tuple *held_tuple(struct tq_core *core, struct tq_peer *peer
 	return NULL;
 }
 
-/* Returns true if the tuple's sender may hold one more message, of that length. */
-static bool may_hold(struct tq_rx_tuple *tuple, const struct tq_msg_held_one *one)
+/* Fails the tuple's sender if it may not hold one more message of that length. Returns false then.
+ */
+static bool check_held(struct tq_rx_tuple *tuple, const struct tq_msg_held_one *one)
 {
 	struct tq_peer *peer = tuple->pair->peer;
 
@@ -191,7 +192,7 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	for (unsigned i = 0; tuple && i < msg->hdr.flags; i++) {
 		const struct tq_msg_held_one *one = &msg->one[i];
 
-		if (!may_hold(tuple, one) ||
+		if (!check_held(tuple, one) ||
 		    !add_held(tuple,
 			      tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD,
 						tq_get64(one->length)),
@@ -205,7 +206,7 @@ void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq
 	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, true);
 	uint64_t bits = tq_get64(msg->bits);
 
-	if (!tuple || !may_hold(tuple, &msg->one))
+	if (!tuple || !check_held(tuple, &msg->one))
 		return;
 	if ((bits & ~tuple->pair->mask) != tuple->tag) {
 		tq_peer_fail(peer, "it holds a message of another tuple");

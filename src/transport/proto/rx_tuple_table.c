@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The records of the receiver's tuples, with their states: they are found, made, and forgotten.
+ * The records of the receiver's tuples, with their states: they are found, made, listed, and
+ * forgotten.
  */
 #include "proto/rx_tuple_table.h"
 
@@ -126,4 +127,40 @@ struct tq_rx_tuple *tq_rx_tuple_named(struct tq_core *core, const struct tq_peer
 		return tuple;
 	TQ_COUNT(core->stats, dropped);
 	return NULL;
+}
+
+/* ---- for reports ---- */
+
+static uint64_t messages(const struct tq_tuple_info *info)
+{
+	return info->direct + info->traditional;
+}
+
+/* Puts a report into its place in the list of the busiest, if it has one. Returns the list's
+ * length. */
+static int insert(struct tq_tuple_info *list, int used, int n, const struct tq_tuple_info *info)
+{
+	int i = used < n ? used : n - 1;
+
+	if (used == n && messages(info) <= messages(&list[i]))
+		return used;
+	for (; i > 0 && messages(info) > messages(&list[i - 1]); i--)
+		list[i] = list[i - 1];
+	list[i] = *info;
+	return used < n ? used + 1 : used;
+}
+
+int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n)
+{
+	const struct tq_rx_tuple *tuple;
+	int used = 0;
+
+	tq_assert_held(core->lock);
+	if (n <= 0)
+		return 0;
+	DL_FOREACH2(core->rx_tuple_lru, tuple, record_next)
+		used = insert(info, used, n, &tuple->info);
+	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
+		used = insert(info, used, n, &tuple->info);
+	return used;
 }

@@ -52,4 +52,9 @@ static inline uint64_t tq_rx_tuple_max_len(const struct tq_rx_tuple *tuple)
 	return tuple->exact ? limits->max_send : limits->max_direct - ctx->prefix_len;
 }
 
+/* ---- for ep/ ---- */
+
+/* Lists up to `n` tuples, the busiest first, as tq_tuple_infos() does. Returns how many. */
+int tq_core_tuple_infos(struct tq_core *core, struct tq_tuple_info *info, int n);
+
 #endif

@@ -228,14 +228,15 @@ static bool bits_eager_fits(const struct sending *sending)
 static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
 			    uint32_t ask)
 {
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS,
+			    sending->flags & TQ_SEND_NO_QUEUE ? TQ_ENV_NO_QUEUE : 0);
 	m->env = bits_envelope(sending, ask);
 	memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
 }
 
 static void eager_head(const struct sending *sending, struct tq_msg_eager *m, uint32_t ask)
 {
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NOTUP ? TQ_ENV_NOTUP : 0);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NO_QUEUE ? TQ_ENV_NO_QUEUE : 0);
 	m->env = envelope(sending, ask);
 }
 
@@ -355,8 +356,8 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 	unsigned how = overlaps ? TQ_CONTROL_SOLICITED : 0;
 	int rc;
 
-	if (sending->flags & TQ_SEND_NOTUP)
-		flags |= TQ_ENV_NOTUP;
+	if (sending->flags & TQ_SEND_NO_QUEUE)
+		flags |= TQ_ENV_NO_QUEUE;
 	if (ends_now(send, false) || overlaps)
 		flags |= TQ_RTS_AWAY;
 	send->handle = tq_handle_new(&core->send_reqs, send);
@@ -475,7 +476,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		return tq_pair_error(ctx, rank);
 	if (tq_ctx_revoked(ctx, sending.tag))
 		return tq_ctx_revoked(ctx, sending.tag);
-	if (!(flags & TQ_SEND_NOTUP) && tq_tuples_wanted(core)) {
+	if (!(flags & TQ_SEND_NO_QUEUE) && tq_tuples_wanted(core)) {
 		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
@@ -496,7 +497,7 @@ static int find_bits_tuple(struct sending *sending)
 	int rc;
 
 	/* The bits and the header in front of the data are one piece more. */
-	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NOTUP || !tq_tuples_wanted(core) ||
+	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NO_QUEUE || !tq_tuples_wanted(core) ||
 	    core->limits->max_sge < 2)
 		return 0;
 	sending->tag = sending->bits & ~pair->tx_mask;

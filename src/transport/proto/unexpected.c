@@ -70,7 +70,7 @@ struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
 
 static void free_bits(struct tq_core *core, struct tq_unexpected *message)
 {
-	struct tq_entry *drain = ((struct tq_unexpected_bits *)message)->drain;
+	struct tq_entry *drain = tq_unexpected_bits_of(message)->drain;
 
 	if (drain)
 		drain->recv.req.user = NULL;

@@ -13,6 +13,11 @@ struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple
 /* Returns a message with match bits, which are not set, in no queue; NULL: no memory. */
 struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
 						  enum tq_unexpected_kind kind, uint64_t length);
+/* Returns the record of a message with match bits. */
+static inline struct tq_unexpected_bits *tq_unexpected_bits_of(struct tq_unexpected *message)
+{
+	return (struct tq_unexpected_bits *)message;
+}
 /* Frees a message that is in no queue, with its data. */
 void tq_unexpected_free(struct tq_unexpected *message);
 /* Puts the message into the queues of its pair, tuple and context, and copies its data to memory of
