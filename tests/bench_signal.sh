@@ -7,9 +7,17 @@ results=$(mktemp -d)
 trap 'rm -rf "$results"' EXIT
 bad=0
 
-# processes SESSION: the session's processes, without zombies.
+# processes SESSION: the numbers and command lines of the session's processes, without zombies. (Debian's smallest systems have no ps.)
 processes() {
-	ps -o stat=,args= -s "$1" | grep -v '^Z' || true
+	local process line fields
+
+	for process in /proc/[0-9]*; do
+		{ read -r line <"$process/stat"; } 2>/dev/null || continue
+		# Behind the name, which may have spaces, are the state, the parent, the group and the session.
+		read -ra fields <<<"${line##*) }"
+		[ "${fields[3]}" = "$1" ] && [ "${fields[0]}" != Z ] || continue
+		echo "${process#/proc/} $(tr '\0\n' '  ' 2>/dev/null <"$process/cmdline" || true)"
+	done
 }
 
 # wait_until SECONDS COMMAND...
@@ -45,7 +53,7 @@ ends() {
 	kill -s "$signal" "$session"
 	if ! wait_until 15 has_none; then
 		echo "$signal leaves behind:" && processes "$session"
-		ps -o pid= -s "$session" | xargs -r kill -9 2>/dev/null || true
+		processes "$session" | cut -d ' ' -f 1 | xargs -r kill -9 2>/dev/null || true
 		bad=1
 	fi
 	wait "$session" || true

@@ -38,7 +38,7 @@ fi
 	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
 		libopenmpi-dev)
 	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client)
-	mpi_packages=(openmpi-bin openssh-client libjemalloc2 "$tcmalloc" gnuplot-nox)
+	mpi_packages=(openmpi-bin openssh-client libjemalloc2 "$tcmalloc" gnuplot-nox libfftw3-dev)
 	client_packages=(ibverbs-providers ibverbs-utils infiniband-diags perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev libpetsc-real-dev "libpetsc$petsc_release-dev-examples" pkg-config python3 python3-mpi4py)

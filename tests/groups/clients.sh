@@ -22,6 +22,12 @@ pair() {
 	alone "$name" --nodes "$nodes" -- "$clients/pair" $((nodes - 1)) "$@"
 }
 
+# find_ucx_perftest: sets perftest, the command for a server or a client. With MPI, as in Debian 13, it would be an MPI job of one rank.
+find_ucx_perftest() {
+	perftest=(ucx_perftest)
+	[[ $(ucx_perftest -h 2>&1) != *"-P <0|1>"* ]] || perftest+=(-P 0)
+}
+
 group_clients() {
 	local t clients=$top/tests/clients
 

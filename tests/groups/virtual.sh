@@ -22,15 +22,16 @@ perftest_figures() {
 }
 
 ucx_perftests() {
-	local tl test
+	local tl test perftest
 
+	find_ucx_perftest
 	for tl in rc_v ud_v; do
 		for test in tag_lat tag_bw; do
-			pair "ucp-$tl-$test" 2 env UCX_TLS=$tl UCX_NET_DEVICES=softhca0:1 ucx_perftest -t $test -s 8 -n 500 -w 50
+			pair "ucp-$tl-$test" 2 env UCX_TLS=$tl UCX_NET_DEVICES=softhca0:1 "${perftest[@]}" -t $test -s 8 -n 500 -w 50
 		done
 	done
-	pair ucp-rc_v-tag_lat-sleeping 2 env UCX_TLS=rc_v UCX_NET_DEVICES=softhca0:1 ucx_perftest -t tag_lat -s 8 -n 100 -w 10 -E sleep
-	pair uct-rc_verbs-am_lat 2 ucx_perftest -d softhca0:1 -x rc_verbs -t am_lat -n 1000 -w 50
+	pair ucp-rc_v-tag_lat-sleeping 2 env UCX_TLS=rc_v UCX_NET_DEVICES=softhca0:1 "${perftest[@]}" -t tag_lat -s 8 -n 100 -w 10 -E sleep
+	pair uct-rc_verbs-am_lat 2 "${perftest[@]}" -d softhca0:1 -x rc_verbs -t am_lat -n 1000 -w 50
 }
 
 group_virtual() {

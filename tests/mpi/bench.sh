@@ -180,8 +180,12 @@ part "runs['tupleq']['rounds'][0]['ranks'] == 9 and runs['tupleq']['rounds'][0][
 	sp --virtual --cpu 0 --class S --ranks 9 --rounds 1 --columns tupleq
 part "len(runs['tupleq']['rounds'][0]) == len(runs['tupleq-libnbc']['rounds'][0]) == 2 * 2 and runs['tupleq']['rounds'][0][0]['ranks'] == 5" \
 	icoll --virtual --cpu 0 --quick --ranks 5 --rounds 1 --columns tupleq,tupleq-libnbc -- --warm-up 3 --operations alltoall,bcast
-part "runs['tupleq']['rounds'][0]['']['gflops'] == 5.5 and ', testing' in runs['tupleq']['rounds'][0] if runs['tupleq']['rounds'] else
-	'libfftw3-dev' in runs['tupleq']['skipped']" fft --virtual --cpu 0 --quick --rounds 1 --columns tupleq -- --warm-up 3
+fft=(fft --virtual --cpu 0 --quick --rounds 1 --columns tupleq -- --warm-up 3)
+if [ -x "$BENCH_PROGRAMS/fft/fft" ]; then
+	part "runs['tupleq']['rounds'][0]['']['gflops'] == 5.5 and ', testing' in runs['tupleq']['rounds'][0]" "${fft[@]}"
+else
+	refuses "fft wasn't built; install libfftw3-dev" "${fft[@]}"
+fi
 part "all(0 < runs[name]['rounds'][0]['put_us'] < 1.3 * runs['perftest RC']['rounds'][0]['put_us'] for name in ('tupleq', 'ob1-btl'))" \
 	rma --virtual --cpu 0 --rounds 1 --columns tupleq,ob1-btl
 # Open MPI's components may be missing, which is no failure.

@@ -297,8 +297,18 @@ static void roots(void)
 	}
 }
 
+/* Has coll/tuned reduce by blocking receives. When one of its other reductions fails, it frees the
+ * buffers of receives that are still posted, and later messages overwrite the heap. */
+static void keep_buffers(void)
+{
+	setenv("OMPI_MCA_coll_tuned_use_dynamic_rules", "1", 0);
+	setenv("OMPI_MCA_coll_tuned_reduce_algorithm", "1", 0);
+	setenv("OMPI_MCA_coll_tuned_allreduce_algorithm", "1", 0);
+}
+
 int main(int argc, char **argv)
 {
+	keep_buffers();
 	t_init(&argc, &argv, 2);
 	if (argc > 1)
 		only = argv[1];

@@ -98,17 +98,4 @@ for limits in 64:1024 0:1024 4096:0; do
 		failed "params: collectives with the limits $limits" "status $?"
 	fi
 done
-
-# Open MPI 5 has fault tolerance, which needs more of a PML.
-case $(mpirun --version) in
-*' 5.'*)
-	# The status is mpirun's, which may be 0 whatever became of the ranks.
-	mpi_job 60 1 -- --with-ft ulfm "$TEST_BUILD/tests/mpi/variable" pml_tupleq_hold_lanes 8
-	if ! grep -aq '^ok ' "$log" && grep -aq "Fault tolerance .* isn't supported" "$log"; then
-		passed "params: mpirun --with-ft is refused"
-	else
-		failed "params: mpirun --with-ft" "it is not refused"
-	fi
-	;;
-esac
 exit $bad
