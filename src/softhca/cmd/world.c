@@ -18,6 +18,7 @@
 #include "fabric/actors.h"
 #include "fabric/proc.h"
 #include "job.h"
+#include "softirq.h"
 
 /* Time between two looks: at first, and at most. */
 #define PAUSE_NS     20000u
@@ -163,7 +164,7 @@ static bool is_quiet(struct world *world)
 
 	shca_job_refresh(&world->job);
 	cpu = cpu_time(world, world->only);
-	return all_sleep(world) && cpu_time(world, world->only) == cpu;
+	return !shca_softirqs_pending() && all_sleep(world) && cpu_time(world, world->only) == cpu;
 }
 
 bool shca_world_sleeps(struct shca_fabric *fabric)
