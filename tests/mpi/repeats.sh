@@ -8,12 +8,17 @@ tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export TEST_DEADLINE=200
 
+# Process ids are the same in each run where we may make a namespace for them. Strings with them decide where a buffer lies on the
+# heap, and so whether it shares a page with one that is registered already.
+namespace=(unshare --pid --fork --mount-proc --kill-child)
+"${namespace[@]}" true 2>/dev/null || namespace=()
+
 # once LOG NODES RANKS OPTIONS PROGRAM ARGUMENT...: prints the hash of a run.
 once() {
 	local log=$1 nodes=$2 ranks=$3 options
 	read -ra options <<<"$4"
 	shift 4
-	softhca run --clock virtual --clock-cpu 0 --clock-tsc trap --clock-report yes --clock-log "$log" --memlock unlimited \
+	"${namespace[@]}" softhca run --clock virtual --clock-cpu 0 --clock-tsc trap --clock-report yes --clock-log "$log" --memlock unlimited \
 		--link latency=1us,bandwidth=10GB/s --nodes "$nodes" "${options[@]}" -- \
 		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq \
 		"$build/tests/mpi/$1" "${@:2}" >"$tmp/out" 2>&1 </dev/null || return 1
