@@ -18,7 +18,6 @@
 #include "fabric/actors.h"
 #include "fabric/proc.h"
 #include "job.h"
-#include "softirq.h"
 
 /* Time between two looks: at first, and at most. */
 #define PAUSE_NS     20000u
@@ -164,7 +163,7 @@ static bool is_quiet(struct world *world)
 
 	shca_job_refresh(&world->job);
 	cpu = cpu_time(world, world->only);
-	return !shca_softirqs_pending() && all_sleep(world) && cpu_time(world, world->only) == cpu;
+	return all_sleep(world) && cpu_time(world, world->only) == cpu;
 }
 
 bool shca_world_sleeps(struct shca_fabric *fabric)
