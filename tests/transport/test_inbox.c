@@ -27,6 +27,16 @@
 static const char *const shm[] = {"intranode=shm", NULL};
 static const char *const served[] = {"intranode=shm", "service_thread=1", NULL};
 
+/* Opens B, which has a service thread, and A, each with a context. */
+static void open_served(struct tq_ctx *ctx[2])
+{
+	many_neps = 0;
+	many_open_one(0, served);
+	many_open_one(0, shm);
+	many_know_all();
+	many_context(1, 2, ctx);
+}
+
 /* ---- polling ---- */
 
 static void send_long(struct tq_ctx *from, int to, int n)
@@ -104,11 +114,7 @@ static void flood(void)
 	struct ibv_context *device;
 	struct tq_ctx *ctx[2];
 
-	many_neps = 0;
-	many_open_one(0, served);
-	many_open_one(0, shm);
-	many_know_all();
-	many_context(1, 2, ctx);
+	open_served(ctx);
 	many_pass(ctx[1], ctx[0], 1, 0);
 	flooder = ctx[1];
 	main_thread = pthread_self();
@@ -341,11 +347,7 @@ static void late_answer(void)
 	struct tq_ctx *ctx[2];
 	uint64_t before;
 
-	many_neps = 0;
-	many_open_one(0, served);
-	many_open_one(0, shm);
-	many_know_all();
-	many_context(1, 2, ctx);
+	open_served(ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[1], ctx[0], 1, 0);
 	tq_ctx_remove(ctx[1]);
