@@ -151,6 +151,7 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 {
 	static const struct {
 		const char *counter, *text;
+		const char *includes; /* counter of messages that have another reason; NULL: none */
 	} reasons[] = {
 		{"software_early",
 		 "came to tuples without a queue because messages arrive before their receives. "
@@ -171,16 +172,15 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		 "(--mca pml_tupleq_intranode hca has the HCA match them.)"},
 		{"software_new",
 		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
-		 "rather than new ones, or try --mca pml_tupleq_promote_after 0."},
+		 "rather than new ones, or try --mca pml_tupleq_promote_after 0.",
+		 .includes = "not_asked_near"},
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {
 		uint64_t n = counted(sum, reasons[i].counter);
-		uint64_t near = counted(sum, "not_asked_near");
+		uint64_t other = reasons[i].includes ? counted(sum, reasons[i].includes) : 0;
 
-		/* Their receivers take these for messages of new tuples. */
-		if (!strcmp(reasons[i].counter, "software_new"))
-			n -= near < n ? near : n;
+		n -= other < n ? other : n;
 		/* Reasons are counted on arrival and `all` on receipt, and the report's own
 		 * messages may be in between. */
 		if (n > all)

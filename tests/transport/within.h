@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What $TEST_INTRANODE means for an endpoint: a value of the parameter intranode. Without it the
+ * The parameter intranode of a test's endpoint is $TEST_INTRANODE. Without that variable the
  * value is `hca`, because most tests are about the adapter. With `auto` all long messages go
  * through the adapter, so that tests of RDMA and queues have these within a node, too.
  */

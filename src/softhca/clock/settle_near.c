@@ -29,12 +29,10 @@
 #define CPU_CLOCK_OF_PROCESS(pid) (~(clockid_t)(pid)*8 + 2)
 #define CPU_CLOCK_OF_THREAD(tid)  (~(clockid_t)(tid)*8 + 6)
 
-#define NO_SLOT UINT32_MAX
-
 /* The threads of a process without those that have a turn to wait for. */
 struct threads {
 	pid_t pid;
-	uint32_t slot; /* NO_SLOT: a process without a clock */
+	uint32_t slot; /* SHCA_NO_PROC: a process without a clock */
 	unsigned n;
 	pid_t tids[THREADS];
 };
@@ -55,7 +53,7 @@ static ssize_t read_at_once(const char *path, int flags, long call, char *buf, s
  * computes beside the others. */
 static bool is_apart(const struct shca_clock *clock, uint32_t slot, pid_t tid)
 {
-	uint32_t i = slot == NO_SLOT ? 0 : atomic_load(&clock->threads[slot]);
+	uint32_t i = slot == SHCA_NO_PROC ? 0 : atomic_load(&clock->threads[slot]);
 
 	while (i && atomic_load(&clock->actors[i - 1].tid) != tid)
 		i = atomic_load(&clock->actors[i - 1].sibling);
@@ -166,7 +164,7 @@ static bool are_unclocked_quiet(const struct shca_clock *clock)
 	if (!clock->unclocked_known)
 		return false;
 	for (uint32_t i = 0; i < clock->nunclocked; i++)
-		if (!list(clock, NO_SLOT, clock->unclocked[i], &threads) ||
+		if (!list(clock, SHCA_NO_PROC, clock->unclocked[i], &threads) ||
 		    !all_sleep(clock, &threads))
 			return false;
 	for (uint32_t i = 0; i < clock->nunclocked; i++)

@@ -194,7 +194,7 @@ static void give_slot(void)
 {
 	unsigned slot = shca_self.slot;
 
-	/* Its QPs are gone. */
+	/* The process has no QPs any more: only events that are due are left to raise. */
 	if (shca_cq_event_next() == UINT64_MAX)
 		atomic_store(&shca_self.proc->owes, 0);
 	shca_clock_detach();

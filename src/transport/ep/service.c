@@ -47,8 +47,8 @@
 /* Rounds of polls after which others get the lock. */
 #define ROUNDS 8
 
-/* Does what can be done in some rounds, and sets *next to the time when more is due (ns from now).
- * Called with the lock. */
+/* Polls everything for ROUNDS rounds at most, and sets *next to the time when more is due (ns from
+ * now). Called with the lock. */
 static void serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n, rounds = 0;

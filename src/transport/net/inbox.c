@@ -288,8 +288,8 @@ void tq_inbox_drain(struct tq_net *net, struct tq_link *link)
 {
 	int events = 0;
 
-	/* What was there when this began is no more than the ring holds. A process that goes on
-	 * writing must not keep this one here. */
+	/* Messages that were there at the start have no more bytes than the ring. The bound is for
+	 * a process that goes on writing. */
 	if (link->ring)
 		take(net, link->ring, INT_MAX, net->inbox->size, &events);
 }

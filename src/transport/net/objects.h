@@ -123,8 +123,8 @@ struct tq_net {
 	const char *broken_reason;          /* why nothing goes any more; NULL: all is well */
 	bool broken_handled;                /* all that was under way then has ended */
 	uint64_t failures;                  /* links that failed */
-	uint32_t
-		nrequests; /* datagrams that are due, or wait for their answer and are sent again */
+	/* Datagrams that are due, or that are sent again until their answer comes. */
+	uint32_t nrequests;
 };
 
 /* Takes note that the adapter, or a queue of it, has failed for good: at the next tq_net_work() all
