@@ -105,8 +105,7 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     if settings.virtual and column.local:
         raise Failed(virtual.NOT_MODELLED)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
-    one_node = settings.within or (settings.hostfile and column.local)
-    if one_node and settings.one_node[1] not in extra:
+    if (settings.within or column.local) and settings.one_node[1] not in extra:
         extra = (*settings.one_node, *extra)
     if not settings.hostfile:
         extra = (*column.softhca_options, *extra)

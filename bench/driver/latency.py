@@ -15,7 +15,9 @@ DEPTH_PAIRS = 15
 
 PERFTEST = "perftest XRC"
 ONE_NODE = " on one node"
-WITHIN = ("tupleq", "ob1-openib", "ucx-rc_v")  # the columns that are measured within a node too
+DEVICE_WITHIN = ("tupleq", "ob1-openib", "ucx-rc_v")  # the columns of the adapter that are measured within a node too
+LOCAL = ["tupleq-auto", *columns.SHARED_MEMORY]
+NEAR_TARGET = 1.3
 
 
 def _perftest_task(settings):
@@ -141,21 +143,37 @@ def _judge(by_name):
     _judge_ratio(f"with 4096 receives posted at most {DEPTH_TARGET} x none", _depth_ratios(own), DEPTH_TARGET)
 
 
+def _judge_within(by_name):
+    own = by_name.get("tupleq-auto")
+    if not own:
+        return
+    print("\nTargets for tupleq-auto, within a node")
+    for rival, limit in (("ob1-vader", NEAR_TARGET), ("ucx-sm", 1)):
+        ratios = _ratio(own, by_name.get(rival), "latency", "half_us")
+        _judge_ratio(f"8 B latency at most {limit} x {rival}", ratios, limit)
+    for rival in columns.SHARED_MEMORY:
+        ratios = _ratio(own, by_name.get(rival), "bandwidth", "gb_per_s")
+        _judge_ratio(f"1 MiB bandwidth at least that of {rival}", ratios, 1, at_most=False)
+    _judge_ratio(f"with 4096 receives posted at most {DEPTH_TARGET} x none", _depth_ratios(own), DEPTH_TARGET)
+
+
 def main(settings):
     """Measures, prints and writes all figures. Returns the tasks."""
     report.print_head(settings)
-    chosen = columns.choose(settings.columns, [*columns.DEVICE, "ob1-vader"])
-    between = [_perftest_task(settings), *(_mpi_task(settings, column) for column in chosen)]
-    within = [_mpi_task(settings, column, True) for column in chosen if column.name in WITHIN]
+    chosen = columns.choose(settings.columns, [*columns.DEVICE, *LOCAL])
+    between = [_perftest_task(settings), *(_mpi_task(settings, column) for column in chosen if not column.local)]
+    within = [_mpi_task(settings, column) for column in chosen if column.local]
+    within += [_mpi_task(settings, column, True) for column in chosen if column.name in DEVICE_WITHIN]
     tasks = between + within
     take_turns(tasks, settings.rounds)
     _print_table(between, "8 B, half a round trip (us)", "latency", "half_us", PERFTEST)
     _print_table(between, "1 MiB, one way (GB/s)", "bandwidth", "gb_per_s", PERFTEST)
-    _print_depth(between)
-    local = within + [task for task in between if task.name == "ob1-vader"]
-    _print_table(local, "Within a node: 8 B, half a round trip (us)", "latency", "half_us", "ob1-vader")
-    _print_table(local, "Within a node: 1 MiB, one way (GB/s)", "bandwidth", "gb_per_s", "ob1-vader")
+    _print_depth(tasks)
+    _print_table(within, "Within a node: 8 B, half a round trip (us)", "latency", "half_us", "ob1-vader")
+    _print_table(within, "Within a node: 1 MiB, one way (GB/s)", "bandwidth", "gb_per_s", "ob1-vader")
     report.print_skipped(tasks)
-    _judge({task.name: task for task in tasks})
+    by_name = {task.name: task for task in tasks}
+    _judge(by_name)
+    _judge_within(by_name)
     report.write_json(settings, "latency", tasks)
     return tasks
