@@ -195,9 +195,91 @@ static void too_few_rings(void)
 		       "endpoint %d gave %d rings", i, (int)many_counter(i, "rings"));
 }
 
-/* Writes anything to the inbox of B, from another thread while B reads. */
+/* Returns the bits of the rings of endpoint 0 that say that it looks at them. */
+static uint64_t looked_at(void)
+{
+	size_t len;
+
+	return inbox_of(0, &len)->ready[0];
+}
+
+/* A ring is looked at for some time after its last message, so that the next one needs no bit; then
+ * its sender has to set that again. */
+static void looked_at_for_a_while(void)
+{
+	struct tq_ctx *ctx[2];
+
+	many_start_together(2, shm, ctx);
+	for (int round = 0; round < 3; round++) {
+		many_pass(ctx[1], ctx[0], 1, 0);
+		many_spin(100);
+		t_true(looked_at() == 1, "the bits are 0x%llx", (unsigned long long)looked_at());
+		MANY_UNTIL(!looked_at(), many_spin(100));
+		t_true(!looked_at(), "an idle ring is looked at for ever");
+	}
+}
+
+/* Among many rings few are looked at while they are empty, and none is forgotten. */
+static void many_senders(void)
+{
+	enum { SENDERS = MANY_MOST - 1 };
+	struct tq_ctx *ctx[MANY_MOST];
+
+	many_start_together(MANY_MOST, shm, ctx);
+	for (int round = 0; round < 3; round++) {
+		for (int i = 1; i <= SENDERS; i++)
+			many_pass(ctx[i], ctx[0], i, 0);
+		many_spin(10);
+		t_true(many_counter(0, "rings") == SENDERS &&
+			       __builtin_popcountll(looked_at()) <= 8,
+		       "of %d rings these are looked at: 0x%llx", (int)many_counter(0, "rings"),
+		       (unsigned long long)looked_at());
+	}
+}
+
+/* Ends the other thread of a case. */
 static atomic_bool enough;
 
+/* A message is seen that is sent while the reader is about to look no more. */
+static _Atomic unsigned long looks;
+static atomic_int received;
+
+static void *receives(void *arg)
+{
+	struct many_op got;
+	char data[64];
+
+	while (!enough) {
+		many_recv(arg, 1, MANY_TAG, data, &got);
+		for (looks = 0; !got.ended && !enough; looks++)
+			tq_progress(many_eps[0]);
+		received++;
+	}
+	return NULL;
+}
+
+static void sent_at_the_last_look(void)
+{
+	enum { ROUNDS = 3000 };
+	struct tq_ctx *ctx[2];
+	struct many_op sent;
+	pthread_t thread;
+
+	many_start_together(2, shm, ctx);
+	many_pass(ctx[1], ctx[0], 1, 0);
+	t_true(!pthread_create(&thread, NULL, receives, ctx[0]), "no thread");
+	for (int i = 0; i < ROUNDS; i++) {
+		/* The reader gives the ring up after 1000 looks. */
+		MANY_UNTIL(looks > 980 + (unsigned long)i % 30, sched_yield());
+		many_send(ctx[1], 0, MANY_TAG, "now", 0, &sent);
+		MANY_UNTIL(received > i, tq_progress(many_eps[1]));
+		t_true(received > i, "message %d isn't seen", i);
+	}
+	enough = true;
+	pthread_join(thread, NULL);
+}
+
+/* Writes anything to the inbox of B, from another thread while B reads. */
 static void *scribbles(void *arg)
 {
 	uint64_t random = 1;
@@ -386,6 +468,9 @@ const struct many_case many_cases[] = {
 	{"full while computing", full_while_computing},
 	{"recalled while computing", recalled_while_computing},
 	{"too few rings", too_few_rings},
+	{"looked at for a while", looked_at_for_a_while},
+	{"many senders", many_senders},
+	{"sent at the last look", sent_at_the_last_look},
 	{"written by anybody", written_by_anybody},
 	{"of an unknown type", unknown_type},
 	{"of the wrong length", wrong_length},

@@ -19,10 +19,16 @@
 /* After so many bytes of all rings a poll ends, so that other threads don't wait for the lock. */
 #define POLL_BYTES 65536
 
+/* So many rings at most are watched although they are empty, each for so many polls. */
+#define WATCH_RINGS 8
+#define WATCH_POLLS 1000
+
 /* A ring of the inbox. */
 struct tq_inbox_ring {
 	struct tq_ring_in in;
 	struct tq_link *link; /* whose process has it; NULL: nobody */
+	uint64_t emptied;     /* the position at which it was last found empty */
+	unsigned in_vain;     /* polls since then */
 	bool lost; /* its last sender may still write to it, so nobody else gets it any more */
 };
 
@@ -32,7 +38,8 @@ struct tq_inbox {
 	uint32_t nrings, size;               /* of each */
 	uint32_t nused;                      /* the first so many have been given to processes */
 	uint32_t next;                       /* the ring that the next poll begins with */
-	uint64_t pending[TQ_RINGS_MAX / 64]; /* a bit for each ring that may have messages */
+	uint64_t watched[TQ_RINGS_MAX / 64]; /* a bit for each ring that polls look at */
+	uint32_t nwatched;                   /* as many bits are set */
 	uint32_t longest;                    /* bytes of a message */
 	uint8_t *message;                    /* a copy of the message that is being handled */
 	struct tq_inbox_ring ring[];
@@ -133,6 +140,8 @@ bool tq_inbox_give(struct tq_net *net, struct tq_link *link)
 		.ring = tq_rings_at(inbox->rings, n, inbox->size),
 		.size = inbox->size,
 	};
+	inbox->ring[n].emptied = 0;
+	inbox->ring[n].in_vain = 0;
 	tq_ring_reset(&inbox->ring[n].in);
 	link->ring = &inbox->ring[n];
 	DL_APPEND2(net->senders, link, senders_prev, senders_next);
@@ -195,6 +204,19 @@ static void say_room(struct tq_net *net, struct tq_link *link)
 	TQ_COUNT(net->stats, ring_wakeups);
 }
 
+/* Takes note that the ring is empty. */
+static void found_empty(struct tq_net *net, struct tq_inbox_ring *ring)
+{
+	if (ring->emptied == ring->in.read) {
+		ring->in_vain++;
+		return;
+	}
+	ring->emptied = ring->in.read;
+	ring->in_vain = 0;
+	if (tq_ring_is_awaited(&ring->in))
+		say_room(net, ring->link);
+}
+
 /* Handles messages of a ring: at most so many, and none after so many bytes of it. Adds their
  * number to *events. Returns false if more may be there. */
 static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint64_t bytes,
@@ -211,8 +233,7 @@ static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint6
 			return false;
 		rc = tq_ring_read(&ring->in, inbox->message, inbox->longest, &len);
 		if (!rc) {
-			if (tq_ring_is_awaited(&ring->in))
-				say_room(net, link);
+			found_empty(net, ring);
 			break;
 		}
 		if (rc < 0 || !handle(net, link, inbox->message, len)) {
@@ -225,46 +246,70 @@ static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint6
 	return true;
 }
 
-/* Takes note of the rings to which messages were written. */
+/* Starts to watch the rings whose senders say in the map that they have written. */
 static void gather(struct tq_inbox *inbox)
 {
+	uint64_t bits;
+
 	for (uint32_t word = 0; word * 64 < inbox->nused; word++) {
-		/* The look without a locked instruction comes first: it leaves senders their cache
-		 * line. */
-		if (atomic_load_explicit(&inbox->rings->ready[word], memory_order_relaxed))
-			inbox->pending[word] |= atomic_exchange_explicit(&inbox->rings->ready[word],
-									 0, memory_order_acquire);
+		bits = atomic_load_explicit(&inbox->rings->ready[word], memory_order_relaxed) &
+		       ~inbox->watched[word];
+		if (!bits)
+			continue;
+		inbox->watched[word] |= bits;
+		inbox->nwatched += (uint32_t)__builtin_popcountll(bits);
 	}
 }
 
-/* Returns the first ring from number n on that may have messages. If there is none, the number is
- * not below nused; nor is it if another process has set the bit of a ring that nobody has. */
-static uint32_t find_pending(const struct tq_inbox *inbox, uint32_t n)
+/* Returns true if it doesn't pay to look at an empty ring any longer. */
+static bool is_quiet(const struct tq_inbox *inbox, const struct tq_inbox_ring *ring)
+{
+	return !ring->link || inbox->nwatched > WATCH_RINGS || ring->in_vain >= WATCH_POLLS;
+}
+
+/* Stops watching a ring: its sender has to set its bit again for the next message. */
+static void leave(struct tq_inbox *inbox, uint32_t n)
+{
+	uint64_t bit = UINT64_C(1) << n % 64;
+
+	inbox->watched[n / 64] &= ~bit;
+	inbox->nwatched--;
+	atomic_fetch_and_explicit(&inbox->rings->ready[n / 64], ~bit, memory_order_relaxed);
+	/* Either the sender of a message sees that the bit is gone, or this process sees the
+	 * message (tq_outbox_send()). */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (inbox->ring[n].link && !tq_ring_is_empty(&inbox->ring[n].in))
+		atomic_fetch_or_explicit(&inbox->rings->ready[n / 64], bit, memory_order_relaxed);
+}
+
+/* Returns the first watched ring from number n on. If there is none, the number is not below nused;
+ * nor is it if another process has set the bit of a ring that nobody has. */
+static uint32_t find_watched(const struct tq_inbox *inbox, uint32_t n)
 {
 	uint64_t bits;
 
 	for (; n < inbox->nused; n = (n / 64 + 1) * 64) {
-		bits = inbox->pending[n / 64] >> n % 64;
+		bits = inbox->watched[n / 64] >> n % 64;
 		if (bits)
 			return n + (uint32_t)__builtin_ctzll(bits);
 	}
 	return n;
 }
 
-/* Handles messages of the rings from `first` to before `end` that have some, until all have had
- * their turn or *bytes have been used up. Returns how many. */
+/* Handles messages of the watched rings from `first` to before `end`, until all have had their turn
+ * or *bytes have been used up. Returns how many. */
 static int take_turns(struct tq_net *net, uint32_t first, uint32_t end, uint64_t *bytes)
 {
 	struct tq_inbox *inbox = net->inbox;
 	int events = 0;
 	uint32_t n;
 
-	for (n = find_pending(inbox, first); n < end && *bytes; n = find_pending(inbox, n + 1)) {
+	for (n = find_watched(inbox, first); n < end && *bytes; n = find_watched(inbox, n + 1)) {
 		struct tq_inbox_ring *ring = &inbox->ring[n];
 		uint64_t start = ring->in.read, used;
 
-		if (take(net, ring, TURN_MESSAGES, TURN_BYTES, &events))
-			inbox->pending[n / 64] &= ~(UINT64_C(1) << n % 64);
+		if (take(net, ring, TURN_MESSAGES, TURN_BYTES, &events) && is_quiet(inbox, ring))
+			leave(inbox, n);
 		used = ring->in.read - start;
 		*bytes -= used < *bytes ? used : *bytes;
 		inbox->next = n + 1;

@@ -189,13 +189,26 @@ static void look(struct tq_net *net, void *owner, uint64_t now)
 	}
 }
 
+/* Says in the map that the ring has a message, unless the process looks at the ring anyway. */
+static void announce(struct tq_outbox *outbox)
+{
+	_Atomic uint64_t *word = &outbox->rings->ready[outbox->number / 64];
+	uint64_t bit = UINT64_C(1) << outbox->number % 64;
+
+	/* Either this process sees that the reader looks no more, or the reader sees the message
+	 * (leave() of inbox.c). The order is the one that wake() needs, too. */
+	atomic_thread_fence(memory_order_seq_cst);
+	if (!(atomic_load_explicit(word, memory_order_relaxed) & bit))
+		atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
+}
+
 /* Wakes the process if its service thread sleeps that deep, so that it reads all that was sent so
  * far. */
 static void wake(struct tq_net *net, struct tq_link *link, enum tq_asleep from)
 {
 	struct tq_outbox *outbox = link->outbox;
 
-	/* After a seq_cst operation. So either this process sees that the other one is about to
+	/* After a fence. So either this process sees that the other one is about to
 	 * sleep, or that one sees what was sent (tq_inbox_sleep()). */
 	if (atomic_load_explicit(&outbox->rings->asleep, memory_order_seq_cst) < from ||
 	    !atomic_exchange_explicit(&outbox->rings->asleep, TQ_AWAKE, memory_order_relaxed))
@@ -265,9 +278,7 @@ int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, ui
 		memcpy(room, msg, len);
 	trace(net, link, room, "WRITTEN", "SENDING");
 	tq_ring_send(&outbox->out, len);
-	/* A reader that sees the bit sees the message. */
-	atomic_fetch_or_explicit(&outbox->rings->ready[outbox->number / 64],
-				 UINT64_C(1) << outbox->number % 64, memory_order_seq_cst);
+	announce(outbox);
 	TQ_COUNT(net->stats, sent_ring);
 	TQ_COUNT_N(net->stats, sent_ring_bytes, len);
 	trace(net, link, room, "SENDING", "SENT");

@@ -142,6 +142,13 @@ int tq_ring_read(struct tq_ring_in *in, void *message, uint32_t max, uint32_t *l
 	return 1;
 }
 
+bool tq_ring_is_empty(const struct tq_ring_in *in)
+{
+	uint32_t offset = (uint32_t)in->read & (in->size - 1);
+
+	return !atomic_load_explicit(word_at(in->ring, offset), memory_order_relaxed);
+}
+
 bool tq_ring_is_awaited(struct tq_ring_in *in)
 {
 	/* As in tq_ring_await(). */

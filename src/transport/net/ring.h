@@ -50,8 +50,9 @@ struct tq_rings {
 	/* How others find memory of the process, see peer_memory.h. */
 	uint32_t pid;
 	uint64_t proof; /* where its endpoint's nonce is */
-	_Alignas(TQ_LINE) _Atomic uint64_t ready[TQ_RINGS_MAX / 64]; /* a bit for each ring: it has
-									messages */
+	/* A bit for each ring: the process looks at it. Senders set it, and the process clears it
+	 * when a ring has been empty for long. */
+	_Alignas(TQ_LINE) _Atomic uint64_t ready[TQ_RINGS_MAX / 64];
 	_Alignas(TQ_LINE) unsigned char rings[];
 };
 static_assert(offsetof(struct tq_rings, rings) == 2 * TQ_LINE, "shared format");
@@ -106,6 +107,8 @@ void tq_ring_await(struct tq_ring_out *out);
 /* Copies the next message, of at most `max` bytes. Returns 1, 0 if there is none, or -EPROTO if
  * what the sender has written is no message. */
 int tq_ring_read(struct tq_ring_in *in, void *message, uint32_t max, uint32_t *len);
+/* Returns true if there is no message. */
+bool tq_ring_is_empty(const struct tq_ring_in *in);
 /* To be called when the ring was read empty. Returns true if the sender waits for room, and has to
  * be told; once for each time that it asked. */
 bool tq_ring_is_awaited(struct tq_ring_in *in);
