@@ -199,6 +199,48 @@ static void test_managed(void **state)
 	move_run(managed_initiator, managed_target);
 }
 
+/* ---- a block whose last message ends first ---- */
+
+#define BLOCK_LONG  500000
+#define BLOCK_SHORT 10
+
+static void block_initiator(struct side *side)
+{
+	ptl_handle_ct_t acked = side_ct(side);
+	ptl_handle_md_t md =
+		side_md(side, move_data, MOVE_ROOM, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acked);
+	const ptl_process_t to = side_id(side, MOVE_TARGET);
+
+	procs_barrier();
+	t_ptl_ok(PtlPut(md, 0, BLOCK_LONG, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(md, 0, BLOCK_SHORT, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	side_count(acked, 2);
+	side_release(md);
+}
+
+/* The block is the user's again from PTL_EVENT_AUTO_UNLINK on, so all of its messages have ended
+ * then. */
+static void block_target(struct side *side)
+{
+	ptl_me_t me = side_me(side, move_room, BLOCK_LONG + BLOCK_SHORT, 1,
+			      MOVE_HERE | PTL_ME_MANAGE_LOCAL);
+
+	me.min_free = 1;
+	side_append(side, &me, PTL_PRIORITY_LIST, NULL);
+	procs_barrier();
+	side_event(side->eq, PTL_EVENT_PUT);
+	side_event(side->eq, PTL_EVENT_PUT);
+	side_check(move_room, BLOCK_LONG, MOVE_INITIATOR + 1, 0);
+	side_check(move_room + BLOCK_LONG, BLOCK_SHORT, MOVE_INITIATOR + 1, 0);
+	side_event(side->eq, PTL_EVENT_AUTO_UNLINK);
+}
+
+static void test_block(void **state)
+{
+	(void)state;
+	move_run(block_initiator, block_target);
+}
+
 /* ---- get ---- */
 
 static void get_initiator(struct side *side)
@@ -350,8 +392,8 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_put),    cmocka_unit_test(test_row),
 		cmocka_unit_test(test_offset), cmocka_unit_test(test_managed),
-		cmocka_unit_test(test_get),    cmocka_unit_test(test_count),
-		cmocka_unit_test(test_self),
+		cmocka_unit_test(test_block),  cmocka_unit_test(test_get),
+		cmocka_unit_test(test_count),  cmocka_unit_test(test_self),
 	};
 
 	side_arguments(argc, argv, &move_options, move_nodes, 2);
