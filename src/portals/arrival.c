@@ -59,17 +59,19 @@ static void count(const struct p4_arrival *arrival, ptl_handle_ct_t handle, unsi
 
 /* ---- the unexpected list ---- */
 
-static void post_hit(struct p4_arrival *arrival, const struct p4_hit *hit, ptl_event_kind_t type)
+/* Posts the event of an entry or a search that has found the message. */
+static void post_hit(struct p4_arrival *arrival, const struct p4_entry *finder,
+		     ptl_event_kind_t type)
 {
-	ptl_event_t event = event_of(arrival, type, hit->user_ptr, PTL_NI_OK);
+	ptl_event_t event = event_of(arrival, type, finder->user_ptr, PTL_NI_OK);
 	unsigned disable =
 		PTL_ME_EVENT_SUCCESS_DISABLE |
 		(type == PTL_EVENT_SEARCH ? PTL_ME_EVENT_COMM_DISABLE : PTL_ME_EVENT_OVER_DISABLE);
 
-	if (!(hit->options & disable))
+	if (!(finder->options & disable))
 		p4_pt_event(arrival->pt, &event);
-	if (hit->options & PTL_ME_EVENT_CT_OVERFLOW)
-		count(arrival, hit->ct, hit->options, PTL_NI_OK);
+	if (finder->options & PTL_ME_EVENT_CT_OVERFLOW)
+		count(arrival, finder->ct, finder->options, PTL_NI_OK);
 }
 
 static ptl_event_kind_t overflow_kind(const struct p4_arrival *arrival)
@@ -90,11 +92,11 @@ static bool use_up(struct p4_entry *entry, const struct p4_arrival *arrival)
 	return entry->min_free && entry->region.length - entry->offset < entry->min_free;
 }
 
-/* Ends an entry that was used up by unexpected messages before it was in the list. */
+/* Ends an entry that was used up by unexpected messages before it was in the list, or a search. */
 static void never_linked(struct p4_entry *entry)
 {
 	p4_entry_leave(entry);
-	entry->unlinked = true;
+	entry->unlinked = entry->search == P4_APPEND;
 }
 
 /* Lets the overflow entry forget a message whose data are there, and which an entry has found. */
@@ -108,33 +110,21 @@ static void forget_header(struct p4_arrival *arrival)
 	p4_entry_try_free(entry);
 }
 
-/* Ends the wait of an entry that has found the message, whose data are there. */
+/* Ends the wait of the entry that has found the message, whose data are there. */
 static void end_hit(struct p4_arrival *arrival)
 {
-	const struct p4_hit *hit = &arrival->hit;
-	ptl_event_t unlinked = {
-		.type = PTL_EVENT_AUTO_UNLINK,
-		.user_ptr = hit->user_ptr,
-		.pt_index = arrival->pt->index,
-		.ptl_list = PTL_PRIORITY_LIST,
-	};
+	struct p4_entry *finder = arrival->hit.entry;
 
-	post_hit(arrival, hit, overflow_kind(arrival));
+	arrival->hit.entry = NULL;
+	post_hit(arrival, finder, overflow_kind(arrival));
 	forget_header(arrival);
-	if (hit->unlinks && !(hit->options & PTL_ME_EVENT_UNLINK_DISABLE))
-		p4_pt_event(arrival->pt, &unlinked);
+	p4_entry_release(finder);
+	p4_entry_try_free(finder);
 }
 
 enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
 			       struct tq_take *take)
 {
-	struct p4_hit hit = {
-		.tag = P4_TAG_HIT,
-		.waiting = !arrival->stored,
-		.user_ptr = entry->user_ptr,
-		.options = entry->options,
-		.ct = entry->ct,
-	};
 	bool once = entry->options & PTL_ME_USE_ONCE;
 
 	p4_assert_held();
@@ -142,16 +132,16 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		return TQ_PASS;
 	entry->nfound++;
 	if (entry->search == P4_SEARCH_ONLY) {
-		post_hit(arrival, &hit, PTL_EVENT_SEARCH);
+		post_hit(arrival, entry, PTL_EVENT_SEARCH);
 		return once ? TQ_STOP : TQ_PASS;
 	}
 	if (use_up(entry, arrival))
 		once = true;
 	if (once)
 		never_linked(entry);
-	hit.unlinks = once && entry->search == P4_APPEND;
-	arrival->hit = hit;
-	if (!hit.waiting)
+	entry->nbusy++;
+	arrival->hit.entry = entry;
+	if (arrival->stored)
 		end_hit(arrival);
 	take->user = &arrival->hit;
 	return once ? TQ_TAKE : TQ_TAKE_STAY;
@@ -181,16 +171,14 @@ static void end(struct p4_arrival *arrival)
 	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
 
 	if (entry)
-		entry->nbusy--;
+		p4_entry_release(entry);
 	if (eq)
 		eq->reserved -= arrival->reserved;
 	arrival->stored = true;
-	if (arrival->hit.waiting) {
-		arrival->hit.waiting = false;
+	if (arrival->hit.entry)
 		end_hit(arrival);
-	} else if (entry && !arrival->header) {
+	else if (entry && !arrival->header)
 		p4_entry_try_free(entry);
-	}
 	if (!arrival->header || arrival->taken)
 		arrival_free(arrival);
 	p4_pt_release(pt);
@@ -207,8 +195,6 @@ static void post_comm(struct p4_arrival *arrival)
 		p4_pt_event(arrival->pt, &event);
 	if (entry->options & PTL_ME_EVENT_CT_COMM)
 		count(arrival, entry->ct, entry->options, arrival->fail);
-	if (arrival->unlinks && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
-		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
 }
 
 /* Changes the entry's memory, which may be pieces, and sets what was there before in `old` if that

@@ -49,6 +49,14 @@ void p4_entry_leave(struct p4_entry *entry)
 		DL_DELETE(entry->pt->overflow, entry);
 }
 
+void p4_entry_release(struct p4_entry *entry)
+{
+	p4_assert_held();
+	entry->nbusy--;
+	if (entry->unlinked && !entry->nbusy && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
+		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
+}
+
 void p4_entry_try_free(struct p4_entry *entry)
 {
 	p4_assert_held();

@@ -39,8 +39,8 @@ struct p4_entry {
 	bool linked;     /* is in its list */
 	bool told;       /* PTL_EVENT_LINK was posted, or isn't wanted */
 	bool held;       /* PtlMEAppend() or PtlMEUnlink() still uses it */
-	bool unlinked;   /* by a message: PTL_EVENT_AUTO_FREE follows, from the overflow list */
-	unsigned nbusy;  /* messages that it has taken and that have not ended */
+	bool unlinked;   /* by a message: p4_entry_release() posts PTL_EVENT_AUTO_UNLINK */
+	unsigned nbusy;  /* messages that it has taken or found, and that have not ended */
 	int nheaders;    /* unexpected headers that refer to it */
 	unsigned nfound; /* headers that a search has found */
 	struct p4_entry *next, *prev; /* p4_pt.overflow */
@@ -62,6 +62,10 @@ void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t
 /* Takes the entry out of its list, for a message. An entry of libtupleq's list leaves that by the
  * verdict of match(). */
 void p4_entry_leave(struct p4_entry *entry);
+/* Ends one of the messages that the entry has taken or found. With the last one, an entry that was
+ * used up posts PTL_EVENT_AUTO_UNLINK: no event of a message follows it, and its memory is the
+ * user's again unless headers refer to it. */
+void p4_entry_release(struct p4_entry *entry);
 /* Frees the entry when its interface has ended. */
 void p4_entry_destroy(struct p4_entry *entry);
 /* Frees the entry if nothing refers to it any more. */

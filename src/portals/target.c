@@ -156,7 +156,7 @@ static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 	if ((entry->options & PTL_ME_USE_ONCE) ||
 	    ((entry->options & PTL_ME_MANAGE_LOCAL) && entry->min_free &&
 	     entry->region.length - entry->offset < entry->min_free)) {
-		arrival->unlinks = entry->unlinked = true;
+		entry->unlinked = true;
 		p4_entry_leave(entry);
 	}
 }
@@ -205,7 +205,7 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
 	if (!arrival)
 		return TQ_PASS;
-	return arrival->unlinks ? TQ_TAKE : TQ_TAKE_STAY;
+	return entry->unlinked ? TQ_TAKE : TQ_TAKE_STAY;
 }
 
 static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *envelope,

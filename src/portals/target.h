@@ -20,15 +20,11 @@ struct p4_pt;
 /* The functions of the contexts of portal table entries. */
 extern const struct tq_match_ops p4_target_ops;
 
-/* An entry that was appended, or a search, that fits an unexpected message whose data are not there
- * yet: what its event needs. */
+/* An entry that was appended, or a search, that has found an unexpected message whose data are not
+ * there yet. */
 struct p4_hit {
 	enum p4_tag tag;
-	bool waiting; /* for the data */
-	bool unlinks; /* PTL_EVENT_AUTO_UNLINK of the entry follows */
-	void *user_ptr;
-	unsigned options;
-	ptl_handle_ct_t ct;
+	struct p4_entry *entry; /* NULL: none */
 };
 
 struct p4_arrival {
@@ -42,7 +38,6 @@ struct p4_arrival {
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
 	unsigned reserved; /* events */
-	bool unlinks;      /* PTL_EVENT_AUTO_UNLINK follows the operation's event */
 	bool header;       /* is in the unexpected list */
 	bool stored;       /* the operation is done */
 	bool taken;        /* out of the unexpected list */

@@ -215,7 +215,7 @@ static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *e
 {
 	(void)arg;
 	t_true(take->user == entry && envelope->header, "an entry isn't filled in");
-	return envelope->bits & 4 ? TQ_PASS : TQ_TAKE;
+	return envelope->bits & peers_bits(4) ? TQ_PASS : TQ_TAKE;
 }
 
 static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envelope,
@@ -247,7 +247,7 @@ static void do_send_bits(struct input *in, unsigned how)
 
 	if (op)
 		started(op,
-			tq_send_bits(run.bits, how % NAMED, how / 4 % 4, header, &buf,
+			tq_send_bits(run.bits, how % NAMED, peers_bits(how / 4 % 4), header, &buf,
 				     how & 16 ? TQ_SEND_MATCHED : 0, op, &op->req),
 			&sent);
 }
@@ -261,7 +261,8 @@ static void do_append(struct input *in, unsigned how)
 	if (!op)
 		return;
 	rc = tq_entry_append(run.bits, how % 32 == 30 ? TQ_ANY_SOURCE : (int)(how % NAMED),
-			     how / 4 % 4, how & 16, &buf, how & 8 ? 0 : TQ_ENTRY_QUEUE, op, NULL);
+			     peers_bits(how / 4 % 4), how & 16 ? peers_bits(0x90) : 0, &buf,
+			     how & 8 ? 0 : TQ_ENTRY_QUEUE, op, NULL);
 	t_true(rc >= 0 || rc == -EIO, "an entry is refused");
 	if (rc < 0)
 		op_end(op, rc);

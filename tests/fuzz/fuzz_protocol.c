@@ -5,13 +5,15 @@
  * fuzzer changes, drops, doubles, reorders and forges messages from 1 to 0, and sends data that
  * nobody has announced. So the real traffic reaches every state by itself.
  *
- * The input decides everything: the network, the users' operations, and which step comes next.
+ * The input decides everything: the network, whether the context has match bits, the users'
+ * operations, and which step comes next.
  * Between 0 and 2 all checks of tests/transport must hold (matching, data, no stall, requests that
  * end once). At 0 nothing may be written beside a receive, and nothing may be left after the
  * connection to 1 was given up.
  */
 #include <stdlib.h>
 
+#include "entries.h"
 #include "input.h"
 #include "proto/rx_objects.h"
 #include "users.h"
@@ -103,6 +105,29 @@ static int choose_peer(struct input *in, int ep)
 	return ep == MODEL_VICTIM ? (int)INPUT_ONE_OF(in, 1, 1, 2, 2, 1, 0) : MODEL_VICTIM;
 }
 
+/* Adds what an operation with match bits needs besides. */
+static void choose_bits(struct input *in, struct op *op)
+{
+	static const int32_t bits[] = {0, 1, 8, 15};
+	static const uint32_t masks[] = {0, 0, 8, 9};
+	uint8_t how = input_byte(in);
+
+	op->tag = bits[how % 4];
+	if (op->kind == OP_SEND) {
+		op->flags |= how / 4 % 4 == 3 ? TQ_SEND_MATCHED : 0;
+		op->disposition = (enum tq_disposition)(how / 16 % 3);
+		return;
+	}
+	op->ignore = masks[how / 4 % 4];
+	op->stays = how / 16 % 4 == 3;
+	op->queue = !op->stays && how / 64;
+	op->picky = !op->queue && how / 64 == 1;
+	if (op->kind == OP_CANCEL && how / 64 == 3) {
+		op->kind = OP_FLAGS;
+		op->flags = how / 16 % 2 ? TQ_CTX_CLOSED : 0;
+	}
+}
+
 static void do_op(struct input *in, struct world *world, unsigned what)
 {
 	static const enum op_kind kinds[] = {OP_SEND, OP_RECV,  OP_SEND,   OP_RECV,
@@ -110,6 +135,9 @@ static void do_op(struct input *in, struct world *world, unsigned what)
 	struct op *added, op = {.kind = kinds[what % 8], .at = (int)(what / 8) % 3};
 	uint8_t how = input_byte(in);
 
+	/* Entries have numbers, of which the last ones are kept for the end. */
+	if (world->prog.bits && world->nposted[op.at] >= PROGRAM_ORDERS - MODEL_EPS)
+		return;
 	op.peer = choose_peer(in, op.at);
 	op.tag = tags[how % 4];
 	op.len = (uint64_t)INPUT_ONE_OF(in, 4, 0, 1, 8, 30, 60, 90, 130, 300);
@@ -124,6 +152,8 @@ static void do_op(struct input *in, struct world *world, unsigned what)
 		if (how / 64 % 2 && op.tag >= 0)
 			op.tag = TQ_ANY_TAG;
 	}
+	if (world->prog.bits)
+		choose_bits(in, &op);
 	added = program_add(&world->prog, &op);
 	if (!added)
 		return;
@@ -260,6 +290,31 @@ static struct tq_msg_env envelope(struct input *in, const struct world *world)
 	};
 }
 
+/* Chooses match bits: those of the users' operations, or others. */
+static tq_le64 match_bits(struct input *in)
+{
+	uint8_t b = input_byte(in);
+
+	return tq_put64(entries_bits(b % 16) ^ (b >= 192 ? input_long(in) << b % 64 : 0));
+}
+
+static struct tq_msg_env_bits envelope_bits(struct input *in, const struct world *world)
+{
+	struct tq_msg_env env = envelope(in, world);
+	uint8_t b = input_byte(in);
+
+	return (struct tq_msg_env_bits){
+		.ctx = env.ctx,
+		.source = env.source,
+		.cseq = env.cseq,
+		.seq = env.seq,
+		.ask = env.ask,
+		.mask_life = tq_put16((uint16_t)(b % 64 < 60 ? b % 4 : input_number(in))),
+		.header_len = tq_put16((uint16_t)(b < 224 ? ENTRIES_HEADER : input_number(in))),
+		.bits = match_bits(in),
+	};
+}
+
 #define DATA_MAX 80u
 
 union message {
@@ -279,6 +334,10 @@ union message {
 	struct tq_msg_answer answer;
 	struct tq_msg_cts cts;
 	struct tq_msg_cts_held cts_held;
+	struct tq_msg_eager_bits eager_bits;
+	struct tq_msg_rts_bits rts_bits;
+	struct tq_msg_held_bits held_bits;
+	struct tq_msg_mask mask;
 	uint8_t bytes[TQ_MSG_MAX + DATA_MAX];
 };
 
@@ -338,6 +397,45 @@ static uint32_t forge_as_sender(struct input *in, const struct world *world, uni
 	return 0;
 }
 
+/* Forges a message of 1 with match bits. Returns its length. */
+static uint32_t forge_bits(struct input *in, const struct world *world, union message *m)
+{
+	const struct model_ep *here = &world->model.ep[MODEL_VICTIM],
+			      *there = &world->model.ep[MODEL_HOSTILE];
+
+	switch (m->hdr.type) {
+	case TQ_MSG_EAGER_BITS:
+		m->eager_bits.env = envelope_bits(in, world);
+		/* The user's header, whose first byte decides what the users do with the message.
+		 */
+		m->bytes[sizeof(m->eager_bits)] = input_byte(in);
+		return (uint32_t)sizeof(m->eager_bits) + input_below(in, DATA_MAX);
+	case TQ_MSG_RTS_BITS:
+		m->rts_bits.env = envelope_bits(in, world);
+		m->rts_bits.length = tq_put64(input_long(in));
+		remote(in, there, &m->rts_bits.addr, &m->rts_bits.rkey);
+		m->rts_bits.send_req = handle(in, &there->core.send_reqs);
+		m->rts_bits.header[0] = input_byte(in);
+		return sizeof(m->rts_bits);
+	case TQ_MSG_HELD_BITS:
+		m->held_bits.rx_tuple = handle(in, &here->core.rx_tuples);
+		m->held_bits.one = (struct tq_msg_held_one){
+			.seq = tq_put32(input_number(in)),
+			.cseq = tq_put32(input_number(in)),
+			.length = tq_put64(input_long(in)),
+		};
+		m->held_bits.bits = match_bits(in);
+		m->held_bits.header[0] = input_byte(in);
+		return sizeof(m->held_bits);
+	case TQ_MSG_MASK:
+		m->mask.ctx = tq_put32(WORLD_CTX_ID);
+		m->mask.life = tq_put16(input_byte(in));
+		m->mask.mask = match_bits(in);
+		return sizeof(m->mask);
+	}
+	return 0;
+}
+
 /* Forges a message of 1 as the receiver of a tuple. Returns its length. */
 static uint32_t forge_as_receiver(struct input *in, const struct world *world, union message *m)
 {
@@ -391,6 +489,8 @@ static void forge(struct input *in, struct world *world, unsigned what)
 	len = forge_as_sender(in, world, &m);
 	if (!len)
 		len = forge_as_receiver(in, world, &m);
+	if (!len)
+		len = forge_bits(in, world, &m);
 	if (!len) { /* any bytes */
 		len = 1 + input_below(in, sizeof(m));
 		input_bytes(in, &m, len);
@@ -471,6 +571,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	choose_network(&in, &world->model.conf);
 	choose_params(&in, seed, world);
 	world->prog.nctx = 1;
+	world->prog.bits = input_below(&in, 2);
 	world_start(world);
 	while (in.left)
 		step(&in, world);

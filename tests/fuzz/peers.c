@@ -36,6 +36,16 @@ static struct {
 static const uint64_t first_nonce = NONCE;
 static uint8_t readable[128 << 10];
 
+uint64_t peers_bits(uint8_t b)
+{
+	static const uint8_t places[] = {0, 9, 18, 27, 33, 42, 51, 63};
+	uint64_t bits = 0;
+
+	for (int i = 0; i < 8; i++)
+		bits |= (uint64_t)(b >> i & 1) << places[i];
+	return bits;
+}
+
 void peers_start(const void *own, bool rings)
 {
 	void *mem[2];
@@ -294,6 +304,7 @@ void peers_message(struct input *in, unsigned how)
 		struct tq_msg_eager eager;
 		struct tq_msg_eager_bits bits;
 		struct tq_msg_mask mask;
+		struct tq_msg_held_bits held_bits;
 		struct tq_msg_rts rts;
 		struct tq_msg_rts_bits rts_bits;
 		tq_le32 words[512];
@@ -317,7 +328,7 @@ void peers_message(struct input *in, unsigned how)
 		m.bits.env.source = tq_put32(peer);
 		m.bits.env.mask_life = tq_put16(input_byte(in) % 4);
 		m.bits.env.header_len = tq_put16(shape & 128 ? input_byte(in) : PEERS_HEADER);
-		m.bits.env.bits = tq_put64(input_byte(in) % 8);
+		m.bits.env.bits = tq_put64(peers_bits(input_byte(in)));
 		m.bits.env.ask = word(in);
 		i = sizeof(m.bits) / 4;
 	} else if (m.hdr.type == TQ_MSG_MASK) {
@@ -326,6 +337,10 @@ void peers_message(struct input *in, unsigned how)
 	}
 	for (; i < len / 4 && i < 512; i++)
 		m.words[i] = word(in);
+	if (m.hdr.type == TQ_MSG_MASK)
+		m.mask.mask = tq_put64(peers_bits((uint8_t)tq_get64(m.mask.mask)));
+	if (m.hdr.type == TQ_MSG_HELD_BITS)
+		m.held_bits.bits = tq_put64(peers_bits((uint8_t)tq_get64(m.held_bits.bits)));
 	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
 		set_near(&m.rts.addr);
 	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
@@ -346,11 +361,13 @@ void peers_message(struct input *in, unsigned how)
 void peers_direct(struct input *in)
 {
 	uint32_t n = fake_srqs(), len = input_number(in) % 70000;
+	tq_le64 bits = tq_put64(peers_bits((uint8_t)len));
 	void *bytes;
 
 	if (n <= TQ_CLASSES)
 		return;
-	bytes = calloc(1, len + 1);
+	bytes = calloc(1, len + sizeof(bits));
+	memcpy(bytes, &bits, sizeof(bits));
 	fake_message(TQ_CLASSES + input_byte(in) % (n - TQ_CLASSES), bytes, len);
 	free(bytes);
 }

@@ -14,6 +14,9 @@
 #define PEERS_BITS_CTX 8  /* the one with match bits */
 #define PEERS_HEADER   16 /* length of the headers there */
 
+/* Returns match bits: those of `b`, at eight places of the 64. */
+uint64_t peers_bits(uint8_t b);
+
 /* Starts the peers with the endpoint's address, before any datagram. With `rings` they are on its
  * node, and share memory with it. */
 void peers_start(const void *own, bool rings);

@@ -165,6 +165,55 @@ static void cancel_posted(void)
 	t_end();
 }
 
+static void cancel_all(void)
+{
+	MPI_Status st;
+	int i, flag;
+
+	for (i = 0; i < PAIR_N; i++) {
+		t_doing("cancelling a persistent receive");
+		MPI_Cancel(&pair.req[i]);
+		MPI_Wait(&pair.req[i], &st);
+		MPI_Test_cancelled(&st, &flag);
+		t_eq(flag, 1);
+	}
+}
+
+/* Starts N persistent receives, cancels them, and starts them again: then each has its message. */
+static void cancel_persistent(void)
+{
+	int round, i;
+	MPI_Status st;
+
+	t_begin("late: persistent receives are cancelled and started again");
+	for (i = 0; i < PAIR_N && !pair.sender; i++)
+		MPI_Recv_init(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, TAG, MPI_COMM_WORLD,
+			      &pair.req[i]);
+	for (round = 0; round < 20 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
+		for (i = 0; i < PAIR_N; i++)
+			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
+		if (!pair.sender) {
+			MPI_Startall(PAIR_N, pair.req);
+			cancel_all();
+			MPI_Startall(PAIR_N, pair.req);
+		}
+		pair_meet();
+		for (i = 0; i < PAIR_N; i++) {
+			if (pair.sender) {
+				pair_fill(i);
+				MPI_Send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
+					 MPI_COMM_WORLD);
+			} else {
+				MPI_Wait(&pair.req[i], &st);
+				pair_check(pair.in[i], &st, i);
+			}
+		}
+	}
+	for (i = 0; i < PAIR_N && !pair.sender; i++)
+		MPI_Request_free(&pair.req[i]);
+	t_end();
+}
+
 /* Cancels receives while messages come: each receive has its message or is cancelled, never
  * both. */
 static void cancel_race(void)
@@ -280,6 +329,7 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++)
 		held(way[i].name, way[i].take);
 	cancel_posted();
+	cancel_persistent();
 	cancel_race();
 	for (i = 0; i < sizeof(way) / sizeof(way[0]); i++)
 		sender_away(way[i].name, way[i].take);

@@ -119,7 +119,6 @@ static void take(struct judge_put *put, struct judge_entry *entry)
 	if (has(entry, PTL_ME_MANAGE_LOCAL))
 		entry->offset += put->mlength;
 	if (has(entry, PTL_ME_USE_ONCE) || is_used_up(entry)) {
-		put->unlinks = true;
 		entry->unlink_due = true;
 		entry->free_due = entry->list == PTL_OVERFLOW_LIST;
 		unlink_from_list(entry);
@@ -356,17 +355,27 @@ static void see_search(struct judge_entry *entry, const ptl_event_t *event, int 
 	       "search %u has found put %u", number(entry), (unsigned)event->hdr_data);
 }
 
-/* Checks that the events of the puts came before the entry's end. */
-static void check_ended(const struct judge_entry *entry, bool all)
+/* Checks that no event of a put follows the entry's end: of none that the entry has taken or
+ * found. */
+static void check_ended(const struct judge_entry *entry)
 {
 	for (unsigned i = 0; i < judge.nputs; i++) {
 		const struct judge_put *put = &judge.puts[i];
 
-		t_true(put->taker != entry || put->event || !(put->unlinks || all),
-		       "entry %u ended before put %u", number(entry), i);
-		t_true(put != entry->last_found || put->overflow_event,
+		t_true(put->taker != entry || put->event, "entry %u ended before put %u",
+		       number(entry), i);
+		t_true(put->finder != entry || put->overflow_event,
 		       "entry %u ended before put %u, which it has found", number(entry), i);
-		t_true(!all || put->taker != entry ||
+	}
+}
+
+/* Checks that all puts that an overflow entry has taken were found before the entry was freed. */
+static void check_all_found(const struct judge_entry *entry)
+{
+	for (unsigned i = 0; i < judge.nputs; i++) {
+		const struct judge_put *put = &judge.puts[i];
+
+		t_true(put->taker != entry ||
 			       (!put->waits && (put->overflow_event || !put->finder)),
 		       "entry %u was freed before put %u", number(entry), i);
 	}
@@ -417,14 +426,14 @@ void judge_event(const ptl_event_t *event, int from)
 		t_true(entry->unlink_due && !entry->unlink_event, "entry %u is unlinked",
 		       number(entry));
 		entry->unlink_event = true;
-		check_ended(entry, false);
+		check_ended(entry);
 		check_freed(entry);
 		break;
 	case PTL_EVENT_AUTO_FREE:
 		t_true(entry->free_due && !entry->free_event && entry->unlink_event,
 		       "entry %u is freed", number(entry));
 		entry->free_event = true;
-		check_ended(entry, true);
+		check_all_found(entry);
 		break;
 	default:
 		t_fail("event %d of entry %u", event->type, number(entry));

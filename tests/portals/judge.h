@@ -29,7 +29,6 @@ struct judge_put {
 	struct judge_entry *finder; /* took it from the unexpected list */
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
-	bool unlinks;
 	/* Seen: */
 	bool event, overflow_event, answer;
 };
@@ -44,7 +43,7 @@ struct judge_entry {
 	bool linked;
 	bool link_due, unlink_due, free_due; /* events that have to come */
 	bool link_event, unlink_event, free_event;
-	const struct judge_put *last_found; /* unlinks the entry */
+	const struct judge_put *last_found; /* uses the entry up before it is linked */
 	int nomatch_due;                    /* events of searches that find nothing */
 	unsigned found[JUDGE_PUTS];         /* the puts that a search finds and leaves, in order */
 	unsigned nfound, found_events;

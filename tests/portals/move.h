@@ -7,7 +7,7 @@
 
 #define MOVE_BITS UINT64_C(0x123456789abcdef0)
 #define MOVE_HDR  UINT64_C(0xfedcba9876543210)
-#define MOVE_ROOM 400000
+#define MOVE_ROOM ((1 << 20) + 1000)
 #define MOVE_HERE (PTL_ME_OP_PUT | PTL_ME_OP_GET)
 #define MOVE_ONCE (MOVE_HERE | PTL_ME_USE_ONCE)
 

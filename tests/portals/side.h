@@ -40,6 +40,8 @@ void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned optio
 void side_open(struct side *side, unsigned me, unsigned n, unsigned options);
 /* Allocates the portal table entry SIDE_PT, with the event queue. */
 void side_table(struct side *side, unsigned pt_options);
+/* Closes all. */
+void side_leave(struct side *side);
 /* Closes all, when all processes have come here. */
 void side_close(struct side *side);
 /* Returns how the interface names a process. */
@@ -62,6 +64,8 @@ ptl_me_t side_me(struct side *side, void *start, size_t length, ptl_match_bits_t
 /* Appends an entry, and takes its LINK event unless that is disabled. */
 ptl_handle_me_t side_append(struct side *side, const ptl_me_t *me, ptl_list_t list, void *user_ptr);
 
+/* Waits for an event, which has to be of this type, and may have failed. */
+ptl_event_t side_any_event(ptl_handle_eq_t eq, ptl_event_kind_t type);
 /* Waits for an event, which has to be of this type, and to have succeeded. */
 ptl_event_t side_event(ptl_handle_eq_t eq, ptl_event_kind_t type);
 /* Waits for an event, which has to be of this type, and to have failed in this way. */

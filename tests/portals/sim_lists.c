@@ -172,6 +172,23 @@ static const struct program programs[] = {
 			 {.from = 2, .length = 1}},
 	},
 	{
+		.name = "a block is used up while an older message is under way",
+		.user = {ENTRY(.options = PTL_ME_MANAGE_LOCAL, .ignore = 3, .min_free = 50),
+			 ENTRY(.options = PTL_ME_MANAGE_LOCAL, .ignore = 3, .min_free = 50)},
+		.puts = {{.from = 1, .length = 8},
+			 {.from = 2, .length = 8},
+			 {.from = 1, .length = 20}},
+	},
+	{
+		.name = "a block is used up by what it finds",
+		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
+			 ENTRY(.options = PTL_ME_MANAGE_LOCAL | PTL_ME_LOCAL_INC_UH_RLENGTH,
+			       .ignore = 3, .min_free = 50)},
+		.puts = {{.from = 1, .length = 8},
+			 {.from = 2, .length = 8},
+			 {.from = 1, .length = 20}},
+	},
+	{
 		.name = "searches",
 		.user = {OVER(.options = PTL_ME_MANAGE_LOCAL),
 			 {.action = SEARCH, .ignore = 3},

@@ -93,6 +93,7 @@ static void expect_refused(void)
 	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING | 1u << 20, PTL_PID_ANY, NULL, NULL, &ni),
 	      INVALID);
 	t_ptl(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, NULL, NULL, NULL), INVALID);
+	t_ptl(PtlNIInit(7, SIDE_MATCHING, PTL_PID_ANY, NULL, NULL, &ni), INVALID);
 }
 
 /* Opens the interface that the others are compared with. */
@@ -227,10 +228,12 @@ static void table_child(unsigned me, void *arg)
 	t_ptl(PtlPTAlloc(side.ni, 0, side.eq, 1, &index), PTL_PT_IN_USE);
 	side.pt = 1;
 	entry = side_me(&side, memory, 10, 0, PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
-	handle = side_append(&side, &entry, PTL_PRIORITY_LIST, NULL);
-	t_ptl(PtlPTFree(side.ni, 1), PTL_PT_IN_USE);
-	t_ptl_ok(PtlMEUnlink(handle));
-	t_ptl(PtlMEUnlink(handle), INVALID);
+	for (ptl_list_t list = PTL_PRIORITY_LIST; list <= PTL_OVERFLOW_LIST; list++) {
+		handle = side_append(&side, &entry, list, NULL);
+		t_ptl(PtlPTFree(side.ni, 1), PTL_PT_IN_USE);
+		t_ptl_ok(PtlMEUnlink(handle));
+		t_ptl(PtlMEUnlink(handle), INVALID);
+	}
 
 	t_ptl(PtlPTDisable(side.ni, 2), INVALID);
 	t_ptl(PtlPTEnable(side.ni, 2), INVALID);
@@ -246,6 +249,8 @@ static void table_child(unsigned me, void *arg)
 		n++;
 	t_eq(rc, PTL_PT_FULL);
 	t_eq(n, side.limits.max_pt_index + 1);
+	for (index = 0; index < (ptl_pt_index_t)n; index++)
+		t_ptl_ok(PtlPTFree(side.ni, index));
 	side_close(&side);
 }
 

@@ -193,7 +193,7 @@ static void test_fetches(void **state)
 	run(fetches);
 }
 
-/* ---- the events of the target ---- */
+/* ---- the events of both ---- */
 
 static void target_events(struct side *side)
 {
@@ -224,21 +224,23 @@ static void target_events(struct side *side)
 	}
 	procs_barrier();
 	if (side->me == 1) {
-		ptl_handle_md_t give =
-			side_md(side, &number, 8, PTL_MD_EVENT_SEND_DISABLE, side->eq, PTL_CT_NONE);
+		ptl_handle_md_t give = side_md(side, &number, 8, 0, side->eq, PTL_CT_NONE);
 		ptl_handle_md_t got = side_md(side, &old, 8, 0, side->eq, PTL_CT_NONE);
 		const ptl_process_t to = side_id(side, 0);
 
 		t_ptl_ok(PtlAtomic(give, 0, 8, PTL_ACK_REQ, to, SIDE_PT, 0, 0, NULL, 42, PTL_MAX,
 				   PTL_INT64_T));
+		side_event(side->eq, PTL_EVENT_SEND);
 		event = side_event(side->eq, PTL_EVENT_ACK);
 		t_eq(event.mlength, 8);
 		t_ptl_ok(PtlFetchAtomic(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, PTL_PROD,
 					PTL_INT64_T));
+		side_event(side->eq, PTL_EVENT_SEND);
 		side_event(side->eq, PTL_EVENT_REPLY);
 		t_eq(old, 10);
 		t_ptl_ok(PtlSwap(got, 0, give, 0, 8, to, SIDE_PT, 0, 0, NULL, 0, NULL, PTL_SWAP,
 				 PTL_INT64_T));
+		side_event(side->eq, PTL_EVENT_SEND);
 		side_event(side->eq, PTL_EVENT_REPLY);
 		t_eq(old, 50);
 		side_release(give);
@@ -314,12 +316,17 @@ static void chains(struct side *side)
 	/* Already reached: at once. */
 	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 5));
 	side_count(third, 4);
-	/* Cancelled ones never start. */
+	/* Equal thresholds are in the order of the calls. */
+	t_ptl_ok(PtlTriggeredCTSet(third, ten, second, 12));
 	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 12));
+	t_ptl_ok(PtlCTInc(second, one));
+	side_count(third, 11);
+	/* Cancelled ones never start. */
+	t_ptl_ok(PtlTriggeredCTInc(third, one, second, 13));
 	t_ptl_ok(PtlCTCancelTriggered(second));
 	t_ptl_ok(PtlCTInc(second, two));
 	t_ptl_ok(PtlCTGet(third, &count));
-	t_eq(count.success, 4);
+	t_eq(count.success, 11);
 	t_ptl_ok(PtlCTFree(first));
 	t_ptl_ok(PtlCTFree(second));
 	t_ptl_ok(PtlCTFree(third));

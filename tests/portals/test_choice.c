@@ -135,26 +135,30 @@ static void test_refusal(void **state)
 
 static void pieces_initiator(struct side *side)
 {
-	ptl_iovec_t from[3] = {{move_data, 10}, {move_data + 100, 20}, {move_data + 1000, 5000}};
-	ptl_handle_md_t md = side_md(side, from, 3, PTL_IOVEC, side->eq, PTL_CT_NONE);
+	ptl_iovec_t from[] = {
+		{move_data, 10}, {NULL, 0}, {move_data + 100, 20}, {move_data + 1000, 5000}};
+	ptl_handle_md_t md = side_md(side, from, 4, PTL_IOVEC, side->eq, PTL_CT_NONE);
 
 	procs_barrier();
 	move_put(side, md, 0, 5030, 1, 0, 5030, 0);
 	procs_barrier();
 	move_put(side, md, 5, 20, 1, 3, 20, 3);
 	procs_barrier();
+	move_put(side, md, 0, 5030, 1, 4007, 2000, 4007);
+	procs_barrier();
 	side_release(md);
 }
 
 static void pieces_target(struct side *side)
 {
-	ptl_iovec_t to[2] = {{move_room, 7}, {move_room + 100, 6000}};
-	ptl_me_t me = side_me(side, to, 2, 1, MOVE_HERE | PTL_IOVEC);
+	ptl_iovec_t to[] = {{move_room, 7}, {NULL, 0}, {move_room + 100, 6000}};
+	ptl_me_t me = side_me(side, to, 3, 1, MOVE_HERE | PTL_IOVEC);
 	ptl_handle_me_t handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 
 	procs_barrier();
 	t_eq(side_event(side->eq, PTL_EVENT_PUT).mlength, 5030);
 	side_check(move_room, 7, 1, 0);
+	t_eq(move_room[7], 0);
 	side_check(move_room + 100, 3, 1, 7);
 	side_check(move_room + 103, 20, 1, 100);
 	side_check(move_room + 123, 5000, 1, 1000);
@@ -163,6 +167,12 @@ static void pieces_target(struct side *side)
 	side_check(move_room + 3, 4, 1, 5);
 	side_check(move_room + 100, 1, 1, 9);
 	side_check(move_room + 101, 15, 1, 100);
+	procs_barrier();
+	/* Cut at the end of the last piece. */
+	t_eq(side_event(side->eq, PTL_EVENT_PUT).mlength, 2000);
+	side_check(move_room + 4100, 10, 1, 0);
+	side_check(move_room + 4110, 20, 1, 100);
+	side_check(move_room + 4130, 1970, 1, 1000);
 	procs_barrier();
 	t_ptl_ok(PtlMEUnlink(handle));
 }

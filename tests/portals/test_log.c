@@ -39,8 +39,7 @@ static void check(unsigned me, void *arg)
 	set("PORTALS_PARAMS", settings->params);
 	t_catch(&caught);
 	side_open(&side, 0, 1, SIDE_MATCHING);
-	t_ptl_ok(PtlNIFini(side.ni));
-	PtlFini();
+	side_leave(&side);
 	text = t_caught_end(&caught);
 	if (settings->says ? !strstr(text, NO_PAGING) : *text)
 		t_fail("%s is expected, and the log says: %s",

@@ -10,7 +10,7 @@
 
 /* ---- put ---- */
 
-static const size_t sizes[] = {0, 1, 8, 100, 1000, 5000, 70000, 300000};
+static const size_t sizes[] = {0, 1, 8, 100, 1000, 5000, 70000, 300000, 1 << 20};
 #define NSIZES (sizeof(sizes) / sizeof(*sizes))
 
 static void put_initiator(struct side *side)
@@ -56,6 +56,43 @@ static void test_put(void **state)
 {
 	(void)state;
 	move_run(put_initiator, put_target);
+}
+
+/* ---- entries in a row, for one initiator ---- */
+
+static void row_initiator(struct side *side)
+{
+	ptl_handle_md_t md = side_md(side, move_data, MOVE_ROOM, 0, side->eq, PTL_CT_NONE);
+
+	procs_barrier();
+	for (unsigned i = 0; i < NSIZES; i++) {
+		move_put(side, md, i, sizes[i], MOVE_BITS, 0, sizes[i], 0);
+		procs_wait_for(MOVE_TARGET, SIDE_KEY_FREE, i + 1);
+	}
+	side_release(md);
+}
+
+/* Each entry takes one message, in the order in which they were appended. */
+static void row_target(struct side *side)
+{
+	ptl_me_t me = side_me(side, move_room, MOVE_ROOM, MOVE_BITS, MOVE_ONCE);
+
+	me.match_id = side_id(side, MOVE_INITIATOR);
+	for (unsigned i = 0; i < NSIZES; i++)
+		side_append(side, &me, PTL_PRIORITY_LIST, move_data + i);
+	procs_barrier();
+	for (unsigned i = 0; i < NSIZES; i++) {
+		t_holds(side_event(side->eq, PTL_EVENT_PUT).user_ptr == move_data + i);
+		side_check(move_room, sizes[i], MOVE_INITIATOR + 1, i);
+		t_holds(side_event(side->eq, PTL_EVENT_AUTO_UNLINK).user_ptr == move_data + i);
+		procs_put(SIDE_KEY_FREE, i + 1);
+	}
+}
+
+static void test_row(void **state)
+{
+	(void)state;
+	move_run(row_initiator, row_target);
 }
 
 /* ---- offsets and truncation ---- */
@@ -160,6 +197,48 @@ static void test_managed(void **state)
 {
 	(void)state;
 	move_run(managed_initiator, managed_target);
+}
+
+/* ---- a block whose last message ends first ---- */
+
+#define BLOCK_LONG  500000
+#define BLOCK_SHORT 10
+
+static void block_initiator(struct side *side)
+{
+	ptl_handle_ct_t acked = side_ct(side);
+	ptl_handle_md_t md =
+		side_md(side, move_data, MOVE_ROOM, PTL_MD_EVENT_CT_ACK, PTL_EQ_NONE, acked);
+	const ptl_process_t to = side_id(side, MOVE_TARGET);
+
+	procs_barrier();
+	t_ptl_ok(PtlPut(md, 0, BLOCK_LONG, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	t_ptl_ok(PtlPut(md, 0, BLOCK_SHORT, PTL_CT_ACK_REQ, to, SIDE_PT, 1, 0, NULL, 0));
+	side_count(acked, 2);
+	side_release(md);
+}
+
+/* The block is the user's again from PTL_EVENT_AUTO_UNLINK on, so all of its messages have ended
+ * then. */
+static void block_target(struct side *side)
+{
+	ptl_me_t me = side_me(side, move_room, BLOCK_LONG + BLOCK_SHORT, 1,
+			      MOVE_HERE | PTL_ME_MANAGE_LOCAL);
+
+	me.min_free = 1;
+	side_append(side, &me, PTL_PRIORITY_LIST, NULL);
+	procs_barrier();
+	side_event(side->eq, PTL_EVENT_PUT);
+	side_event(side->eq, PTL_EVENT_PUT);
+	side_check(move_room, BLOCK_LONG, MOVE_INITIATOR + 1, 0);
+	side_check(move_room + BLOCK_LONG, BLOCK_SHORT, MOVE_INITIATOR + 1, 0);
+	side_event(side->eq, PTL_EVENT_AUTO_UNLINK);
+}
+
+static void test_block(void **state)
+{
+	(void)state;
+	move_run(block_initiator, block_target);
 }
 
 /* ---- get ---- */
@@ -311,9 +390,10 @@ static void test_self(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_put),     cmocka_unit_test(test_offset),
-		cmocka_unit_test(test_managed), cmocka_unit_test(test_get),
-		cmocka_unit_test(test_count),   cmocka_unit_test(test_self),
+		cmocka_unit_test(test_put),    cmocka_unit_test(test_row),
+		cmocka_unit_test(test_offset), cmocka_unit_test(test_managed),
+		cmocka_unit_test(test_block),  cmocka_unit_test(test_get),
+		cmocka_unit_test(test_count),  cmocka_unit_test(test_self),
 	};
 
 	side_arguments(argc, argv, &move_options, move_nodes, 2);

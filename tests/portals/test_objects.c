@@ -9,7 +9,7 @@
 
 #define INVALID PTL_ARG_INVALID
 
-static char memory[4096];
+static char memory[8192];
 
 /* ---- event queues and counting events ---- */
 
@@ -17,6 +17,7 @@ static void queues(struct side *side)
 {
 	ptl_handle_eq_t eq, both[2];
 	ptl_handle_ni_t ni;
+	ptl_sr_value_t value;
 	ptl_event_t event;
 	unsigned which;
 
@@ -28,6 +29,7 @@ static void queues(struct side *side)
 	t_ptl(PtlNIHandle(PTL_INVALID_HANDLE, &ni), INVALID);
 	t_ptl(PtlNIHandle(PTL_EQ_NONE, &ni), INVALID);
 	t_ptl(PtlNIHandle(eq, NULL), INVALID);
+	t_ptl(PtlNIStatus(eq, PTL_SR_DROP_COUNT, &value), INVALID);
 
 	t_ptl(PtlEQGet(eq, &event), PTL_EQ_EMPTY);
 	t_ptl(PtlEQGet(eq, NULL), INVALID);
@@ -51,9 +53,10 @@ static void queues(struct side *side)
 
 static void counts(struct side *side)
 {
-	const ptl_ct_event_t three = {.success = 3}, failed = {.failure = 2};
-	const ptl_size_t five = 5, two = 2;
-	ptl_handle_ct_t ct;
+	const ptl_ct_event_t three = {.success = 3}, failed = {.failure = 2},
+			     mixed = {.success = 1, .failure = 1};
+	const ptl_size_t five = 5, two = 2, many[2] = {5, 5};
+	ptl_handle_ct_t ct, both[2];
 	ptl_ct_event_t count;
 	unsigned which;
 
@@ -74,11 +77,19 @@ static void counts(struct side *side)
 	t_ptl(PtlCTPoll(&ct, NULL, 1, 1, &count, &which), INVALID);
 	t_ptl(PtlCTPoll(&ct, &five, 1, 1, NULL, &which), INVALID);
 	t_ptl(PtlCTPoll(&ct, &five, 1, 1, &count, NULL), INVALID);
+	t_ptl(PtlCTInc(ct, mixed), INVALID);
+	both[0] = side_ct(side);
+	both[1] = ct;
+	t_ptl(PtlCTPoll(both, many, 2, 1, &count, &which), PTL_CT_NONE_REACHED);
 	/* A failure ends each wait. */
 	t_ptl_ok(PtlCTInc(ct, failed));
 	t_ptl_ok(PtlCTWait(ct, 100, &count));
 	t_eq(count.success, 3);
 	t_eq(count.failure, 2);
+	t_ptl_ok(PtlCTPoll(both, many, 2, SIDE_TIMEOUT, &count, &which));
+	t_eq(which, 1);
+	t_eq(count.failure, 2);
+	t_ptl_ok(PtlCTFree(both[0]));
 	t_ptl_ok(PtlCTSet(ct, three));
 	t_ptl_ok(PtlCTGet(ct, &count));
 	t_eq(count.success, 3);
@@ -148,6 +159,9 @@ static void entries(struct side *side)
 	t_ptl(PtlMEAppend(side->ni, SIDE_PT + 1, &entry, PTL_PRIORITY_LIST, NULL, &handle),
 	      INVALID);
 	t_ptl(PtlMEAppend(side->ni, SIDE_PT, NULL, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	entry.start = NULL;
+	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, &handle), INVALID);
+	entry.start = memory;
 	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, 7, NULL, &handle), INVALID);
 	t_ptl(PtlMEAppend(side->ni, SIDE_PT, &entry, PTL_PRIORITY_LIST, NULL, NULL), INVALID);
 	entry.ct_handle = side->eq;
@@ -183,6 +197,16 @@ static void list_entries(struct side *side)
 	t_ptl(PtlLEUnlink(handle), INVALID);
 }
 
+/* Checks that an operation needs one target. */
+static void targets(struct side *side)
+{
+	ptl_handle_md_t md = side_md(side, memory, 8, 0, PTL_EQ_NONE, PTL_CT_NONE);
+	ptl_process_t target = {.phys = {PTL_NID_ANY, 1}};
+
+	t_ptl(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, target, SIDE_PT, 0, 0, NULL, 0), INVALID);
+	t_ptl_ok(PtlMDRelease(md));
+}
+
 static void memory_child(unsigned me, void *arg)
 {
 	struct side side;
@@ -192,6 +216,7 @@ static void memory_child(unsigned me, void *arg)
 	side_table(&side, 0);
 	descriptors(&side);
 	entries(&side);
+	targets(&side);
 	side_close(&side);
 
 	side_open(&side, me, 1, SIDE_LISTS);
@@ -217,6 +242,7 @@ static void puts_and_gets(struct side *side, ptl_handle_md_t md)
 	t_ptl(PUT(side->eq, 0, 8, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
 	t_ptl(PUT(md, 0, 65, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
 	t_ptl(PUT(md, 60, 5, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
+	t_ptl(PUT(md, 65, 0, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
 	t_ptl(PUT(md, PTL_SIZE_MAX, 2, PTL_NO_ACK_REQ, self, SIDE_PT), INVALID);
 	t_ptl(PUT(md, 0, 8, 9, self, SIDE_PT), INVALID);
 	t_ptl(PUT(md, 0, 8, PTL_NO_ACK_REQ, stranger, SIDE_PT), INVALID);
@@ -227,6 +253,20 @@ static void puts_and_gets(struct side *side, ptl_handle_md_t md)
 	t_ptl(GET(md, 57, 8, self, SIDE_PT), INVALID);
 	t_ptl(GET(md, 0, 8, stranger, SIDE_PT), INVALID);
 	t_ptl(GET(md, 0, 8, self, (ptl_pt_index_t)side->limits.max_pt_index + 1), INVALID);
+}
+
+/* Checks that a volatile descriptor's data are no longer than the limit. */
+static void volatile_puts(struct side *side)
+{
+	const ptl_process_t self = side_id(side, 0);
+	ptl_handle_md_t md =
+		side_md(side, memory, sizeof(memory), PTL_MD_VOLATILE, PTL_EQ_NONE, PTL_CT_NONE);
+
+	t_true(side->limits.max_volatile_size < sizeof(memory), "max_volatile_size is %llu",
+	       (unsigned long long)side->limits.max_volatile_size);
+	t_ptl(PUT(md, 0, side->limits.max_volatile_size + 1, PTL_NO_ACK_REQ, self, SIDE_PT),
+	      INVALID);
+	t_ptl_ok(PtlMDRelease(md));
 }
 
 static void atomics(struct side *side, ptl_handle_md_t md)
@@ -268,6 +308,7 @@ static void triggered(struct side *side, ptl_handle_md_t md)
 	      INVALID);
 	t_ptl(PtlTriggeredGet(md, 0, 65, self, SIDE_PT, 0, 0, NULL, ct, 1), INVALID);
 	t_ptl(PtlTriggeredCTInc(PTL_CT_NONE, (ptl_ct_event_t){1, 0}, ct, 1), INVALID);
+	t_ptl(PtlTriggeredCTInc(ct, (ptl_ct_event_t){1, 0}, PTL_CT_NONE, 1), INVALID);
 	t_ptl(PtlTriggeredCTSet(ct, (ptl_ct_event_t){1, 0}, PTL_CT_NONE, 1), INVALID);
 }
 
@@ -281,6 +322,7 @@ static void operations_child(unsigned me, void *arg)
 	side_table(&side, 0);
 	md = side_md(&side, memory, 64, 0, side.eq, PTL_CT_NONE);
 	puts_and_gets(&side, md);
+	volatile_puts(&side);
 	atomics(&side, md);
 	triggered(&side, md);
 	side_no_event(side.eq);

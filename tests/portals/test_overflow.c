@@ -46,20 +46,24 @@ static void run(const struct parts *parts)
 	procs_run(2, nodes, part, &copy);
 }
 
-/* Puts bytes [offset, offset + length) of the data, and waits for how that ended. */
-static void put(struct side *side, size_t offset, size_t length, ptl_match_bits_t bits,
-		ptl_ni_fail_t end)
+/* Puts bytes [offset, offset + length) of the data, and waits for how that ended. Returns the
+ * event.
+ */
+static ptl_event_t put(struct side *side, size_t offset, size_t length, ptl_match_bits_t bits,
+		       ptl_ni_fail_t end)
 {
 	ptl_handle_ct_t sent = side_ct(side);
 	ptl_handle_md_t md = side_md(
 		side, data, ROOM, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE, side->eq, sent);
+	ptl_event_t event;
 
 	t_ptl_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0,
 			NULL, offset));
 	side_count(sent, 1);
-	side_failure(side->eq, PTL_EVENT_ACK, end);
+	event = side_failure(side->eq, PTL_EVENT_ACK, end);
 	side_release(md);
 	t_ptl_ok(PtlCTFree(sent));
+	return event;
 }
 
 /* Appends an overflow entry for all messages. */
@@ -88,7 +92,7 @@ static void found_initiator(struct side *side)
 {
 	procs_barrier();
 	for (size_t i = 0; i < 4; i++)
-		put(side, i, 1000 + i, i, PTL_NI_OK);
+		t_eq(put(side, i, 1000 + i, i, PTL_NI_OK).ptl_list, PTL_OVERFLOW_LIST);
 	put(side, 50, 60000, 9, PTL_NI_OK);
 	procs_barrier();
 }
@@ -232,6 +236,7 @@ static void search_target(struct side *side)
 	side_failure(side->eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
 	search(side, 1, 0, PTL_SEARCH_DELETE, PTL_ME_USE_ONCE);
 	event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
+	t_holds(event.user_ptr == room);
 	t_eq(event.match_bits, 1);
 	side_check(event.start, 100, INITIATOR + 1, 1);
 	search(side, 0, 3, PTL_SEARCH_DELETE, 0);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_rules.c - rules between two processes: the overflow list, flow control, interfaces by rank,
- * ends, and which messages the HCA matches.
+ * Rules between two processes: flow control by the size of the event queue, entries without match
+ * bits, which messages the HCA matches, and the end of the other process. Process 0 is the
+ * initiator, process 1 the target.
+ *
+ * test_rules physical|logical NODES, under "softhca run --nodes NODES"
  */
 #include <signal.h>
 #include <stdio.h>
@@ -10,189 +13,200 @@
 #include <unistd.h>
 
 #include "../caught.h"
-#include "pair.h"
+#include "side.h"
 
-enum { K_READY = 10, K_GO };
+#define BITS 0x1234
+#define ROOM 5000
 
-/* ---- the overflow list ---- */
+enum { INITIATOR, TARGET };
+enum { K_READY = SIDE_KEY_FREE, K_GO };
 
-static void overflow(unsigned me, void *arg)
+static unsigned options;
+static unsigned nodes[2];
+static uint8_t data[ROOM], room[ROOM];
+
+/* Opens an interface, with the portal table entry and the data of this process. */
+static void open_side(struct side *side, unsigned me)
 {
-	struct p_ni ni;
-	ptl_process_t peer = pair_meet(&ni, me, PAIR_MATCHING, 0, 64);
-	ptl_me_t block = p_me(pair_to, 1000, PTL_ME_OP_PUT | PTL_ME_MANAGE_LOCAL);
-	ptl_me_t entry = p_me(pair_to + 2000, 100, PTL_ME_OP_PUT | PTL_ME_USE_ONCE);
-	ptl_event_t event;
-	ptl_handle_md_t md;
-
-	(void)arg;
-	if (me) {
-		block.ignore_bits = UINT64_MAX;
-		block.min_free = 801;
-		p_append(&ni, &block, PTL_OVERFLOW_LIST, "block");
-		p_event(ni.eq, PTL_EVENT_LINK);
-		procs_barrier();
-		event = p_event(ni.eq, PTL_EVENT_PUT);
-		t_eq(event.ptl_list, PTL_OVERFLOW_LIST);
-		event = p_event(ni.eq, PTL_EVENT_PUT);
-		t_str_eq(event.user_ptr, "block");
-		p_event(ni.eq, PTL_EVENT_AUTO_UNLINK);
-		/* A search looks, an entry takes, in the order of arrival. */
-		t_ptl(PtlMESearch(ni.ni, 0, &entry, PTL_SEARCH_ONLY, NULL), PTL_OK);
-		t_eq(p_event(ni.eq, PTL_EVENT_SEARCH).hdr_data, 100);
-		p_append(&ni, &entry, PTL_PRIORITY_LIST, "entry");
-		event = p_event(ni.eq, PTL_EVENT_PUT_OVERFLOW);
-		t_holds(event.start == pair_to);
-		t_eq(event.mlength, 100);
-		p_event(ni.eq, PTL_EVENT_AUTO_UNLINK);
-		t_eq(pair_to[99], (char)(99 * 7));
-		/* The block is free when its last header is gone. */
-		entry.match_bits = 8;
-		t_ptl(PtlMESearch(ni.ni, 0, &entry, PTL_SEARCH_DELETE, "search"), PTL_OK);
-		event = p_event(ni.eq, PTL_EVENT_PUT_OVERFLOW);
-		t_str_eq(event.user_ptr, "search");
-		t_holds(event.start == pair_to + 100);
-		t_str_eq(p_event(ni.eq, PTL_EVENT_AUTO_FREE).user_ptr, "block");
-		p_no_event(ni.eq);
-	} else {
-		md = p_md(&ni, pair_from, PAIR_LONG);
-		procs_barrier();
-		p_put(md, 100, peer, P_BITS, 0);
-		t_eq(p_acked(&ni).ptl_list, PTL_OVERFLOW_LIST);
-		p_put(md, 100, peer, 8, 0);
-		p_acked(&ni);
-		t_ptl(PtlMDRelease(md), PTL_OK);
-	}
-	pair_part(&ni);
+	side_open(side, me, 2, options);
+	side_table(side, 0);
+	side_fill(data, sizeof(data), me);
 }
 
-static void test_overflow(void **state)
+static ptl_handle_md_t bind_data(struct side *side)
 {
-	(void)state;
-	procs_run(2, pair_nodes, overflow, NULL);
+	return side_md(side, data, sizeof(data), 0, side->eq, PTL_CT_NONE);
+}
+
+static void put(struct side *side, ptl_handle_md_t md, size_t length, ptl_match_bits_t bits)
+{
+	t_ptl_ok(PtlPut(md, 0, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0, NULL,
+			0));
+}
+
+/* Puts. Returns how that ended. */
+static ptl_ni_fail_t end_of_put(struct side *side, ptl_handle_md_t md)
+{
+	put(side, md, 8, BITS);
+	side_any_event(side->eq, PTL_EVENT_SEND);
+	return side_any_event(side->eq, PTL_EVENT_ACK).ni_fail_type;
 }
 
 /* ---- flow control ---- */
 
+#define FULL 8  /* events of the target's queue */
+#define PUTS 12 /* without a pause, so more than that */
+
+/* Returns how many of the puts were refused. */
+static int count_refused(struct side *side)
+{
+	int refused = 0;
+
+	for (int i = 0; i < 2 * PUTS; i++) {
+		ptl_event_t event;
+		unsigned which;
+
+		t_ptl_ok(PtlEQPoll(&side->eq, 1, SIDE_TIMEOUT, &event, &which));
+		refused += event.ni_fail_type == PTL_NI_PT_DISABLED;
+	}
+	return refused;
+}
+
+static void flow_initiator(struct side *side)
+{
+	ptl_handle_md_t md = bind_data(side);
+
+	procs_barrier();
+	for (int i = 0; i < PUTS; i++)
+		put(side, md, 8, BITS);
+	t_eq(count_refused(side), PUTS - FULL);
+	procs_barrier();
+	procs_barrier();
+	t_eq(end_of_put(side, md), PTL_NI_OK);
+	procs_barrier();
+	t_eq(end_of_put(side, md), PTL_NI_PT_DISABLED);
+	procs_barrier();
+	side_release(md);
+}
+
+/* The portal table entry is disabled when the queue is full. */
+static void flow_target(struct side *side)
+{
+	ptl_me_t me = side_me(side, room, ROOM, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+	ptl_handle_me_t handle;
+	ptl_handle_eq_t eq;
+
+	t_ptl_ok(PtlPTFree(side->ni, SIDE_PT));
+	t_ptl_ok(PtlEQAlloc(side->ni, FULL, &eq));
+	t_ptl_ok(PtlPTAlloc(side->ni, PTL_PT_FLOWCTRL, eq, SIDE_PT, &side->pt));
+	handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
+	procs_barrier();
+	procs_barrier();
+	for (int i = 0; i < FULL; i++)
+		side_event(eq, PTL_EVENT_PUT);
+	side_failure(eq, PTL_EVENT_PT_DISABLED, PTL_NI_PT_DISABLED);
+	side_no_event(eq);
+	t_ptl_ok(PtlPTEnable(side->ni, SIDE_PT));
+	procs_barrier();
+	side_event(eq, PTL_EVENT_PUT);
+	t_ptl_ok(PtlPTDisable(side->ni, SIDE_PT));
+	procs_barrier();
+	procs_barrier();
+	side_no_event(eq);
+	t_ptl_ok(PtlMEUnlink(handle));
+}
+
 static void flow(unsigned me, void *arg)
 {
-	struct p_ni ni;
-	ptl_process_t peer = pair_meet(&ni, me, PAIR_MATCHING, PTL_PT_FLOWCTRL, 8);
-	ptl_me_t entry = p_me(pair_to, PAIR_LONG, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
-	ptl_handle_me_t handle;
-	ptl_handle_md_t md;
-	unsigned failed = 0;
+	struct side side;
 
 	(void)arg;
-	if (me) {
-		handle = p_append(&ni, &entry, PTL_PRIORITY_LIST, NULL);
-		procs_barrier();
-		procs_barrier();
-		/* Eight fit; the entry is disabled after them. */
-		for (int i = 0; i < 8; i++)
-			p_event(ni.eq, PTL_EVENT_PUT);
-		p_event(ni.eq, PTL_EVENT_PT_DISABLED);
-		p_no_event(ni.eq);
-		t_ptl(PtlPTEnable(ni.ni, 0), PTL_OK);
-		procs_barrier();
-		p_event(ni.eq, PTL_EVENT_PUT);
-		t_ptl(PtlPTDisable(ni.ni, 0), PTL_OK);
-		procs_barrier();
-		procs_barrier();
-		p_no_event(ni.eq);
-		t_ptl(PtlMEUnlink(handle), PTL_OK);
-	} else {
-		md = p_md(&ni, pair_from, PAIR_LONG);
-		procs_barrier();
-		for (int i = 0; i < 12; i++)
-			p_put(md, 8, peer, P_BITS, 0);
-		for (int i = 0; i < 24; i++) {
-			ptl_event_t event;
-			unsigned which;
-
-			t_ptl(PtlEQPoll(&ni.mine, 1, P_WAIT, &event, &which), PTL_OK);
-			failed += event.ni_fail_type == PTL_NI_PT_DISABLED;
-		}
-		t_eq(failed, 4);
-		procs_barrier();
-		procs_barrier();
-		p_put(md, 8, peer, P_BITS, 0);
-		t_eq(p_acked(&ni).ni_fail_type, PTL_NI_OK);
-		procs_barrier();
-		p_put(md, 8, peer, P_BITS, 0);
-		t_eq(p_acked(&ni).ni_fail_type, PTL_NI_PT_DISABLED);
-		procs_barrier();
-		t_ptl(PtlMDRelease(md), PTL_OK);
-	}
-	pair_part(&ni);
+	open_side(&side, me);
+	if (me == TARGET)
+		flow_target(&side);
+	else
+		flow_initiator(&side);
+	side_close(&side);
 }
 
 static void test_flow(void **state)
 {
 	(void)state;
-	procs_run(2, pair_nodes, flow, NULL);
+	procs_run(2, nodes, flow, NULL);
 }
 
 /* ---- interfaces without matching, by rank ---- */
 
-static void logical(unsigned me, void *arg)
+/* Bytes at the target are counted; the first put is cut at the end of the entry. */
+static void lists_initiator(struct side *side)
 {
-	ptl_process_t map[2], target = {.rank = 1};
-	ptl_handle_ct_t ct;
-	ptl_ct_event_t value;
-	ptl_le_t le = {.start = pair_to,
-		       .length = 64,
-		       .uid = PTL_UID_ANY,
-		       .options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_CT_BYTES};
-	ptl_handle_le_t handle;
-	ptl_handle_md_t md;
-	struct p_ni ni;
+	const ptl_ct_event_t one = {.success = 1};
+	ptl_process_t to = side_id(side, TARGET), nobody = {.rank = 2};
+	ptl_handle_ct_t ct = side_ct(side);
+	ptl_handle_md_t md = bind_data(side);
 
-	(void)arg;
-	map[1 - me] = pair_meet(&ni, me, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL, 0, 64);
-	map[me] = ni.id;
-	t_ptl(PtlSetMap(ni.ni, 2, map), PTL_OK);
-	t_ptl(PtlCTAlloc(ni.ni, &ct), PTL_OK);
-	if (me) {
-		le.ct_handle = ct;
-		t_ptl(PtlLEAppend(ni.ni, 0, &le, PTL_PRIORITY_LIST, NULL, &handle), PTL_OK);
-		p_event(ni.eq, PTL_EVENT_LINK);
-		procs_barrier();
-		t_ptl(PtlCTWait(ct, 40, &value), PTL_OK);
-		t_eq(value.success, 40);
-		t_eq(p_event(ni.eq, PTL_EVENT_PUT).initiator.rank, 0);
-		t_eq(pair_to[40], (char)(8 * 7));
-		t_ptl(PtlLEUnlink(handle), PTL_OK);
-	} else {
-		md = p_md(&ni, pair_from, PAIR_LONG);
-		procs_barrier();
-		/* Goes when it is triggered. */
-		t_ptl(PtlTriggeredPut(md, 0, 40, PTL_ACK_REQ, target, 0, 99, 32, NULL, 0, ct, 1),
-		      PTL_OK);
-		t_ptl(PtlTriggeredPut(md, 0, 40, PTL_ACK_REQ, target, 0, 99, 32, NULL, 0, ct, 2),
-		      PTL_OK);
-		p_no_event(ni.mine);
-		t_ptl(PtlCTInc(ct, (ptl_ct_event_t){1, 0}), PTL_OK);
-		t_eq(p_acked(&ni).mlength, 32);
-		t_ptl(PtlCTCancelTriggered(ct), PTL_OK);
-		/* The rest of the 40 bytes. */
-		p_put(md, 8, target, 0, 0);
-		p_acked(&ni);
-		target.rank = 2;
-		t_ptl(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, target, 0, 0, 0, NULL, 0), PTL_ARG_INVALID);
-		t_ptl(PtlMDRelease(md), PTL_OK);
-	}
 	procs_barrier();
-	t_ptl(PtlCTFree(ct), PTL_OK);
-	while (PtlEQGet(ni.eq, &(ptl_event_t){0}) == PTL_OK)
-		;
-	pair_part(&ni);
+	for (ptl_size_t threshold = 1; threshold <= 2; threshold++)
+		t_ptl_ok(PtlTriggeredPut(md, 0, 40, PTL_ACK_REQ, to, SIDE_PT, 99, 32, NULL, 0, ct,
+					 threshold));
+	side_no_event(side->eq);
+	t_ptl_ok(PtlCTInc(ct, one));
+	side_event(side->eq, PTL_EVENT_SEND);
+	t_eq(side_event(side->eq, PTL_EVENT_ACK).mlength, 32);
+	t_ptl_ok(PtlCTCancelTriggered(ct));
+	t_eq(end_of_put(side, md), PTL_NI_OK);
+	t_ptl(PtlPut(md, 0, 8, PTL_NO_ACK_REQ, nobody, SIDE_PT, 0, 0, NULL, 0), PTL_ARG_INVALID);
+	procs_barrier();
+	side_no_event(side->eq);
+	side_release(md);
 }
 
-static void test_logical(void **state)
+static void lists_target(struct side *side)
+{
+	const ptl_le_t le = {
+		.start = room,
+		.length = 64,
+		.ct_handle = side_ct(side),
+		.uid = PTL_UID_ANY,
+		.options = PTL_LE_OP_PUT | PTL_LE_EVENT_CT_COMM | PTL_LE_EVENT_CT_BYTES,
+	};
+	ptl_handle_le_t handle;
+	ptl_event_t event;
+
+	t_ptl_ok(PtlLEAppend(side->ni, SIDE_PT, &le, PTL_PRIORITY_LIST, NULL, &handle));
+	side_event(side->eq, PTL_EVENT_LINK);
+	procs_barrier();
+	side_count(le.ct_handle, 40);
+	for (int i = 0; i < 2; i++) {
+		event = side_event(side->eq, PTL_EVENT_PUT);
+		t_holds(side_is_from(side, &event, INITIATOR));
+		t_eq(event.rlength, i ? 8 : 40);
+	}
+	side_check(room, 8, INITIATOR, 0);
+	side_check(room + 32, 32, INITIATOR, 0);
+	procs_barrier();
+	t_ptl_ok(PtlLEUnlink(handle));
+}
+
+static void lists(unsigned me, void *arg)
+{
+	struct side side;
+
+	(void)arg;
+	side_open(&side, me, 2, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
+	side_table(&side, 0);
+	side_fill(data, sizeof(data), me);
+	if (me == TARGET)
+		lists_target(&side);
+	else
+		lists_initiator(&side);
+	side_close(&side);
+}
+
+static void test_lists(void **state)
 {
 	(void)state;
-	procs_run(2, pair_nodes, logical, NULL);
+	procs_run(2, nodes, lists, NULL);
 }
 
 /* ---- ends ---- */
@@ -200,63 +214,59 @@ static void test_logical(void **state)
 /* The target dies: what waits for it ends with an event. */
 static void death(unsigned me, void *arg)
 {
-	struct p_ni ni;
-	ptl_process_t peer = pair_meet(&ni, me, PAIR_MATCHING, 0, 64);
-	ptl_me_t entry = p_me(pair_to, 8, PTL_ME_OP_PUT);
-	ptl_event_t event;
+	struct side side;
 	ptl_handle_md_t md;
+	ptl_ni_fail_t how;
+	ptl_me_t entry;
 
 	(void)arg;
-	if (me) {
-		p_append(&ni, &entry, PTL_PRIORITY_LIST, NULL);
+	open_side(&side, me);
+	if (me == TARGET) {
+		entry = side_me(&side, room, 8, BITS, PTL_ME_OP_PUT);
+		side_append(&side, &entry, PTL_PRIORITY_LIST, NULL);
 		procs_put(K_READY, 1);
-		procs_get(0, K_GO);
+		procs_get(INITIATOR, K_GO);
 		raise(SIGKILL);
 	}
-	md = p_md(&ni, pair_from, PAIR_LONG);
-	procs_get(1, K_READY);
-	p_put(md, 8, peer, P_BITS, 0);
-	t_eq(p_acked(&ni).ni_fail_type, PTL_NI_OK);
+	md = bind_data(&side);
+	procs_get(TARGET, K_READY);
+	t_eq(end_of_put(&side, md), PTL_NI_OK);
 	procs_put(K_GO, 1);
-	do {
-		p_put(md, 8, peer, P_BITS, 0);
-		event = p_acked(&ni);
-	} while (!event.ni_fail_type);
-	t_eq(event.ni_fail_type, PTL_NI_UNDELIVERABLE);
-	t_ptl(PtlGet(md, 0, 8, peer, 0, P_BITS, 0, NULL), PTL_OK);
-	t_eq(p_event(ni.mine, PTL_EVENT_REPLY).ni_fail_type, PTL_NI_UNDELIVERABLE);
-	t_ptl(PtlMDRelease(md), PTL_OK);
-	p_close(&ni);
+	while ((how = end_of_put(&side, md)) == PTL_NI_OK)
+		;
+	t_eq(how, PTL_NI_UNDELIVERABLE);
+	t_ptl_ok(PtlGet(md, 0, 8, side_id(&side, TARGET), SIDE_PT, BITS, 0, NULL));
+	side_failure(side.eq, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
+	side_release(md);
+	side_leave(&side);
 }
 
 static void test_death(void **state)
 {
 	(void)state;
-	procs_start(2, pair_nodes, death, NULL);
-	procs_may_die(1);
+	procs_start(2, nodes, death, NULL);
+	procs_may_die(TARGET);
 	procs_finish();
 }
 
 /* The target closes its interface: what it doesn't answer ends, too. */
 static void closed(unsigned me, void *arg)
 {
-	struct p_ni ni;
-	ptl_process_t peer = pair_meet(&ni, me, PAIR_MATCHING, 0, 64);
+	struct side side;
 	ptl_handle_md_t md;
 
 	(void)arg;
-	if (me) {
-		p_close(&ni);
+	open_side(&side, me);
+	if (me == TARGET) {
+		side_leave(&side);
 		procs_barrier();
 		return;
 	}
-	md = p_md(&ni, pair_from, PAIR_LONG);
+	md = bind_data(&side);
 	procs_barrier();
-	t_ptl(PtlPut(md, 0, 8, PTL_ACK_REQ, peer, 0, P_BITS, 0, NULL, 0), PTL_OK);
-	p_event(ni.mine, PTL_EVENT_SEND);
-	t_eq(p_event(ni.mine, PTL_EVENT_ACK).ni_fail_type, PTL_NI_UNDELIVERABLE);
-	t_ptl(PtlMDRelease(md), PTL_OK);
-	p_close(&ni);
+	t_eq(end_of_put(&side, md), PTL_NI_UNDELIVERABLE);
+	side_release(md);
+	side_leave(&side);
 }
 
 static void test_closed(void **state)
@@ -264,7 +274,7 @@ static void test_closed(void **state)
 	(void)state;
 	/* A process that nobody can find is given up after this. */
 	setenv("PORTALS_PARAMS", "connect_timeout=2", 1);
-	procs_run(2, pair_nodes, closed, NULL);
+	procs_run(2, nodes, closed, NULL);
 	unsetenv("PORTALS_PARAMS");
 }
 
@@ -272,28 +282,41 @@ static void test_closed(void **state)
 
 #define ROUNDS 200
 
-/* Puts to entries of one initiator that share one mask, each appended before its put. */
-static void queue_target(struct p_ni *ni, ptl_process_t peer)
+/* Takes puts by entries of one initiator that share one mask, each appended before its put. */
+static void queue_target(struct side *side)
 {
-	ptl_me_t me = p_me(pair_to, 5000,
-			   PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
-				   PTL_ME_EVENT_UNLINK_DISABLE);
-	ptl_handle_me_t last = PTL_INVALID_HANDLE;
+	ptl_me_t me = side_me(side, room, ROOM, BITS,
+			      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
+				      PTL_ME_EVENT_UNLINK_DISABLE);
+	ptl_handle_me_t last;
 	ptl_event_t event;
 
-	me.match_id = peer;
+	me.match_id = side_id(side, INITIATOR);
 	me.ignore_bits = UINT64_C(0xf) << 60;
-	p_append(ni, &me, PTL_PRIORITY_LIST, NULL);
+	side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
-	for (int i = 0; i < ROUNDS; i++) {
-		last = p_append(ni, &me, PTL_PRIORITY_LIST, NULL);
-		event = p_event(ni->eq, PTL_EVENT_PUT);
-		t_eq(event.hdr_data, 5000);
-		t_eq(event.match_bits >> 60, i % 16);
-		t_eq(pair_to[4999], (char)(4999 * 7));
-		procs_put(K_GO, (uint64_t)i + 1);
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		last = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
+		event = side_event(side->eq, PTL_EVENT_PUT);
+		t_eq(event.match_bits, BITS | i << 60);
+		side_check(room, ROOM, INITIATOR, 0);
+		procs_put(K_GO, i + 1);
 	}
-	t_ptl(PtlMEUnlink(last), PTL_OK);
+	t_ptl_ok(PtlMEUnlink(last));
+}
+
+static void queue_initiator(struct side *side)
+{
+	ptl_handle_md_t md = bind_data(side);
+
+	procs_barrier();
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		put(side, md, ROOM, BITS | i << 60);
+		side_event(side->eq, PTL_EVENT_SEND);
+		side_event(side->eq, PTL_EVENT_ACK);
+		procs_wait_for(TARGET, K_GO, i + 1);
+	}
+	side_release(md);
 }
 
 /* The messages of the report at the end of a process: those that the HCA has matched, and all. */
@@ -302,7 +325,7 @@ struct report {
 };
 
 /* Ends an interface. Returns what the log reports then. */
-static struct report close_reported(struct p_ni *ni)
+static struct report leave_reported(struct side *side)
 {
 	static const char sentence[] = "The HCA has matched ";
 	struct report report = {0, 0};
@@ -310,7 +333,7 @@ static struct report close_reported(struct p_ni *ni)
 	const char *found;
 
 	t_catch(&caught);
-	p_close(ni);
+	side_leave(side);
 	found = strstr(t_caught_end(&caught), sentence);
 	t_true(found && sscanf(found + strlen(sentence), "%lu of %lu", &report.direct,
 			       &report.all) == 2,
@@ -321,52 +344,39 @@ static struct report close_reported(struct p_ni *ni)
 static void queue(unsigned me, void *arg)
 {
 	struct report report;
-	ptl_process_t peer;
-	ptl_handle_md_t md;
-	struct p_ni ni;
+	struct side side;
 
 	(void)arg;
 	setenv("PORTALS_LOG", "info", 1);
-	/* Both processes are on one node, whose shared memory would take the messages. */
+	/* On one node, shared memory would take the messages. */
 	setenv("PORTALS_PARAMS", "intranode=hca", 1);
-	peer = pair_meet(&ni, me, PAIR_MATCHING, 0, 64);
-	if (me) {
-		queue_target(&ni, peer);
-		report = close_reported(&ni);
-		t_eq(report.all, ROUNDS);
-		t_true(report.direct > ROUNDS / 2, "the HCA has matched %lu of %lu", report.direct,
-		       report.all);
-		procs_barrier();
-		return;
-	}
-	md = p_md(&ni, pair_from, PAIR_LONG);
+	open_side(&side, me);
+	if (me == TARGET)
+		queue_target(&side);
+	else
+		queue_initiator(&side);
 	procs_barrier();
-	for (uint64_t i = 0; i < ROUNDS; i++) {
-		p_put(md, 5000, peer, P_BITS | i << 60, 0);
-		p_acked(&ni);
-		procs_wait_for(1, K_GO, i + 1);
-	}
-	t_ptl(PtlMDRelease(md), PTL_OK);
-	procs_barrier();
+	report = leave_reported(&side);
 	/* Acknowledgements are no messages to an entry. */
-	report = close_reported(&ni);
-	t_eq(report.all, 0);
+	t_eq(report.all, me == TARGET ? ROUNDS : 0);
+	t_true(me != TARGET || report.direct > ROUNDS / 2, "the HCA has matched %lu of %lu",
+	       report.direct, report.all);
 }
 
 static void test_queue(void **state)
 {
 	(void)state;
-	procs_run(2, pair_nodes, queue, NULL);
+	procs_run(2, nodes, queue, NULL);
 }
 
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_overflow), cmocka_unit_test(test_flow),
-		cmocka_unit_test(test_logical),  cmocka_unit_test(test_queue),
-		cmocka_unit_test(test_death),    cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_flow),   cmocka_unit_test(test_lists),
+		cmocka_unit_test(test_queue),  cmocka_unit_test(test_death),
+		cmocka_unit_test(test_closed),
 	};
 
-	pair_arguments(argc, argv);
-	return cmocka_run_group_tests_name("rules", tests, NULL, NULL);
+	side_arguments(argc, argv, &options, nodes, 2);
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,7 +15,7 @@
 
 static const int places[] = {0, 33, 47, 63};
 
-static uint64_t wide(uint32_t tag)
+uint64_t entries_bits(uint32_t tag)
 {
 	uint64_t bits = 0;
 
@@ -30,7 +30,7 @@ static int32_t narrow(uint64_t bits)
 
 	for (int i = 0; i < 4; i++)
 		tag |= (int32_t)(bits >> places[i] & 1) << i;
-	t_true(wide((uint32_t)tag) == bits, "match bits %llx were not sent",
+	t_true(entries_bits((uint32_t)tag) == bits, "match bits %llx were not sent",
 	       (unsigned long long)bits);
 	return tag;
 }
@@ -60,23 +60,37 @@ static struct op *named(struct world *world, const struct tq_envelope *env)
 	return send;
 }
 
+static bool is_foreign(const struct world_ctx *user, const struct tq_envelope *env)
+{
+	const struct model_conf *conf = &user->world->model.conf;
+
+	return conf->hostile &&
+	       (user->at == MODEL_HOSTILE ||
+		(user->at == MODEL_VICTIM &&
+		 env->source == program_rank(conf->neps, user->ctx, MODEL_HOSTILE)));
+}
+
 static bool has_passed(const struct op *send, const struct op *entry)
 {
 	return send->passed[entry->order / 64] >> entry->order % 64 & 1;
 }
 
-/* Returns memory for one message, of an entry or of none. */
-static struct op *transfer(struct world *world, struct op *send, struct op *owner, uint64_t len,
-			   struct tq_take *take)
+/* Returns memory for one message, of an entry or of none. Its shape is that of `like`, which may be
+ * NULL. */
+static struct op *transfer(const struct world_ctx *user, const struct op *like, struct op *owner,
+			   uint64_t len, struct tq_take *take)
 {
+	struct world *world = user->world;
 	struct op *op = calloc(1, sizeof(*op));
 
 	op->kind = OP_RECV;
-	op->at = send->peer;
-	op->ctx = send->ctx;
+	op->at = user->at;
+	op->ctx = user->ctx;
 	op->len = len;
-	op->scattered = send->scattered;
-	op->npieces = send->npieces;
+	if (like) {
+		op->scattered = like->scattered;
+		op->npieces = like->npieces;
+	}
 	op->core = &world->model.ep[op->at].core;
 	op->owner = owner;
 	op->started = true;
@@ -92,7 +106,8 @@ static void take(struct world *world, struct op *entry, struct op *send)
 	send->match = entry;
 	send->taken_at = now(world);
 	if (!entry->stays) {
-		t_true(!entry->match, "entry %u at %d takes two messages", entry->order, entry->at);
+		t_true(!entry->match && !entry->foreign, "entry %u at %d takes two messages",
+		       entry->order, entry->at);
 		entry->match = send;
 		entry->listed = false;
 	}
@@ -104,18 +119,61 @@ static void give_back(struct op *op)
 	memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
 }
 
-static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *env,
-			     struct tq_take *taken)
+/* Returns what an entry that takes a message says to that. The entry's own memory takes the
+ * message, or other memory does. */
+static enum tq_verdict taking(const struct world_ctx *user, struct op *entry, const struct op *like,
+			      struct tq_take *taken)
 {
-	struct world *world = arg;
-	struct op *entry = user, *send = named(world, env);
 	bool is_search = entry->kind != OP_RECV;
 
+	if (entry->stays || is_search || entry->order % 2)
+		transfer(user, like, entry, entry->len, taken);
+	if (taken->user != entry && !entry->stays && !is_search) {
+		op_untouched(entry);
+		give_back(entry);
+		entry->ended = true;
+	}
+	return entry->stays ? TQ_TAKE_STAY : TQ_TAKE;
+}
+
+static enum tq_verdict match_foreign(const struct world_ctx *user, struct op *entry,
+				     const struct tq_envelope *env, struct tq_take *taken)
+{
+	const struct op *store = env->taken;
+	uint8_t first = *(const uint8_t *)env->header;
+
+	t_true(!((entries_bits((uint32_t)entry->tag) ^ env->bits) & ~entries_bits(entry->ignore)) &&
+		       entry->at == user->at && entry->ctx == user->ctx,
+	       "entry %u at %d is asked about bits %llx, which do not fit", entry->order, entry->at,
+	       (unsigned long long)env->bits);
+	t_true(!store || store->foreign, "a foreign message has the data of another one");
+	if (entry->kind == OP_PROBE)
+		return (first + entry->order) % 2 ? TQ_STOP : TQ_PASS;
+	if (entry->picky && (first + entry->order) % 3 == 0)
+		return TQ_PASS;
+	t_true(entry->stays || (!entry->match && !entry->foreign),
+	       "entry %u at %d takes two messages", entry->order, entry->at);
+	entry->foreign = !entry->stays;
+	entry->listed &= entry->stays;
+	return taking(user, entry, NULL, taken);
+}
+
+static enum tq_verdict match(void *arg, void *entry_arg, const struct tq_envelope *env,
+			     struct tq_take *taken)
+{
+	const struct world_ctx *user = arg;
+	struct world *world = user->world;
+	struct op *entry = entry_arg, *send;
+	bool is_search = entry->kind != OP_RECV;
+
+	t_true(taken->user == entry && taken->buf.len == entry->len, "the entry isn't filled in");
+	if (is_foreign(user, env))
+		return match_foreign(user, entry, env, taken);
+	send = named(world, env);
 	t_true(op_matches(entry, send->at, send->tag) && send->peer == entry->at &&
 		       send->ctx == entry->ctx,
 	       "entry %u at %d is asked about message %u, which does not fit", entry->order,
 	       entry->at, send->id);
-	t_true(taken->user == entry && taken->buf.len == entry->len, "the entry isn't filled in");
 	t_true(env->taken == send->store, "message %u: what has its data is wrong", send->id);
 	t_true(!send->match && !send->dropped, "entry %u is asked about message %u, which is gone",
 	       entry->order, send->id);
@@ -129,33 +187,44 @@ static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *en
 		return TQ_PASS;
 	}
 	take(world, entry, send);
-	if (entry->stays || is_search || entry->order % 2)
-		transfer(world, send, entry, entry->len, taken);
-	if (taken->user != entry && !entry->stays && !is_search) {
-		op_untouched(entry);
-		give_back(entry);
-		entry->ended = true;
-	}
-	return entry->stays ? TQ_TAKE_STAY : TQ_TAKE;
+	return taking(user, entry, send, taken);
+}
+
+#define FOREIGN_ROOM 100 /* bytes of a foreign message that are stored, at most */
+
+static enum tq_disposition unexpected_foreign(const struct world_ctx *user,
+					      const struct tq_envelope *env, struct tq_take *taken)
+{
+	uint8_t first = *(const uint8_t *)env->header;
+	uint64_t len = env->length < FOREIGN_ROOM ? env->length : FOREIGN_ROOM;
+	enum tq_disposition disposition = (enum tq_disposition)(first % 3);
+
+	if (disposition == TQ_STORE || (disposition == TQ_DROP && first % 2))
+		transfer(user, NULL, NULL, len, taken)->foreign = true;
+	return disposition;
 }
 
 static enum tq_disposition unexpected(void *arg, const struct tq_envelope *env,
 				      struct tq_take *taken)
 {
-	struct world *world = arg;
-	struct op *send = named(world, env);
+	const struct world_ctx *user = arg;
+	struct world *world = user->world;
+	struct op *send;
 
 	t_true(!taken->user && !taken->buf.len && !env->taken, "something is filled in");
+	if (is_foreign(user, env))
+		return unexpected_foreign(user, env, taken);
+	send = named(world, env);
 	t_true(!send->offered && !send->match, "message %u is offered twice, or too late",
 	       send->id);
 	SIM_TRACE("      message %u has no entry", send->id);
 	send->offered = true;
 	send->offered_at = now(world);
 	if (send->disposition == TQ_STORE)
-		send->store = transfer(world, send, NULL, send->len, taken);
+		send->store = transfer(user, send, NULL, send->len, taken);
 	send->dropped = send->disposition == TQ_DROP;
 	if (send->dropped && send->id % 2)
-		transfer(world, send, NULL, send->len / 2, taken);
+		transfer(user, send, NULL, send->len / 2, taken);
 	return send->disposition;
 }
 
@@ -169,20 +238,49 @@ static void end_unmatched(struct world *world, struct op *op, int error)
 	       "entry %u at %d ended with error %d", op->order, op->at, error);
 	op->listed = false;
 	op->ended = op->withdrawn = true;
-	if (error == -ECANCELED)
+	if (error == -ECANCELED && !world_unjudged(world, op))
 		op_untouched(op);
 	give_back(op);
 }
 
-static void done(void *arg, void *user, const struct tq_arrival *arrival)
+static void done_foreign(struct world *world, struct op *op, const struct tq_arrival *arrival)
+{
+	uint64_t n = arrival->received;
+
+	SIM_TRACE("      a foreign message came to entry %u at %d: %d",
+		  op->owner ? op->owner->order : op->order, op->at, arrival->error);
+	t_true(!op->ended, "a foreign message ended twice");
+	t_true(!arrival->queue || (op->queue && !op->owner),
+	       "an entry that wants no queue was in one");
+	op->ended = op->foreign = true;
+	op->listed = false;
+	if (arrival->error) {
+		t_true(arrival->error == -EIO && users_any_broken(world),
+		       "a foreign message ended with error %d", arrival->error);
+		op->withdrawn = true;
+		give_back(op);
+		return;
+	}
+	t_true(n <= op->len && n <= arrival->envelope.length && (!arrival->envelope.taken || !n),
+	       "%llu bytes of a foreign message were received", (unsigned long long)n);
+	op->status.length = n;
+	op_received_foreign(op);
+}
+
+static void done(void *arg, void *op_arg, const struct tq_arrival *arrival)
 {
 	const struct tq_envelope *env = &arrival->envelope;
-	struct world *world = arg;
-	struct op *op = user, *send;
+	const struct world_ctx *user = arg;
+	struct world *world = user->world;
+	struct op *op = op_arg, *send;
 	uint64_t n = arrival->received;
 
 	if (!env->header) {
 		end_unmatched(world, op, arrival->error);
+		return;
+	}
+	if (is_foreign(user, env)) {
+		done_foreign(world, op, arrival);
 		return;
 	}
 	send = named(world, env);
@@ -228,8 +326,8 @@ static void do_send(struct world *world, struct op *op)
 
 	for (int i = 0; i < ENTRIES_HEADER; i++)
 		header[i] = (uint8_t)(op->id + i);
-	rc = tq_core_send_bits(ctx, rank, wide((uint32_t)op->tag), header, &buf, op->flags, op,
-			       &op->req);
+	rc = tq_core_send_bits(ctx, rank, entries_bits((uint32_t)op->tag), header, &buf, op->flags,
+			       op, &op->req);
 	memset(header, 0xff, sizeof(header));
 	users_started_send(world, op, rc);
 }
@@ -240,8 +338,8 @@ static int append(struct world *world, struct op *op, unsigned flags)
 		.rank = op->peer == TQ_ANY_SOURCE
 				? TQ_ANY_SOURCE
 				: program_rank(world->model.conf.neps, op->ctx, op->peer),
-		.tag = wide((uint32_t)op->tag),
-		.ignore = wide(op->ignore),
+		.tag = entries_bits((uint32_t)op->tag),
+		.ignore = entries_bits(op->ignore),
 	};
 	struct tq_buf buf = op_buf(op);
 	int rc;
@@ -263,7 +361,7 @@ static int append(struct world *world, struct op *op, unsigned flags)
 static void search(struct world *world, struct op *op)
 {
 	append(world, op, TQ_ENTRY_SEARCH);
-	op->missed = !op->match;
+	op->missed = !op->match && !op->foreign;
 	op->ended = true;
 	give_back(op);
 }
@@ -288,7 +386,7 @@ static void do_remove(struct world *world, struct op *op)
 		return;
 	entry->listed = false;
 	entry->ended = entry->withdrawn = true;
-	if (!entry->match)
+	if (!entry->match && !entry->foreign)
 		op_untouched(entry);
 	give_back(entry);
 }
@@ -336,7 +434,7 @@ static bool excused(const struct op *entry, const struct op *send)
 {
 	const struct op *other = entry->match;
 
-	if (has_passed(send, entry) || entry->withdrawn)
+	if (has_passed(send, entry) || entry->withdrawn || entry->foreign)
 		return true;
 	return !entry->stays && other && (other->at != send->at || other->id < send->id);
 }
@@ -419,7 +517,8 @@ void entries_quiet(struct world *world)
 		       "message %u was received, but its send didn't end", send->id);
 	}
 	for (struct op *op = world->prog.transfers; op; op = op->next)
-		t_true(op->ended, "a transfer at %d doesn't end", op->at);
+		t_true(op->ended || world_unjudged(world, op), "a transfer at %d doesn't end",
+		       op->at);
 }
 
 void entries_take_rest(struct world *world)

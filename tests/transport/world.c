@@ -149,13 +149,14 @@ static void add_ctxs(struct world *world, int ep)
 	for (int c = 0; c < world->prog.nctx; c++) {
 		int rc;
 
+		world->users[ep][c] = (struct world_ctx){world, ep, c};
 		for (int p = 0; p < neps; p++)
 			peers[program_rank(neps, c, p)] = &world->model.ep[ep].peers[p];
 		if (world->prog.bits)
-			rc = tq_core_ctx_add_bits(&world->model.ep[ep].core,
-						  (uint32_t)(WORLD_CTX_ID + c), peers, neps,
-						  program_rank(neps, c, ep), 0, ENTRIES_HEADER,
-						  &entries_ops, world, &world->ctx[ep][c]);
+			rc = tq_core_ctx_add_bits(
+				&world->model.ep[ep].core, (uint32_t)(WORLD_CTX_ID + c), peers,
+				neps, program_rank(neps, c, ep), 0, ENTRIES_HEADER, &entries_ops,
+				&world->users[ep][c], &world->ctx[ep][c]);
 		else
 			rc = tq_core_ctx_add(&world->model.ep[ep].core,
 					     (uint32_t)(WORLD_CTX_ID + c), peers, neps,

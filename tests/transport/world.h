@@ -28,11 +28,18 @@
 #define ACT_RCQ     (ACT_SCQ + MODEL_EPS * MODEL_QPS)
 #define ACTS        (ACT_RCQ + MODEL_EPS * MODEL_EPS * MODEL_QPS)
 
+/* A context of an endpoint, as its users know it. */
+struct world_ctx {
+	struct world *world;
+	int at, ctx;
+};
+
 struct world {
 	struct model model;
 	struct sim_rng rng;
 	struct program prog;
 	struct tq_ctx *ctx[MODEL_EPS][PROGRAM_CTXS];
+	struct world_ctx users[MODEL_EPS][PROGRAM_CTXS]; /* the arguments of entries_ops */
 	bool service; /* some of the work is done in service mode */
 	bool plenty;  /* nothing is scarce or fails: standard sends up to eager_limit end at once */
 	bool late;    /* receives come later than their messages */

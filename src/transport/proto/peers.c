@@ -91,9 +91,16 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 	tq_ctxs_peer_failed(core);
 }
 
+/* Returns the last of the receives that end when their queues are gone. */
+static const struct tq_recv_req *last_lost(const struct tq_core *core)
+{
+	return core->lost ? core->lost->core_prev : NULL;
+}
+
 bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_req **ended = core->ended_tail;
+	const struct tq_recv_req *lost = last_lost(core);
 
 	tq_assert_held(core->lock);
 	/* Contexts that were removed may still wait for the peer to answer recalls. */
@@ -101,5 +108,5 @@ bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 	tq_ctxs_peer_gone(core, peer);
 	tq_orphans_drop(core, peer);
 	tq_tx_lanes_leave(peer);
-	return core->ended_tail != ended;
+	return core->ended_tail != ended || last_lost(core) != lost;
 }

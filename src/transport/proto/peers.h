@@ -9,7 +9,7 @@
 int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
 		      const void *node);
 /* Forgets a peer to and from which nothing is under way but receives; no context names it but
- * removed ones. Returns true if receives ended by it. */
+ * removed ones. Returns true if receives ended by it, or will when their queues are gone. */
 bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 /* Returns true if nothing that was sent to the peer is still needed here, the HCA reads nothing of
  * the peer's into users' memory, and no operation of tq_rma() is under way there. */
