@@ -250,6 +250,9 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 		shca_program_leave();
 		return rc;
 	}
+	/* A thread may wait for the mutex. */
+	if (atomic_load(&waiting) > 1)
+		shca_program_wake_others();
 	if (!shca_program_settles())
 		shca_program_sleep(until, false);
 	atomic_fetch_sub(&waiting, 1);

@@ -169,6 +169,11 @@ void shca_program_wakes(void)
 	shca_clock_wake_process();
 }
 
+void shca_program_wake_others(void)
+{
+	shca_clock_wake_others();
+}
+
 void shca_program_looked(void)
 {
 	shca_spin_found_nothing(NULL, NULL);

@@ -68,6 +68,9 @@ SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watches(bool world);
+/* Ends the sleeps of the other threads of this process that watch, because the caller released
+ * something. Its own next sleep doesn't end by this. */
+SHCA_PROGRAM void shca_program_wake_others(void);
 /* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
