@@ -21,6 +21,8 @@
 /* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
  * has ended or failed, or its process has died. */
 #define RNR_PATIENCE 20000000u
+/* Interval (ns) between two tries of a message that has no timer. */
+#define NO_TIMER_PATIENCE 10000000u
 
 /* min_rnr_timer code -> us (IBA table 45). */
 static const uint32_t rnr_timer_us[32] = {
@@ -157,23 +159,46 @@ static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
 	return SHCA_STEP_DONE;
 }
 
-/* Retries after no answer: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence
- * error counts even if there is no timer. */
-static enum shca_step no_answer(struct shca_req *req, bool counts)
+/* Takes one of the message's retries. Returns false if none is left. */
+static bool take_retry(struct shca_qp *qp)
 {
-	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
-	uint64_t timeout = 4096ULL << attr->timeout;
+	if (qp->cur.tries++ >= qp->entry->attr.retry_cnt)
+		return false;
+	shca_count(qp->ctx->hca, SHCA_C_RETRIES, 1);
+	return true;
+}
+
+/* Returns the time (ns) from one send of a message to the next one. */
+static uint64_t retry_period(const struct shca_qp *qp)
+{
+	return qp->entry->attr.timeout ? 4096ULL << qp->entry->attr.timeout : NO_TIMER_PATIENCE;
+}
+
+/* Acts on a send that has no answer: at the end of the local ACK timer the message is sent again
+ * or, after retry_cnt retries, fails (IBA 9.7.6.1.3). */
+static enum shca_step no_answer(struct shca_req *req)
+{
+	struct shca_qp *qp = req->qp;
+	uint64_t timer_end = shca_now() + retry_period(qp);
 
 	shca_engine_suspect();
-	if (!req->qp->cur.tries)
-		req->qp->cur.tries = 1;
-	else if (counts && req->qp->cur.tries++ > attr->retry_cnt)
-		return failed(req, IBV_WC_RETRY_EXC_ERR);
-	if (req->qp->cur.tries > 1)
-		shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
 	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
 	 * is under way that could bring an answer. */
-	return resend_at(req, shca_now() + (attr->timeout ? timeout : 10000000u));
+	if (!qp->entry->attr.timeout)
+		qp->cur.tries = qp->cur.tries ? qp->cur.tries : 1;
+	else if (!take_retry(qp))
+		qp->cur.gives_up_at = timer_end;
+	return resend_at(req, timer_end);
+}
+
+/* Acts on the answer that a message's PSN is not the expected one: the message is sent again, or
+ * fails at once after retry_cnt retries, even if there is no timer. */
+static enum shca_step out_of_sequence(struct shca_req *req)
+{
+	shca_engine_suspect();
+	if (!take_retry(req->qp))
+		return failed(req, IBV_WC_RETRY_EXC_ERR);
+	return resend_at(req, shca_now() + retry_period(req->qp));
 }
 
 /*
@@ -259,9 +284,9 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	case SHCA_ACK:
 		return SHCA_STEP_DONE;
 	case SHCA_SILENT:
-		return no_answer(req, req->qp->entry->attr.timeout);
+		return no_answer(req);
 	case SHCA_NAK_SEQ:
-		return no_answer(req, true);
+		return out_of_sequence(req);
 	case SHCA_RNR:
 		return not_ready(req);
 	default:
@@ -357,6 +382,9 @@ static enum shca_step step(struct shca_req *req)
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
+	if (qp->cur.gives_up_at)
+		return shca_now() < qp->cur.gives_up_at ? wait_until(req, qp->cur.gives_up_at)
+							: failed(req, IBV_WC_RETRY_EXC_ERR);
 	if (held_back(req, &s))
 		return s;
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
