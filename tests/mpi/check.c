@@ -389,6 +389,6 @@ bool t_enough(double since)
 	int over = MPI_Wtime() - since > T_ENOUGH_S;
 
 	MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	alarm(T_DEADLINE_S);
+	alarm(deadline());
 	return over;
 }
