@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The pool has registered buffers of power-of-two sizes (and room for a header), cut from slabs.
- * One slab, for messages up to eager_limit, is there from the beginning, whatever the memlock
- * limit. Others are made when their size runs out, so that a small job locks little memory. Where
- * the pool's limit is reached, slabs of other sizes with nothing in use are freed.
+ * One slab, for messages up to eager_limit, is made when the pool is opened and is never freed, so
+ * it serves such messages even where no more memory can be registered. Others are made when their
+ * size runs out, so that a small job locks little memory. Where the pool's limit is reached, slabs
+ * of other sizes with nothing in use are freed.
  */
 #include "net/copy.h"
 
@@ -14,7 +15,10 @@
 
 #include "net/mem.h"
 
-#define HEADER 64u /* the longest header before an eager message's data is 32 bytes */
+/* The longest header before an eager message's data (EAGER_BITS), rounded up to cache lines. */
+#define HEADER 128u
+static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the header has room");
+
 /* Bytes and buffers of a slab. */
 #define SLAB_MIN ((size_t)64 << 10)
 #define SLAB_MAX ((size_t)256 << 10)
