@@ -326,9 +326,9 @@ void peers_message(struct input *in, unsigned how)
 	}
 	for (; i < len / 4 && i < 512; i++)
 		m.words[i] = word(in);
-	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
 		set_near(&m.rts.addr);
-	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
 		set_near(&m.rts_bits.addr);
 	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;

@@ -154,7 +154,7 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	return true;
 }
 
-static void pool_put(struct tq_net *net, struct tq_sg *sg)
+static void pool_put(struct tq_net *net, const struct tq_sg *sg)
 {
 	struct tq_slab *slab = (struct tq_slab *)sg->reg;
 	struct tq_copies *copies = net->copies;
@@ -168,7 +168,6 @@ static void pool_put(struct tq_net *net, struct tq_sg *sg)
 	slab->free = sg->addr;
 	slab->used--;
 	TQ_LEVEL(net->stats, copy_bytes, -(int64_t)buffer_bytes(slab->size));
-	sg->reg = NULL;
 }
 
 /* Makes the slab for messages up to eager_limit, which stays. */
@@ -226,7 +225,7 @@ static bool reserve_get(struct tq_net *net, struct tq_reserve *reserve, uint64_t
 	return true;
 }
 
-static void reserve_put(struct tq_net *net, struct tq_reserve *reserve, struct tq_sg *sg)
+static void reserve_put(struct tq_net *net, struct tq_reserve *reserve, const struct tq_sg *sg)
 {
 	net->scq.starved -= !reserve->free;
 	*(void **)sg->addr = reserve->free;
@@ -258,6 +257,7 @@ bool tq_copy_has_piece(const struct tq_net *net)
 
 bool tq_copy_get_msg(struct tq_net *net, uint32_t len, struct tq_sg *sg)
 {
+	tq_assert_held(net->lock);
 	return reserve_get(net, &net->copies->msgs, len, sg);
 }
 
@@ -274,6 +274,7 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 		reserve_put(net, &copies->pieces, sg);
 	else
 		pool_put(net, sg);
+	sg->reg = NULL;
 }
 
 uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
