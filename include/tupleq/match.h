@@ -179,15 +179,6 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
  */
 int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id);
 
-/* ---- progress by the library's thread ---- */
-
-/*
- * Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks
- * included, whenever something is to be done. The thread sleeps otherwise, and lets threads that
- * call tq_progress() come first. Returns 0, or -ENOTSUP without a service thread.
- */
-int tq_thread_progress(struct tq_ep *ep, bool on);
-
 #pragma GCC visibility pop
 
 #ifdef __cplusplus

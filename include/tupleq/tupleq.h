@@ -15,8 +15,8 @@
  * are called by threads that are in tq_progress() or in a function that makes progress: tq_send(),
  * tq_recv(), tq_probe(), tq_mprobe(), tq_mrecv(), tq_flush(), tq_rma_flush(), tq_peer_remove(),
  * tq_peers_remove(), tq_close(), tq_send_bits() and tq_entry_append(); with tq_thread_progress()
- * (match.h) also by the service thread. No lock is held, so callbacks may call the library, unless
- * their comment says otherwise.
+ * also by the service thread. No lock is held, so callbacks may call the library, unless their
+ * comment says otherwise.
  */
 #ifndef TUPLEQ_TUPLEQ_H
 #define TUPLEQ_TUPLEQ_H
@@ -550,6 +550,11 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 /* Handles the events of the adapter, and calls complete(). Returns how many events it has handled,
  * or 0 at once if another thread is handling them. */
 int tq_progress(struct tq_ep *ep);
+
+/* Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks
+ * included, whenever something is to be done. The thread sleeps otherwise, and lets threads that
+ * call tq_progress() come first. Returns 0, or -ENOTSUP without a service thread. */
+int tq_thread_progress(struct tq_ep *ep, bool on);
 
 /* Waits until all messages and puts of this endpoint are delivered. Returns 0; -EIO if a connection
  * has failed meanwhile; or -EPERM in a forked child. */

@@ -6,6 +6,7 @@
 #define HOPS_BITS  6
 #define CHECK_BITS 26
 
+/* Returns the checksum of an announcement to the communicator `id`. */
 static uint64_t check_of(const struct mca_coll_tupleq_announcement *announcement, uint64_t id)
 {
 	uint64_t sum = announcement->number * UINT64_C(0x9e3779b97f4a7c15);

@@ -30,51 +30,51 @@ static inline uint64_t mca_coll_tupleq_call_summary(enum mca_coll_tupleq_kind ki
 	       (uint64_t)((uint32_t)root & 0x1fffffff) << 32 | (uint32_t)bytes;
 }
 
-static inline enum mca_coll_tupleq_kind mca_coll_tupleq_call_kind(uint64_t what)
+static inline enum mca_coll_tupleq_kind mca_coll_tupleq_call_kind(uint64_t summary)
 {
-	return (enum mca_coll_tupleq_kind)(what >> 62);
+	return (enum mca_coll_tupleq_kind)(summary >> 62);
 }
 
-static inline bool mca_coll_tupleq_call_is_delegated(uint64_t what)
+static inline bool mca_coll_tupleq_call_is_delegated(uint64_t summary)
 {
-	return what >> 61 & 1;
+	return summary >> 61 & 1;
 }
 
-static inline int mca_coll_tupleq_call_root(uint64_t what)
+static inline int mca_coll_tupleq_call_root(uint64_t summary)
 {
-	return (int)(what >> 32 & 0x1fffffff);
+	return (int)(summary >> 32 & 0x1fffffff);
 }
 
-static inline uint32_t mca_coll_tupleq_call_bytes(uint64_t what)
+static inline uint32_t mca_coll_tupleq_call_bytes(uint64_t summary)
 {
-	return (uint32_t)what;
+	return (uint32_t)summary;
 }
 
-static inline uint32_t mca_coll_tupleq_call_digest(uint64_t what)
+static inline uint32_t mca_coll_tupleq_call_digest(uint64_t summary)
 {
-	return (uint32_t)(((what ^ what >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+	return (uint32_t)(((summary ^ summary >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
 /* Records a call. Only one process writes to an entry. While the call is being written, its number
  * is one that no operation with this entry has: a reader in an older operation must not take the
  * new call for that one. */
 static inline void mca_coll_tupleq_call_write(struct mca_coll_tupleq_call *call, uint64_t number,
-					      uint64_t what)
+					      uint64_t summary)
 {
 	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
 	/* release: a reader that sees the new description sees this number, or a later one. */
-	atomic_store_explicit(&call->summary, what, memory_order_release);
+	atomic_store_explicit(&call->summary, summary, memory_order_release);
 	/* release: a reader that sees the number sees the description. */
 	atomic_store_explicit(&call->number, number, memory_order_release);
 }
 
 /* Reads the description of the operation `number`. Returns false if the entry has another one. */
 static inline bool mca_coll_tupleq_call_read(const struct mca_coll_tupleq_call *call,
-					     uint64_t number, uint64_t *what)
+					     uint64_t number, uint64_t *summary)
 {
 	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
 		return false;
-	*what = atomic_load_explicit(&call->summary, memory_order_acquire);
+	*summary = atomic_load_explicit(&call->summary, memory_order_acquire);
 	/* The entry may have been overwritten meanwhile. */
 	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }

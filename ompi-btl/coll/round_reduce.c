@@ -7,6 +7,7 @@
 
 /* ---- to all ---- */
 
+/* Adds the messages and the reduction of an allreduce to its round. */
 static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 {
 	int rank = reduction->peers.rank, size = reduction->peers.size;
@@ -48,6 +49,7 @@ TUPLEQ_COLLECTIVE(allreduce,
 
 /* ---- to a root ---- */
 
+/* Adds a reduce to a root that receives all contributions. */
 static void add_short_reduce(struct mca_coll_tupleq_reduction *reduction, int root)
 {
 	struct mca_coll_tupleq_transfer own =
@@ -61,6 +63,7 @@ static void add_short_reduce(struct mca_coll_tupleq_reduction *reduction, int ro
 	mca_coll_tupleq_combine_operands(reduction);
 }
 
+/* Adds a reduce in which each process reduces a block, and sends that to the root. */
 static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int root)
 {
 	int rank = reduction->peers.rank, size = reduction->peers.size;
@@ -80,7 +83,8 @@ static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int roo
 	mca_coll_tupleq_round_send(reduction->round, result);
 }
 
-/* Takes an entry of the ring, like the others, but has no messages: the arguments are undefined. */
+/* Starts a round without messages, so that this process takes an entry of the ring as the others
+ * do. For a bystander, whose other arguments are undefined. */
 static int stand_by(const struct mca_coll_tupleq_invocation *invocation)
 {
 	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, 0);

@@ -2,6 +2,7 @@
 #include "endpoint.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -51,28 +52,49 @@ bool p4_thread_makes_progress(void)
 
 /* ---- the log ---- */
 
-static int log_level(void)
-{
-	static atomic_int level = -1;
-	const char *text;
+static const struct {
+	const char *name;
+	int level; /* the last one that is written */
+} log_levels[] = {
+	{"none", TQ_LOG_ERROR - 1}, {"error", TQ_LOG_ERROR}, {"warn", TQ_LOG_WARN},
+	{"info", TQ_LOG_INFO},      {"debug", TQ_LOG_DEBUG},
+};
 
-	if (atomic_load(&level) < 0) {
-		text = getenv("PORTALS_LOG");
-		atomic_store(&level, text && !strcmp(text, "debug")  ? TQ_LOG_DEBUG
-				     : text && !strcmp(text, "info") ? TQ_LOG_INFO
-				     : text && !strcmp(text, "none") ? TQ_LOG_ERROR - 1
-								     : TQ_LOG_WARN);
+static pthread_once_t log_level_once = PTHREAD_ONCE_INIT;
+static int log_level = TQ_LOG_WARN;
+
+static void print_line(const char *text)
+{
+	fprintf(stderr, "libportals[%d]: %s\n", (int)getpid(), text);
+}
+
+/* Sets the level that PORTALS_LOG names. */
+static void read_log_level(void)
+{
+	const char *name = getenv("PORTALS_LOG");
+	char text[128];
+
+	if (!name)
+		return;
+	for (size_t i = 0; i < sizeof(log_levels) / sizeof(log_levels[0]); i++) {
+		if (!strcmp(log_levels[i].name, name)) {
+			log_level = log_levels[i].level;
+			return;
+		}
 	}
-	return atomic_load(&level);
+	snprintf(text, sizeof(text),
+		 "PORTALS_LOG: \"%s\" is none of none, error, warn, info and debug.", name);
+	print_line(text);
 }
 
 static void write_log(void *arg, enum tq_log_level level, const char *text)
 {
 	(void)arg;
+	pthread_once(&log_level_once, read_log_level);
 	if (level == TQ_LOG_WARN_HOST)
 		level = TQ_LOG_WARN;
-	if ((int)level <= log_level())
-		fprintf(stderr, "libportals[%d]: %s\n", (int)getpid(), text);
+	if ((int)level <= log_level)
+		print_line(text);
 }
 
 void p4_log(enum tq_log_level level, const char *format, ...)
@@ -99,8 +121,9 @@ static void complete(void *user, const struct tq_status *status)
 		p4_response_sent(user, status->error);
 }
 
-/* Registers the whole address space, if the device can. A cache of registrations would have to know
- * of all memory that the user unmaps; without one each message's buffer is registered by itself. */
+/* Sets the defaults that differ from libtupleq's: the whole address space is registered, if the
+ * device can do that. A cache of registrations would have to know of all memory that the user
+ * unmaps; without one each message's buffer is registered by itself. */
 static void set_defaults(struct tq_params *params)
 {
 	char why[256];
@@ -201,8 +224,8 @@ static uint64_t counter(const struct tq_ep *ep, const char *name)
 	return 0;
 }
 
-/* Says which share of the messages to portal table entries the HCA has matched. Answers are for no
- * entry. */
+/* Logs which share of the messages to portal table entries the HCA has matched. Answers are not
+ * counted, because they are for no entry. */
 static void report(const struct tq_ep *ep)
 {
 	uint64_t direct = counter(ep, "bits_direct");

@@ -23,7 +23,7 @@ enum p4_tag {
 /* Opens the endpoint, or takes one more reference. Returns a code of Portals. Called without the
  * library's lock, by one thread at a time. */
 int p4_endpoint_open(void);
-/* Returns a reference; the last one closes the endpoint. */
+/* Drops a reference; the last one closes the endpoint. */
 void p4_endpoint_close(void);
 /* Returns the endpoint, or NULL. */
 struct tq_ep *p4_endpoint(void);

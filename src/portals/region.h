@@ -22,8 +22,8 @@ struct p4_window {
 	ptl_size_t offset;
 };
 
-/* Fills in a region from the fields `start`, `length`, and PTL_IOVEC in `options`. PTL_ARG_INVALID,
- * PTL_NO_SPACE. */
+/* Fills in a region from the fields `start`, `length`, and PTL_IOVEC in `options`.
+ * Returns PTL_OK, PTL_ARG_INVALID or PTL_NO_SPACE. */
 int p4_region_init(struct p4_region *region, void *start, ptl_size_t length, unsigned options,
 		   int max_iovecs);
 void p4_region_fini(struct p4_region *region);

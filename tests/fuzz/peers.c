@@ -341,9 +341,9 @@ void peers_message(struct input *in, unsigned how)
 		m.mask.mask = tq_put64(peers_bits((uint8_t)tq_get64(m.mask.mask)));
 	if (m.hdr.type == TQ_MSG_HELD_BITS)
 		m.held_bits.bits = tq_put64(peers_bits((uint8_t)tq_get64(m.held_bits.bits)));
-	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
 		set_near(&m.rts.addr);
-	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_NEAR | TQ_RTS_RKEY))
+	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
 		set_near(&m.rts_bits.addr);
 	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;

@@ -63,13 +63,13 @@ static void warm(void)
 			MPI_Irecv(pair.in[0], PAIR_MAX, MPI_BYTE, pair.peer, pair.tag,
 				  MPI_COMM_WORLD, &pair.req[0]);
 		pair_meet();
-		before = pair.sender ? t_counter("sent_direct") : 0;
+		before = pair.sender ? t_counter("pml_tupleq_sent_direct") : 0;
 		if (pair.sender)
 			MPI_Isend(pair.out[0], i % 50, MPI_BYTE, pair.peer, pair.tag,
 				  MPI_COMM_WORLD, &pair.req[0]);
 		MPI_Wait(&pair.req[0], MPI_STATUS_IGNORE);
 		if (pair.sender)
-			now = t_counter("sent_direct");
+			now = t_counter("pml_tupleq_sent_direct");
 		good = pair.sender && now > before ? good + 1 : 0;
 		MPI_Bcast(&good, 1, MPI_INT, 0, pair.side);
 	}
@@ -193,13 +193,13 @@ static void receiver_away(void)
 		pair_meet();
 		if (!pair.sender)
 			stay_away(before);
-		direct = t_counter("sent_direct");
+		direct = t_counter("pml_tupleq_sent_direct");
 		for (i = 0; i < PAIR_N && pair.sender; i++) {
 			pair_fill(i);
 			MPI_Issend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, pair.tag,
 				   MPI_COMM_WORLD, &pair.req[i]);
 		}
-		direct = t_counter("sent_direct") - direct;
+		direct = t_counter("pml_tupleq_sent_direct") - direct;
 		if (pair.sender && direct < PAIR_N)
 			atomic_fetch_add(done, 1);
 		t_doing("sends to a receiver that is away");
@@ -229,7 +229,8 @@ int main(int argc, char **argv)
 	pair_init(&argc, &argv);
 	pair.tag = 100;
 	protocol = getenv("OMPI_MCA_pml_tupleq_protocol");
-	if (t_counter("sent_direct") >= 0 && (!protocol || strcmp(protocol, "rput") != 0)) {
+	if (t_counter("pml_tupleq_sent_direct") >= 0 &&
+	    (!protocol || strcmp(protocol, "rput") != 0)) {
 		max = PAIR_MAX;
 		tuples = !protocol || strcmp(protocol, "rget") != 0;
 	} else {

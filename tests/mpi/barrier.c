@@ -160,7 +160,7 @@ static void reversed(int loops)
  * took long may have written more, because its ranks then ask each other what they are in. */
 static long long writes_once(struct group *group, bool nonblocking)
 {
-	long long before = t_counter("puts");
+	long long before = t_counter("pml_tupleq_puts");
 	MPI_Request request;
 
 	for (int i = 0; i < 20; i++) {
@@ -172,7 +172,7 @@ static long long writes_once(struct group *group, bool nonblocking)
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 		left(group, group->entered);
 	}
-	return t_counter("puts") - before;
+	return t_counter("pml_tupleq_puts") - before;
 }
 
 static long long writes(struct group *group, bool nonblocking)

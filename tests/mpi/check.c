@@ -285,17 +285,15 @@ long t_arg(int argc, char **argv, int index, long def)
 
 /* Returns the handle of a counter. Open MPI counts from when the handle was made, so handles
  * stay. */
-static MPI_T_pvar_handle counter_handle(const char *counter)
+static MPI_T_pvar_handle counter_handle(const char *variable)
 {
 	static const int class[] = {MPI_T_PVAR_CLASS_COUNTER, MPI_T_PVAR_CLASS_LEVEL,
 				    MPI_T_PVAR_CLASS_HIGHWATERMARK};
 	MPI_T_pvar_handle handle;
 	int index, count;
-	char full[96];
 
-	snprintf(full, sizeof(full), "pml_tupleq_%s", counter);
 	for (size_t i = 0; i < sizeof(class) / sizeof(class[0]); i++)
-		if (MPI_T_pvar_get_index(full, class[i], &index) == MPI_SUCCESS &&
+		if (MPI_T_pvar_get_index(variable, class[i], &index) == MPI_SUCCESS &&
 		    MPI_T_pvar_handle_alloc(session, index, NULL, &handle, &count) == MPI_SUCCESS)
 			return handle;
 	return MPI_T_PVAR_HANDLE_NULL;
@@ -311,7 +309,7 @@ long long t_resident(void)
 	return pages * sysconf(_SC_PAGESIZE);
 }
 
-long long t_counter(const char *counter)
+long long t_counter(const char *variable)
 {
 	static struct {
 		const char *name;
@@ -324,11 +322,11 @@ long long t_counter(const char *counter)
 		MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
 		MPI_T_pvar_session_create(&session);
 	}
-	for (i = 0; known[i].name && strcmp(known[i].name, counter) != 0; i++)
+	for (i = 0; known[i].name && strcmp(known[i].name, variable) != 0; i++)
 		t_true(i + 1 < 8, "more counters are asked for than there is room for");
 	if (!known[i].name) {
-		known[i].name = counter;
-		known[i].handle = counter_handle(counter);
+		known[i].name = variable;
+		known[i].handle = counter_handle(variable);
 	}
 	if (known[i].handle == MPI_T_PVAR_HANDLE_NULL ||
 	    MPI_T_pvar_read(session, known[i].handle, &value) != MPI_SUCCESS)
@@ -356,39 +354,25 @@ void t_threads(int n, void *(*body)(void *arg), void *args, size_t size)
 	free(ids);
 }
 
-static MPI_T_pvar_handle counter;
-static bool counting;
+static const char *counted; /* the variable that counts */
+static long long counted_before;
 
-void t_count(const char *wanted)
+void t_count(const char *variable)
 {
-	int provided, index, count;
-
-	MPI_T_init_thread(MPI_THREAD_SINGLE, &provided);
-	counting = MPI_T_pvar_get_index(wanted, MPI_T_PVAR_CLASS_COUNTER, &index) == MPI_SUCCESS;
-	if (!counting)
-		return;
-	MPI_T_pvar_session_create(&session);
-	MPI_T_pvar_handle_alloc(session, index, NULL, &counter, &count);
+	counted = variable;
+	counted_before = t_counter(variable);
 }
 
 long long t_counted(void)
 {
-	unsigned long long value = 0;
-
-	if (counting) {
-		MPI_T_pvar_read(session, counter, &value);
-		MPI_T_pvar_handle_free(session, &counter);
-		MPI_T_pvar_session_free(&session);
-	}
-	MPI_T_finalize();
-	return counting ? (long long)value : -1;
+	return counted_before < 0 ? -1 : t_counter(counted) - counted_before;
 }
 
 bool t_enough(double since)
 {
 	int over = MPI_Wtime() - since > T_ENOUGH_S;
 
-	MPI_Bcast(&over, 1, MPI_INT, 0, MPI_COMM_WORLD);
-	alarm(T_DEADLINE_S);
+	MPI_Bcast(&over, 1, MPI_INT, 0, comm);
+	alarm(deadline());
 	return over;
 }

@@ -85,9 +85,10 @@ int t_below(struct t_rng *rng, int n);
 bool t_chance(struct t_rng *rng, int percent);
 void t_shuffle(struct t_rng *rng, int *v, int n);
 
-/* t_count() starts to count by a performance variable (MPI_T). t_counted() stops that and returns
- * the count, or -1 if the MPI library has no such variable. Only one variable counts at a time. */
-void t_count(const char *name);
+/* t_count() starts to count by a performance variable (MPI_T). t_counted() returns the count, or -1
+ * if the MPI library has no such variable. Only one variable counts at a time. The string must stay
+ * valid. */
+void t_count(const char *variable);
 long long t_counted(void);
 
 /* Returns true on all ranks if a repeated check has run long enough by rank 0's clock. All ranks
@@ -104,8 +105,8 @@ void t_away(long ms);
 void t_threads(int n, void *(*body)(void *arg), void *args, size_t size);
 /* Returns how much memory (bytes) this process has in use. */
 long long t_resident(void);
-/* Returns a counter of pml/tupleq since the first call for it, or a level; -1 with another MPI. The
- * string must stay valid. */
-long long t_counter(const char *name);
+/* Returns a performance variable (MPI_T): a counter since the first call for it, or a level.
+ * Returns -1 if the MPI library has no such variable. The string must stay valid. */
+long long t_counter(const char *variable);
 
 #endif

@@ -184,7 +184,7 @@ int main(int argc, char **argv)
 	if (!late)
 		load_driver(library, NULL);
 	t_init(&argc, &argv, 2);
-	if (t_counter("sent_direct") < 0) {
+	if (t_counter("pml_tupleq_sent_direct") < 0) {
 		t_skip("gpu", "with another MPI a GPU's memory may work, or crash");
 		return t_finish();
 	}

@@ -27,7 +27,7 @@ static void repeat(void)
 {
 	int *mine = t_alloc(LONG_INTS * sizeof(int));
 	int *all = t_alloc((size_t)t_size * LONG_INTS * sizeof(int));
-	long long direct = t_counter("recv_direct");
+	long long direct = t_counter("pml_tupleq_recv_direct");
 	MPI_Request request;
 
 	memset(mine, t_rank + 1, LONG_INTS * sizeof(int));
@@ -43,7 +43,7 @@ static void repeat(void)
 	free(all);
 	if (direct < 0)
 		return;
-	direct = t_counter("recv_direct") - direct;
+	direct = t_counter("pml_tupleq_recv_direct") - direct;
 	t_true(is_plain() ? !direct : direct > TIMES / 2, "%lld messages matched by the adapter",
 	       direct);
 }
@@ -117,7 +117,7 @@ int main(int argc, char **argv)
 	queues = t_arg(argc, argv, 1, 256);
 	ring = t_arg(argc, argv, 2, 4);
 	t_begin("ring: messages %s queues", is_plain() ? "take no" : "take");
-	t_counter("recv_direct");
+	t_counter("pml_tupleq_recv_direct");
 	repeat();
 	t_end();
 	t_begin("ring: %ld entries", length_of_ring());

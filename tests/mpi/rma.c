@@ -119,7 +119,7 @@ static void atomics(void)
 	mem[0] = 0;
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);
-	t_counter("promotions");
+	t_counter("pml_tupleq_promotions");
 	for (i = 0; i < 50; i++) {
 		MPI_Fetch_and_op(&one, &old, MPI_INT, 0, 0, MPI_SUM, win);
 		MPI_Win_flush(0, win);
@@ -127,7 +127,8 @@ static void atomics(void)
 		last = old;
 	}
 	/* Each answer has a fresh tag, so only the tags of barriers may be promoted. */
-	t_true(t_counter("promotions") < 20, "answers with tags that are used once got tuples");
+	t_true(t_counter("pml_tupleq_promotions") < 20,
+	       "answers with tags that are used once got tuples");
 	MPI_Win_unlock_all(win);
 	MPI_Barrier(MPI_COMM_WORLD);
 	MPI_Win_lock_all(0, win);

@@ -167,7 +167,7 @@ int main(int argc, char **argv)
 		filler[i] = t_alloc(FILLER);
 	for (int i = 0; i < HELD; i++)
 		buf[i] = t_alloc(LONG);
-	t_counter("held_again");
+	t_counter("pml_tupleq_held_again");
 	if (exact)
 		assert_exact();
 	round_of("exact receives", by_exact);
@@ -179,7 +179,7 @@ int main(int argc, char **argv)
 	if (argc > 1 && !strcmp(argv[1], "again")) {
 		t_begin("scarce: some were sent again");
 		if (t_rank == 1)
-			t_true(t_counter("held_again") > 0, "no message was sent again");
+			t_true(t_counter("pml_tupleq_held_again") > 0, "no message was sent again");
 		t_end();
 	}
 	for (int i = 0; i < FILLERS; i++)

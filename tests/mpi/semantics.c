@@ -72,7 +72,7 @@ static void cancelled_sends(void)
 	t_end();
 }
 
-/* Frees active receives. Their buffers are filled nevertheless, and nothing else tells of that. */
+/* Frees active receives. Their buffers are filled nevertheless, and no other call reports it. */
 static void freed_receives(void)
 {
 	int i, n, flag;
@@ -195,7 +195,8 @@ static void buffered_sends(void)
 			t_eq(rc, MPI_SUCCESS);
 		}
 		/* Delivered messages make room again. This message is larger than the whole buffer,
-		 * and too large to go without it. Some libraries lose count by that. */
+		 * and too large to go without it. Some libraries miscount the room when they refuse
+		 * it. */
 		rc = MPI_Bsend(out, size + MAX, MPI_BYTE, t_right, TAG, refused);
 		MPI_Error_class(rc, &class);
 		t_true(class == MPI_ERR_BUFFER || class == MPI_ERR_OTHER, "class %d", class);
@@ -343,7 +344,7 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
  * Receives messages by `way`: a too long one, one that fits, a too long one again. Meanwhile an
  * unmatched message waits on another tag, so no connection may be left for tuple queues.
  */
-static void truncate(enum way way, MPI_Comm comm, int sent, int room)
+static void receive_truncated(enum way way, MPI_Comm comm, int sent, int room)
 {
 	int pieces = pieces_of(way, room), p = piece(room, pieces);
 	MPI_Request busy;
@@ -426,7 +427,7 @@ static void truncation(void)
 		warm(BUSY, comm);
 		warm(TAG, comm);
 		for (i = 0; i < sizeof(size) / sizeof(size[0]); i++)
-			truncate(way, comm, size[i][0], size[i][1]);
+			receive_truncated(way, comm, size[i][0], size[i][1]);
 		MPI_Comm_free(&comm);
 		t_end();
 	}

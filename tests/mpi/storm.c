@@ -37,7 +37,7 @@ static void choose(struct sent *sent)
  * come after that, and a record of each other message. */
 static void check_memory(long long before)
 {
-	long long high = t_counter("unexpected_bytes_high");
+	long long high = t_counter("pml_tupleq_unexpected_bytes_high");
 	long long grown = t_resident() - before, most = limit + 8 * MIB + (long long)n * RECORD;
 
 	if (high < 0)

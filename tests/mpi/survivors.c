@@ -133,8 +133,8 @@ int main(int argc, char **argv)
 	rounds = (int)t_arg(argc, argv, 2, 20);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	allocate();
-	t_counter("connections_renewed");
-	t_counter("repeated");
+	t_counter("pml_tupleq_connections_renewed");
+	t_counter("pml_tupleq_repeated");
 	for (int r = 0; r < t_size; r++)
 		for (int s = 0; s < SIZES; s++)
 			for (int n = 0; n < BURST; n++)
@@ -151,7 +151,8 @@ int main(int argc, char **argv)
 	part();
 	printf("ok rank %d goes on without rank %d (%lld connections renewed, %lld operations "
 	       "repeated)\n",
-	       t_rank, victim, t_counter("connections_renewed"), t_counter("repeated"));
+	       t_rank, victim, t_counter("pml_tupleq_connections_renewed"),
+	       t_counter("pml_tupleq_repeated"));
 	fflush(stdout);
 	_exit(0);
 }

@@ -95,7 +95,8 @@ void unmap_finish(struct unmap_stream *stream, struct unmap_pending *pending)
 
 struct unmap_made unmap_made_until_now(void)
 {
-	return (struct unmap_made){t_counter("registrations"), t_counter("reg_failed")};
+	return (struct unmap_made){t_counter("pml_tupleq_registrations"),
+				   t_counter("pml_tupleq_reg_failed")};
 }
 
 void unmap_must_have_registered(struct unmap_made before)

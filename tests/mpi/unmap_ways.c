@@ -85,7 +85,7 @@ static void give_parts(const struct unmap_memory *memory, const struct unmap_way
 static long long registered(void)
 {
 	unmap_exchange(&unmap_all, unmap_spare, 2 * unmap_large);
-	return t_counter("registered_bytes");
+	return t_counter("pml_tupleq_registered_bytes");
 }
 
 static void check_way(const struct unmap_memory *memory, const struct unmap_way *way)

@@ -13,7 +13,8 @@ enum { BIG = 4 << 20, ROUNDS = 8 };
 static const char *phase;
 static unsigned char *in, *out;
 
-static void at(const char *name)
+/* Kills rank 1 if this is its phase. */
+static void die_in(const char *name)
 {
 	if (t_rank == 1 && !strcmp(phase, name))
 		raise(SIGKILL);
@@ -22,7 +23,6 @@ static void at(const char *name)
 /* Gets tag 1 a queue of its own. */
 static void warm_up(void)
 {
-
 	for (int i = 0; i < ROUNDS; i++)
 		MPI_Sendrecv(out, 64, MPI_BYTE, t_right, 1, in, 64, MPI_BYTE, t_left, 1,
 			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -44,7 +44,7 @@ static void unexpected(int tag, int bytes)
 static int on_finalize(MPI_Comm comm, int key, void *value, void *extra)
 {
 	(void)comm, (void)key, (void)value, (void)extra;
-	at("finalize");
+	die_in("finalize");
 	return MPI_SUCCESS;
 }
 
@@ -55,25 +55,25 @@ int main(int argc, char **argv)
 
 	phase = argc > 1 ? argv[1] : "";
 	t_rank = rank ? atoi(rank) : 0;
-	at("start");
+	die_in("start");
 	t_init(&argc, &argv, 2);
-	at("init");
+	die_in("init");
 	in = t_alloc(BIG);
 	out = t_alloc(BIG);
 	memset(out, 0, BIG);
 	warm_up();
 	if (!strcmp(phase, "eager"))
 		unexpected(2, 100);
-	at("eager");
+	die_in("eager");
 	if (!strcmp(phase, "rendezvous"))
 		unexpected(3, BIG);
-	at("rendezvous");
+	die_in("rendezvous");
 	if (!strcmp(phase, "held"))
 		unexpected(1, 10000);
-	at("held");
+	die_in("held");
 	MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, on_finalize, &key, NULL);
 	MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
-	at("wildcard");
+	die_in("wildcard");
 	/* The others wait for rank 1. */
 	if (strcmp(phase, "finalize"))
 		MPI_Recv(in, BIG, MPI_BYTE, strcmp(phase, "wildcard") ? 1 : MPI_ANY_SOURCE, 4,

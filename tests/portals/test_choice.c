@@ -217,7 +217,8 @@ static void many_target(struct side *side)
 	me.options |= PTL_ME_EVENT_LINK_DISABLE;
 	handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
-	/* The messages are matched in order. Long ones end later than what follows them. */
+	/* The messages are matched in order. Long ones end later than their
+	 * successors. */
 	for (unsigned i = 0; i < MANY; i++) {
 		ptl_event_t event = side_event(eq, PTL_EVENT_PUT);
 		unsigned number = (unsigned)event.hdr_data;

@@ -4,7 +4,6 @@
  *
  * test_log, under "softhca run --odp off"
  */
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +14,7 @@
 
 struct settings {
 	const char *log, *params; /* PORTALS_LOG and PORTALS_PARAMS; NULL: not set */
-	bool says;                /* the log says NO_PAGING; false: nothing */
+	const char *says;         /* is in the log; NULL: the log is empty */
 };
 
 static void set(const char *name, const char *value)
@@ -41,15 +40,15 @@ static void check(unsigned me, void *arg)
 	side_open(&side, 0, 1, SIDE_MATCHING);
 	side_leave(&side);
 	text = t_caught_end(&caught);
-	if (settings->says ? !strstr(text, NO_PAGING) : *text)
-		t_fail("%s is expected, and the log says: %s",
-		       settings->says ? "\"" NO_PAGING "\"" : "nothing", text);
+	if (settings->says ? !strstr(text, settings->says) : *text)
+		t_fail("\"%s\" is expected, and the log says: %s",
+		       settings->says ? settings->says : "", text);
 }
 
 /* Nobody has asked for on-demand paging. */
 static void test_default(void **state)
 {
-	struct settings none = {0}, debug = {.log = "debug", .says = true};
+	struct settings none = {0}, debug = {.log = "debug", .says = NO_PAGING};
 
 	(void)state;
 	procs_run(1, NULL, check, &none);
@@ -58,11 +57,23 @@ static void test_default(void **state)
 
 static void test_asked(void **state)
 {
-	struct settings on = {.params = "odp=1", .says = true}, off = {.params = "odp=0"};
+	struct settings on = {.params = "odp=1", .says = NO_PAGING}, off = {.params = "odp=0"};
 
 	(void)state;
 	procs_run(1, NULL, check, &on);
 	procs_run(1, NULL, check, &off);
+}
+
+static void test_levels(void **state)
+{
+	struct settings error = {.log = "error", .params = "odp=1"},
+			warn = {.log = "warn", .params = "odp=1", .says = NO_PAGING},
+			other = {.log = "all", .says = "PORTALS_LOG: \"all\" is none of"};
+
+	(void)state;
+	procs_run(1, NULL, check, &error);
+	procs_run(1, NULL, check, &warn);
+	procs_run(1, NULL, check, &other);
 }
 
 int main(void)
@@ -70,6 +81,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_default),
 		cmocka_unit_test(test_asked),
+		cmocka_unit_test(test_levels),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

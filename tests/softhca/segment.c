@@ -56,20 +56,20 @@ static struct t_params quick(const struct t_dev *dev)
 
 static void connect_side(struct seg_side *side, unsigned me)
 {
-	struct t_params p = quick(side->d);
+	struct t_params p = quick(side->dev);
 
-	procs_connect(side->q, !me, SEG_K_QP, &p);
+	procs_connect(side->qp, !me, SEG_K_QP, &p);
 	procs_barrier();
 }
 
 struct seg_side seg_owner_with(int id, char *addr, int access)
 {
-	struct seg_side s = {.d = t_open(), .id = id};
+	struct seg_side s = {.dev = t_open(), .id = id};
 
 	s.own = (struct t_buf){.addr = addr, .len = SEG_LEN};
-	s.own.mr = ibv_reg_mr(s.d->pd, addr, SEG_LEN, (unsigned)access);
+	s.own.mr = ibv_reg_mr(s.dev->pd, addr, SEG_LEN, (unsigned)access);
 	t_true(s.own.mr, "ibv_reg_mr: %s", strerror(errno));
-	s.q = t_qp(s.d, NULL);
+	s.qp = t_qp(s.dev, NULL);
 	procs_put_buf(SEG_K_BUF, &s.own);
 	procs_put(SEG_K_ID, (uint64_t)id);
 	connect_side(&s, 1);
@@ -87,10 +87,10 @@ struct seg_side seg_owner(void)
 
 struct seg_side seg_requester(void)
 {
-	struct seg_side s = {.d = t_open()};
+	struct seg_side s = {.dev = t_open()};
 
-	s.q = t_qp(s.d, NULL);
-	s.own = t_buf(s.d, SEG_LEN);
+	s.qp = t_qp(s.dev, NULL);
+	s.own = t_buf(s.dev, SEG_LEN);
 	s.there = procs_get_buf(1, SEG_K_BUF);
 	s.id = (int)procs_get(1, SEG_K_ID);
 	connect_side(&s, 0);
@@ -99,17 +99,17 @@ struct seg_side seg_requester(void)
 
 void seg_requester_close(struct seg_side *side)
 {
-	t_qp_free(side->q);
+	t_qp_free(side->qp);
 	t_buf_free(&side->own);
-	t_close(side->d);
+	t_close(side->dev);
 }
 
 void seg_owner_close(struct seg_side *side)
 {
-	t_qp_free(side->q);
+	t_qp_free(side->qp);
 	if (side->own.mr)
 		t_ok(ibv_dereg_mr(side->own.mr));
-	t_close(side->d);
+	t_close(side->dev);
 }
 
 enum ibv_wc_status seg_request(struct seg_side *side, enum ibv_wr_opcode op, size_t off, size_t len)
@@ -122,8 +122,8 @@ enum ibv_wc_status seg_request(struct seg_side *side, enum ibv_wr_opcode op, siz
 		wr.wr.atomic.compare_add = 1;
 		wr.wr.atomic.swap = 77;
 	}
-	t_post(side->q, &wr);
-	t_poll(side->q->scq, &wc, 1);
+	t_post(side->qp, &wr);
+	t_poll(side->qp->scq, &wc, 1);
 	return wc.status;
 }
 

@@ -24,8 +24,8 @@ char *seg_attach(int id);
 void seg_await_attached(int id, unsigned n);
 
 struct seg_side {
-	struct t_dev *d;
-	struct t_qp *q;
+	struct t_dev *dev;
+	struct t_qp *qp;
 	struct t_buf own;
 	int id; /* of the owner's segment */
 	struct procs_buf there;

@@ -357,6 +357,47 @@ static void test_timed_lock(void **state)
 	t_true(real_now() - real < 20 * SECOND, "it took the real time");
 }
 
+static struct {
+	pthread_cond_t cond;
+	bool ready;
+} handed = {.cond = PTHREAD_COND_INITIALIZER};
+
+/* Asks for the lock while the other thread holds it, and signals the condition under it. */
+static void *signaller(void *arg)
+{
+	(void)arg;
+	usleep(500);
+	t_ok(pthread_mutex_lock(&guard));
+	handed.ready = true;
+	t_ok(pthread_cond_signal(&handed.cond));
+	t_ok(pthread_mutex_unlock(&guard));
+	return NULL;
+}
+
+/* A thread that waits for a condition hands the lock to a thread that waits for the lock. */
+static void test_handed_lock(void **state)
+{
+	struct timespec until;
+	uint64_t since;
+	pthread_t th;
+	int rc = 0;
+
+	(void)state;
+	join_clock();
+	t_ok(pthread_mutex_lock(&guard));
+	t_ok(pthread_create(&th, NULL, signaller, NULL));
+	since = t_now();
+	usleep(1000);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 10;
+	while (!handed.ready && !rc)
+		rc = pthread_cond_timedwait(&handed.cond, &guard, &until);
+	t_eq(rc, 0);
+	passed(since, SECOND / 1000);
+	t_ok(pthread_mutex_unlock(&guard));
+	t_ok(pthread_join(th, NULL));
+}
+
 /* ---- a spin lock that is held during polls ---- */
 
 static struct {
@@ -432,6 +473,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_blocked, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_handed_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock_of_poller, setup, t_teardown),
 	};
 

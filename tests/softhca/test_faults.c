@@ -82,6 +82,30 @@ static void test_drop_all(void **state)
 	t_pair_free(&p);
 }
 
+/* Checks how often a message is sent if every packet is lost, and how long the sender waits. */
+static void test_drop_count(void **state)
+{
+	struct t_params params = quick(*state);
+	const uint64_t timeout = 4096ull << params.timeout;
+
+	for (unsigned retries = 0; retries <= 7; retries += 7) {
+		uint64_t lost = stat_counter("faults_injected"), again = stat_counter("retries"),
+			 since;
+		struct t_pair p;
+
+		params.retry_cnt = (uint8_t)retries;
+		p = t_pair(*state, NULL, &params, SLOT);
+		since = t_now();
+		t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+		t_next(p.a->scq, 1, IBV_WC_RETRY_EXC_ERR);
+		t_true(t_now() - since >= (retries + 1) * timeout, "%u retries: after %llu ns",
+		       retries, (unsigned long long)(t_now() - since));
+		t_eq(stat_counter("faults_injected") - lost, retries + 1);
+		t_eq(stat_counter("retries") - again, retries);
+		t_pair_free(&p);
+	}
+}
+
 /* Sends n numbered messages one by one on a QP that may lose them. Returns how many arrived, and in
  * seen which. */
 static unsigned lossy(struct t_pair *pair, struct ibv_ah *ah, unsigned n, char *seen)
@@ -347,7 +371,7 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest drop[] = {TEST(test_drop), TEST(test_drop_unreliable)};
-	const struct CMUnitTest drop_all[] = {TEST(test_drop_all)};
+	const struct CMUnitTest drop_all[] = {TEST(test_drop_all), TEST(test_drop_count)};
 	const struct CMUnitTest delay[] = {TEST(test_delay)};
 	const struct CMUnitTest rnr[] = {TEST(test_rnr)};
 	const struct CMUnitTest qp[] = {TEST(test_qp)};

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_link.c LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its settings, which
+ * test_link LATENCY_US BYTES_PER_S MESSAGES_PER_S - the link model keeps to its settings, which
  * the arguments repeat (0 = not limited): never faster, and at most 5 % slower by the median of
  * several rounds. Other work on the machine only lengthens the measured times: a process that polls
  * yields its CPU, and a program that computes then keeps that CPU until the next tick, some
@@ -29,9 +29,9 @@ enum verdict { GOOD, DISTURBED, LATE };
 static double latency, bandwidth, rate; /* seconds, bytes and messages per second */
 
 struct end {
-	struct t_dev *d;
-	struct t_qp *q, *q2;
-	struct t_buf b;
+	struct t_dev *dev;
+	struct t_qp *qp, *qp2;
+	struct t_buf buf;
 	struct procs_buf peer;
 	double away[ROUNDS]; /* the longest time between two readings of the clock while polling */
 };
@@ -39,18 +39,18 @@ struct end {
 static struct end open_end(unsigned me)
 {
 	struct t_spec spec = {.cap = {256, 256, 1, 1, 0}, .cq_depth = 512};
-	struct end e = {.d = t_open()};
+	struct end e = {.dev = t_open()};
 
-	e.q = t_qp(e.d, &spec);
-	spec.rcq = e.q->rcq;
-	spec.scq = e.q->scq;
-	e.q2 = t_qp(e.d, &spec);
-	e.b = t_buf(e.d, REGION);
-	memset(e.b.addr, 1, REGION); /* no page fault during a measurement */
-	procs_put_buf(K_BUF, &e.b);
+	e.qp = t_qp(e.dev, &spec);
+	spec.rcq = e.qp->rcq;
+	spec.scq = e.qp->scq;
+	e.qp2 = t_qp(e.dev, &spec);
+	e.buf = t_buf(e.dev, REGION);
+	memset(e.buf.addr, 1, REGION); /* no page fault during a measurement */
+	procs_put_buf(K_BUF, &e.buf);
 	e.peer = procs_get_buf(!me, K_BUF);
-	procs_connect(e.q, !me, K_QP, NULL);
-	procs_connect(e.q2, !me, K_QP2, NULL);
+	procs_connect(e.qp, !me, K_QP, NULL);
+	procs_connect(e.qp2, !me, K_QP2, NULL);
 	procs_barrier();
 	return e;
 }
@@ -58,10 +58,10 @@ static struct end open_end(unsigned me)
 static void close_end(struct end *end)
 {
 	procs_barrier();
-	t_qp_free(end->q2);
-	t_qp_free(end->q);
-	t_buf_free(&end->b);
-	t_close(end->d);
+	t_qp_free(end->qp2);
+	t_qp_free(end->qp);
+	t_buf_free(&end->buf);
+	t_close(end->dev);
 }
 
 static int compare(const void *a, const void *b)
@@ -76,7 +76,9 @@ static double seconds(uint64_t from, uint64_t to)
 	return (double)(to - from) / 1e9;
 }
 
-/* No sample is below `least`, and the median is at most 5 % above `most`. */
+/* Checks that no sample is below `least`. Returns GOOD if the median is at most 5 % above `most`,
+ * else DISTURBED if the poller was away for longer than those 5 % in most
+ * rounds, else LATE. */
 static enum verdict judge(struct end *end, const char *what, double *t, double least, double most)
 {
 	bool away;
@@ -88,7 +90,7 @@ static enum verdict judge(struct end *end, const char *what, double *t, double l
 	qsort(end->away, ROUNDS, sizeof(*end->away), compare);
 	away = end->away[ROUNDS / 2] > most * 0.05;
 	fprintf(stderr, "# %s took %.3f ms, more than %.3f ms by over 5 %%%s\n", what,
-		t[ROUNDS / 2] * 1e3, most * 1e3, away ? "; who polls is often away" : "");
+		t[ROUNDS / 2] * 1e3, most * 1e3, away ? "; the polling process is often away" : "");
 	return away ? DISTURBED : LATE;
 }
 
@@ -100,7 +102,8 @@ static enum verdict worse(enum verdict a, enum verdict b)
 /* Runs one batch of rounds. */
 typedef enum verdict (*batch_fn)(struct end *end, unsigned me, const void *arg);
 
-/* Agrees with the other end on a verdict. */
+/* Repeats a batch until both ends find it good, or for MOST_MS. If none was good, asks for a skip
+ * (K_SKIP) if more batches were disturbed than late, else fails. */
 static void until_good(struct end *end, unsigned me, batch_fn batch, const void *arg)
 {
 	unsigned n[LATE + 1] = {0};
@@ -149,23 +152,23 @@ struct shape {
 static void receives(struct end *end, const struct shape *shape)
 {
 	for (unsigned i = shape->writes ? shape->n - 1 : 0; i < shape->n; i++) {
-		struct ibv_sge in = t_sge(&end->b, REGION / 2, shape->len);
+		struct ibv_sge in = t_sge(&end->buf, REGION / 2, shape->len);
 
-		t_recv(shape->two_qps && i & 1 ? end->q2 : end->q, i, &in, 1);
+		t_recv(shape->two_qps && i & 1 ? end->qp2 : end->qp, i, &in, 1);
 	}
 }
 
 static void burst(struct end *end, const struct shape *shape)
 {
 	for (unsigned i = 0; i < shape->n; i++) {
-		struct ibv_sge out = t_sge(&end->b, 0, shape->len);
+		struct ibv_sge out = t_sge(&end->buf, 0, shape->len);
 		struct ibv_send_wr wr = t_rdma(IBV_WR_SEND, i, &out, 1, end->peer.addr + REGION / 2,
 					       end->peer.rkey);
 
 		if (shape->writes)
 			wr.opcode =
 				i == shape->n - 1 ? IBV_WR_RDMA_WRITE_WITH_IMM : IBV_WR_RDMA_WRITE;
-		t_post(shape->two_qps && i & 1 ? end->q2 : end->q, &wr);
+		t_post(shape->two_qps && i & 1 ? end->qp2 : end->qp, &wr);
 	}
 }
 
@@ -217,12 +220,12 @@ static enum verdict transfers(struct end *end, unsigned me, const void *arg)
 			burst(end, shape);
 		}
 		if (gets) {
-			await(end, i, end->q->rcq, shape->writes ? 1 : shape->n);
+			await(end, i, end->qp->rcq, shape->writes ? 1 : shape->n);
 			t1 = t_now();
 			arrive[i] = seconds(procs_get(!me, K_START), t1);
 		}
 		if (sends) {
-			await(end, i, end->q->scq, shape->n);
+			await(end, i, end->qp->scq, shape->n);
 			done[i] = seconds(t0, t_now());
 		}
 		procs_barrier();
@@ -311,7 +314,7 @@ static void test_rate(void **state)
  * Checks that a large message doesn't keep the link busy while it waits for its receive: once the
  * receive is posted, it takes as long as a message that found its receive there.
  */
-static enum verdict helds(struct end *end, unsigned me, const void *arg)
+static enum verdict held_batch(struct end *end, unsigned me, const void *arg)
 {
 	const size_t len = REGION / 4;
 	/* The try that is under way, the pause after it (min_rnr_timer), and the message. */
@@ -320,23 +323,23 @@ static enum verdict helds(struct end *end, unsigned me, const void *arg)
 
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct ibv_sge sge = t_sge(&end->b, me ? REGION / 2 : 0, len);
+		struct ibv_sge sge = t_sge(&end->buf, me ? REGION / 2 : 0, len);
 		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, i, &sge, 1);
 		uint64_t t0;
 
 		if (me == 0)
-			t_post(end->q, &wr);
+			t_post(end->qp, &wr);
 		procs_barrier();
 		if (me == 0) {
-			t_next(end->q->scq, i, IBV_WC_SUCCESS);
+			t_next(end->qp->scq, i, IBV_WC_SUCCESS);
 			continue;
 		}
 		/* Some tries have failed by now. */
 		for (t0 = t_now(); seconds(t0, t_now()) < 5 * latency;)
 			;
 		t0 = t_now();
-		t_recv(end->q, i, &sge, 1);
-		await(end, i, end->q->rcq, 1);
+		t_recv(end->qp, i, &sge, 1);
+		await(end, i, end->qp->rcq, 1);
 		t[i] = seconds(t0, t_now());
 	}
 	if (me == 0)
@@ -353,7 +356,7 @@ static void held(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
 
-	until_good(&e, me, helds, arg);
+	until_good(&e, me, held_batch, arg);
 	close_end(&e);
 }
 
@@ -364,31 +367,31 @@ static void test_held(void **state)
 }
 
 /* Measures a write's data and a read's answer. */
-static enum verdict rdmas(struct end *end, unsigned me, const void *arg)
+static enum verdict rdma_batch(struct end *end, unsigned me, const void *arg)
 {
 	const size_t len = 1000000; /* large, so that the latency is small against it */
 	double t[ROUNDS], want = latency + wire(1, len);
 
 	(void)arg;
 	for (unsigned i = 0; i < ROUNDS; i++) {
-		struct ibv_sge sge = t_sge(&end->b, 0, len);
+		struct ibv_sge sge = t_sge(&end->buf, 0, len);
 		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, i, &sge, 1,
 					       end->peer.addr + REGION / 2, end->peer.rkey);
-		volatile char *last = end->b.addr + REGION / 2 + len - 1;
-		char mark = ++end->b.addr[len - 1]; /* the same byte at both ends */
+		volatile char *last = end->buf.addr + REGION / 2 + len - 1;
+		char mark = ++end->buf.addr[len - 1]; /* the same byte at both ends */
 		uint64_t t0, looked;
 
 		procs_barrier();
 		t0 = t_now();
 		procs_put(K_START, t0);
 		if (me == 0) {
-			t_post(end->q, &wr);
-			await(end, i, end->q->scq, 1);
+			t_post(end->qp, &wr);
+			await(end, i, end->qp->scq, 1);
 			procs_barrier();
 			t0 = t_now();
 			wr.opcode = IBV_WR_RDMA_READ;
-			t_post(end->q, &wr);
-			await(end, i, end->q->scq, 1);
+			t_post(end->qp, &wr);
+			await(end, i, end->qp->scq, 1);
 			t[i] = seconds(t0, t_now());
 		} else {
 			for (looked = t_now(); *last != mark; look(end, i, &looked))
@@ -407,7 +410,7 @@ static void rdma(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
 
-	until_good(&e, me, rdmas, arg);
+	until_good(&e, me, rdma_batch, arg);
 	close_end(&e);
 }
 

@@ -273,7 +273,7 @@ static void absent(unsigned me, void *arg)
 		return;
 	}
 	t_ok(ibv_dereg_mr(s.own.mr));
-	s.own.mr = ibv_reg_mr(s.d->pd, s.own.addr, SEG_LEN,
+	s.own.mr = ibv_reg_mr(s.dev->pd, s.own.addr, SEG_LEN,
 			      IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_ON_DEMAND);
 	t_true(s.own.mr, "ibv_reg_mr: %s", strerror(errno));
 	t_eq(seg_request(&s, IBV_WR_RDMA_WRITE, PLACE(0), 1000), IBV_WC_SUCCESS);

@@ -64,7 +64,8 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	qp = shca_table_find(&u_fab, u_hca, SHCA_QP, targets->opened, &idx);
 	t_holds(qp != NULL);
 	t_eq(shca_word_owner(atomic_load(&qp->state_word)), SHCA_NO_PROC);
-	/* The domain is open once more than needed: only the last close ends anything. */
+	/* This process is the last opener of both: closing the QP ends the QP, and closing the
+	 * domain ends the QPs that are left in it. */
 	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
 	t_holds(!u_findable(u_hca, SHCA_QP, targets->opened));
 	shca_xrcd_close(&u_fab, u_hca, entry, (unsigned)u_slot);

@@ -131,7 +131,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	return 0;
 }
 
-static bool op_is_near(void *net, struct tq_link *link)
+static bool op_is_local(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = net;
 
@@ -384,7 +384,7 @@ const struct tq_net_ops model_ops = {
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
-	.is_near = op_is_near,
+	.is_local = op_is_local,
 	.is_readable = op_is_readable,
 	.copy = op_copy,
 	.copy_get = model_op_copy_get,

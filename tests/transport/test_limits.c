@@ -220,6 +220,29 @@ static void copies(void)
 	}
 }
 
+/*
+ * Where the pool has no room for another slab, the first one serves the longest eager messages,
+ * with match bits and a header of the user's, too.
+ */
+static void longest_eager(void)
+{
+	static const char *const params[] = {"eager_limit=4K", "copy_pool=256K", NULL};
+	const uint64_t len = 4096 + sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX;
+	const struct tq_net_ops *ops;
+	struct tq_ctx *ctx[2];
+	struct tq_sg copy;
+	void *net;
+
+	many_start_apart(2, params, ctx);
+	ops = many_eps[0]->core.ops;
+	net = many_eps[0]->core.net;
+	tq_lock(&many_eps[0]->lock);
+	t_true(ops->copy_get(net, len, &copy), "there is no buffer for %llu bytes",
+	       (unsigned long long)len);
+	ops->copy_put(net, &copy);
+	tq_unlock(&many_eps[0]->lock);
+}
+
 /* Senders for which a control SRQ has no room get a further one. */
 static void control_queues(void)
 {
@@ -470,6 +493,7 @@ const struct many_case many_cases[] = {
 	{"a tuple's lane for another", lanes_change},
 	{"queues that are kept", kept_queues},
 	{"the pool of copies", copies},
+	{"the longest eager message", longest_eager},
 	{"a further control queue", control_queues},
 	{"more tuples than hold lanes", beyond_lanes},
 	{"more messages than a hold lane takes", beyond_depth},

@@ -35,17 +35,17 @@ static void use(struct tq_ctx **ctx)
 		many_pass(ctx[0], ctx[1], 0, 1);
 	many_send(ctx[0], 1, 1, "early", 0, &sent);
 	many_recv(ctx[1], TQ_ANY_SOURCE, 1, data, &got);
-	t_true(many_comes(&got), "a message didn't come");
+	t_true(many_comes(&got) && many_comes(&sent), "a message didn't come");
 	many_recv(ctx[0], 1, TQ_ANY_TAG, data, &got);
 	many_send(ctx[1], 0, 1, "back", 0, &sent);
-	t_true(many_comes(&got), "a message didn't come");
+	t_true(many_comes(&got) && many_comes(&sent), "a message didn't come");
 }
 
 static void contexts(void)
 {
 	static const char *const params[] = {"promote_after=0", NULL};
 	enum { ROUNDS = 400, FIRST = 40 };
-	uint64_t after[2][OF_CONTEXTS] = {{0}};
+	uint64_t first_high[2][OF_CONTEXTS] = {{0}};
 	struct tq_ctx *ctx[2], *of[2];
 
 	many_start_apart(2, params, of);
@@ -63,10 +63,10 @@ static void contexts(void)
 			const char *name = of_contexts[i / 2];
 
 			if (round < FIRST) {
-				after[i % 2][i / 2] = many_high(i % 2, name);
+				first_high[i % 2][i / 2] = many_high(i % 2, name);
 				continue;
 			}
-			many_is_within(i % 2, name, about(name, after[i % 2][i / 2]));
+			many_is_within(i % 2, name, about(name, first_high[i % 2][i / 2]));
 		}
 	}
 }
@@ -129,7 +129,7 @@ static void come_and_go(void)
 static void peers(void)
 {
 	enum { ROUNDS = 60, FIRST = 10 };
-	uint64_t after[OF_PEERS] = {0};
+	uint64_t first_high[OF_PEERS] = {0};
 
 	many_open(1, true, served);
 	many_know(0, 0);
@@ -137,9 +137,9 @@ static void peers(void)
 		come_and_go();
 		for (int i = 0; i < OF_PEERS; i++) {
 			if (round < FIRST)
-				after[i] = many_high(0, of_peers[i]);
+				first_high[i] = many_high(0, of_peers[i]);
 			else
-				many_is_within(0, of_peers[i], about(of_peers[i], after[i]));
+				many_is_within(0, of_peers[i], about(of_peers[i], first_high[i]));
 		}
 	}
 	many_is_within(0, "peers", 1);

@@ -122,15 +122,15 @@ static void remind(void *net)
 	(void)net;
 }
 
-static bool is_near(void *net, struct tq_link *to)
+static bool is_local(void *net, struct tq_link *to)
 {
 	(void)net, (void)to;
 	return false;
 }
 
 static const struct tq_net_ops network = {
-	.is_near = is_near,
-	.is_readable = is_near,
+	.is_local = is_local,
+	.is_readable = is_local,
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
 	.remind = remind,

@@ -155,7 +155,7 @@ static void call_lane_ready(void)
 
 static void call_awaits(void)
 {
-	tq_core_awaits(&unit.peer);
+	tq_core_take_awaited(&unit.peer);
 }
 
 static void call_awaits_answer(void)

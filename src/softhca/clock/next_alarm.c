@@ -97,11 +97,11 @@ static void sleep_once(void)
 	int watch;
 
 	if (expires(shca_program_now(), &due)) {
-		shca_program_signals();
+		shca_program_note_signal();
 		syscall(SYS_kill, getpid(), SIGALRM);
 		return;
 	}
-	shca_program_watches(false);
+	shca_program_watch(false);
 	watch = shca_watch(&changed, 1);
 	/* The timer may have been changed after it was looked at. */
 	if (eventfd_read(changed.fd, &count))
@@ -114,7 +114,7 @@ static void *alarm_main(void *arg)
 	(void)arg;
 	prctl(PR_SET_NAME, "softhca-alarm");
 	shca_program_untrap();
-	shca_program_inherits();
+	shca_program_inherit();
 	while (shca_program_is_clocked()) {
 		shca_program_enter_free();
 		sleep_once();
@@ -201,7 +201,7 @@ static void set(const struct itimerval *to, struct itimerval *old)
 	if (old)
 		*old = timerisset(&was.it_value) ? was : real;
 	/* Time stands still until the thread has seen that. */
-	shca_program_disturbs();
+	shca_program_disturb();
 	eventfd_write(alarm_timer.changed, 1);
 	errno = error;
 }

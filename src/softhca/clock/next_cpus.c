@@ -143,7 +143,7 @@ static void *start(void *arg)
 	if (!info.placed)
 		next_sched_setaffinity(0, sizeof(info.cpus), &info.cpus);
 	if (info.clocked)
-		shca_program_inherits();
+		shca_program_inherit();
 	return info.fn(info.arg);
 }
 
@@ -153,10 +153,10 @@ int shca_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*f
 	struct start *info;
 	int rc;
 
-	shca_program_makes_thread();
+	shca_program_prepare_thread();
 	if (!shca_program_is_clocked())
 		return NEXT(pthread_create)(thread, attr, fn, arg);
-	shca_program_disturbs();
+	shca_program_disturb();
 	info = malloc(sizeof(*info));
 	if (!info)
 		return EAGAIN;

@@ -45,7 +45,7 @@ NEXT_FUNCTIONS(FUNCTIONS)
 	bool was_pinned;                       \
 	type result;                           \
                                                \
-	shca_program_disturbs_others();        \
+	shca_program_disturb_others();         \
 	was_pinned = shca_cpus_unpin(&pinned); \
 	shca_program_untrap();                 \
 	result = call;                         \

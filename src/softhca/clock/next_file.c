@@ -167,7 +167,7 @@ static bool stays_in_process(int fd, size_t len)
 	if (is_file(fd))                                 \
 		return call;                             \
 	if (!stays_in_process(fd, len))                  \
-		shca_program_disturbs_others();          \
+		shca_program_disturb_others();           \
 	if (!shca_program_is_clocked())                  \
 		return call;                             \
 	gave_turn = gives_turn_away(fd, POLLOUT, flags); \
@@ -175,7 +175,7 @@ static bool stays_in_process(int fd, size_t len)
 	if (gave_turn)                                   \
 		shca_program_come_back();                \
 	else                                             \
-		shca_program_disturbs();                 \
+		shca_program_disturb();                  \
 	return rc
 
 ssize_t shca_write(int fd, const void *buf, size_t len)
@@ -238,8 +238,8 @@ static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 
 	/* The peer of a socket that doesn't block is on its way. */
 	if (!rc || errno == EINPROGRESS) {
-		shca_program_disturbs_others();
-		shca_program_disturbs();
+		shca_program_disturb_others();
+		shca_program_disturb();
 	}
 	return rc;
 }
@@ -248,7 +248,7 @@ int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
 	if (shca_program_is_clocked() && is_here(to, len))
 		return connect_here(fd, to, len);
-	shca_program_disturbs_others();
+	shca_program_disturb_others();
 	OUT_OF_TURN(NEXT(connect)(fd, to, len));
 }
 
@@ -270,6 +270,6 @@ int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 int shca_eventfd_write(int fd, eventfd_t value)
 {
 	if (shca_program_is_clocked())
-		shca_program_disturbs();
+		shca_program_disturb();
 	return NEXT(eventfd_write)(fd, value);
 }

@@ -37,13 +37,13 @@ static struct {
 static void on_signal(int nr, siginfo_t *info, void *context)
 {
 	handler_fn *handler = atomic_load(&program_handlers[nr].handler);
-	bool was_in_handler = shca_program_handler_begins(
-		atomic_load(&program_handlers[nr].restarts) ? SHCA_HEARD_RESTART
-							    : SHCA_HEARD_INTERRUPT);
+	bool was_in_handler = shca_program_begin_handler(atomic_load(&program_handlers[nr].restarts)
+								 ? SHCA_HEARD_RESTART
+								 : SHCA_HEARD_INTERRUPT);
 
 	/* Three arguments do no harm to a handler that wants one. */
 	handler(nr, info, context);
-	shca_program_handler_ends(was_in_handler);
+	shca_program_end_handler(was_in_handler);
 }
 
 int shca_kernel_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
@@ -123,7 +123,7 @@ sighandler_t shca_signal(int nr, sighandler_t handler)
 		shca_program_enter();                     \
 	/* 0 asks whether there is such a process. */     \
 	if (nr)                                           \
-		shca_program_signals();                   \
+		shca_program_note_signal();               \
 	rc = call;                                        \
 	if (clocked)                                      \
 		shca_program_leave();                     \

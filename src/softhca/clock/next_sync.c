@@ -1,18 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_sync.c - threads that wait for threads: mutexes, conditions, semaphores, ends. A thread that
- * waits gives its turn away. A call that may wake threads disturbs the real world, so time stands
- * still until the job's processes sleep again (README.md).
+ * next_sync.c - threads that wait for threads: mutexes, conditions, barriers, semaphores and
+ * pthread_join(). A thread that waits gives its turn away. A call that may wake threads disturbs
+ * the real world, so time stands still until the job's processes sleep again (README.md).
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
-#include <linux/futex.h>
 #include <pthread.h>
 #include <semaphore.h>
-#include <stdarg.h>
 #include <stdatomic.h>
-#include <sys/random.h>
-#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -43,30 +39,39 @@
 	FN(int, sem_wait, (sem_t * sem))                                                        \
 	FN(int, sem_timedwait, (sem_t * sem, const struct timespec *deadline))                  \
 	FN(int, sem_clockwait, (sem_t * sem, clockid_t clock, const struct timespec *deadline)) \
-	FN(int, sem_post, (sem_t * sem))                                                        \
-	FN(long, syscall, (long nr, ...))
+	FN(int, sem_post, (sem_t * sem))
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
-/* Threads of this process that wait for mutexes, conditions and semaphores. */
+/* Threads of this process that wait for threads. */
 static _Atomic unsigned waiting;
 
-/* Notes that a thread with a clock, inside of a call, may have woken threads of its process, or
- * also of other processes (`shared`). */
-static void disturb_inside(bool shared)
+void shca_sync_begin_wait(void)
 {
-	if (shared)
-		shca_program_disturbs_others();
-	shca_program_disturbs();
+	shca_program_enter_free();
+	atomic_fetch_add(&waiting, 1);
 }
 
-/* Calls disturb_inside() for a thread in its program. */
+void shca_sync_end_wait(void)
+{
+	atomic_fetch_sub(&waiting, 1);
+	shca_program_leave();
+}
+
+void shca_sync_disturb(bool shared)
+{
+	if (shared)
+		shca_program_disturb_others();
+	shca_program_disturb();
+}
+
+/* Calls shca_sync_disturb() for a thread in its program. */
 static void disturb(bool shared)
 {
 	if (shca_program_is_clocked())
-		disturb_inside(shared);
+		shca_sync_disturb(shared);
 	else if (shared)
-		shca_program_disturbs_others();
+		shca_program_disturb_others();
 }
 
 /* Returns true if other processes may use the mutex, as glibc notes there. */
@@ -75,11 +80,10 @@ static bool is_shared_mutex(const pthread_mutex_t *mutex)
 	return mutex->__data.__kind & 128;
 }
 
-/* Wakes the waiting threads of this process after a release or signal by any thread. */
-static void wake_waiting(void)
+void shca_sync_wake_waiting(void)
 {
 	if (atomic_load_explicit(&waiting, memory_order_relaxed) && shca_program_is_virtual())
-		shca_program_wakes();
+		shca_program_wake_process();
 }
 
 uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *deadline)
@@ -97,14 +101,14 @@ bool shca_sync_is_invalid(clockid_t clock, const struct timespec *deadline)
 	return !shca_is_timespec(deadline) || (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC);
 }
 
-/* Lets a thread without a clock do what it was asked for, before the program goes on and may look
- * at its memory. */
+/* Lets a thread without a clock finish the work for which it was woken, before the program goes on
+ * and may look at its memory. */
 static void settle(void)
 {
 	int error = errno;
 
 	shca_program_enter_free();
-	shca_program_settles();
+	shca_program_settle();
 	shca_program_leave();
 	errno = error;
 }
@@ -114,13 +118,12 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 {
 	int rc, error = errno;
 
-	shca_program_enter_free();
-	atomic_fetch_add(&waiting, 1);
+	shca_sync_begin_wait();
 	/* The thread that holds the lock may be parked, or on its way without a clock. */
 	if (unclocked)
-		disturb_inside(shared);
+		shca_sync_disturb(shared);
 	for (;;) {
-		shca_program_watches(true);
+		shca_program_watch(true);
 		rc = attempt(lock);
 		if (rc != EBUSY)
 			break;
@@ -128,13 +131,12 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 			rc = ETIMEDOUT;
 			break;
 		}
-		if (shca_program_settles())
+		if (shca_program_settle())
 			continue;
-		shca_program_wakes_spinning();
+		shca_program_wake_spinning();
 		shca_program_sleep(until, false);
 	}
-	atomic_fetch_sub(&waiting, 1);
-	shca_program_leave();
+	shca_sync_end_wait();
 	errno = error;
 	return rc;
 }
@@ -144,16 +146,16 @@ void shca_sync_released(bool contended, bool shared)
 	bool clocked = shca_program_is_clocked();
 
 	if (clocked && contended)
-		disturb_inside(shared);
-	wake_waiting();
+		shca_sync_disturb(shared);
+	shca_sync_wake_waiting();
 	if (clocked && shca_program_is_disturbed())
 		settle();
 }
 
 /* ---------------------------------------------------------------- mutexes */
 
-/* Returns true if a thread sleeps in the kernel for the mutex, as glibc's lock word says. That
- * thread has no clock. */
+/* Returns true if a thread may sleep in the kernel for the mutex, as glibc's lock word says: that
+ * thread has no clock. Always true for robust and PI mutexes, whose word is the owner's id. */
 static bool is_contended(const pthread_mutex_t *mutex)
 {
 	return mutex->__data.__lock > 1;
@@ -230,6 +232,19 @@ int shca_pthread_mutex_unlock(pthread_mutex_t *mutex)
 
 /* ---------------------------------------------------------------- conditions */
 
+/* Returns true if other processes may use the condition, as glibc notes there. */
+static bool is_shared_cond(const pthread_cond_t *cond)
+{
+	return cond->__data.__wrefs & 1;
+}
+
+/* Returns true if a thread without a clock, by glibc's count of those that do, or a thread of
+ * another process may wait for the condition. */
+static bool may_be_awaited(const pthread_cond_t *cond)
+{
+	return is_shared_cond(cond) || cond->__data.__wrefs >> 3;
+}
+
 /*
  * Waits without the condition: until a thread of this process signals any condition or releases
  * something, or the real world may have done so. Callers expect spurious wake-ups in any case.
@@ -239,22 +254,22 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 	bool timed_out;
 	int rc;
 
-	shca_program_enter_free();
-	atomic_fetch_add(&waiting, 1);
-	shca_program_watches(is_shared_cond(cond));
+	shca_sync_begin_wait();
+	shca_program_watch(is_shared_cond(cond));
 	if (is_contended(mutex))
-		disturb_inside(is_shared_mutex(mutex));
+		shca_sync_disturb(is_shared_mutex(mutex));
 	rc = NEXT(pthread_mutex_unlock)(mutex);
 	if (rc) {
-		atomic_fetch_sub(&waiting, 1);
-		shca_program_leave();
+		shca_sync_end_wait();
 		return rc;
 	}
-	if (!shca_program_settles())
+	/* A thread may wait for the mutex. */
+	if (atomic_load(&waiting) > 1)
+		shca_program_wake_others();
+	if (!shca_program_settle())
 		shca_program_sleep(until, false);
-	atomic_fetch_sub(&waiting, 1);
 	timed_out = until != SHCA_FOREVER && shca_program_now() >= until;
-	shca_program_leave();
+	shca_sync_end_wait();
 	rc = shca_pthread_mutex_lock(mutex);
 	pthread_testcancel();
 	return rc ? rc : timed_out ? ETIMEDOUT : 0;
@@ -297,7 +312,7 @@ static int signal_by(int (*next)(pthread_cond_t *cond), pthread_cond_t *cond)
 
 	if (awaited)
 		disturb(shared);
-	wake_waiting();
+	shca_sync_wake_waiting();
 	return rc;
 }
 
@@ -342,7 +357,7 @@ int shca_pthread_cancel(pthread_t thread)
 	int rc = NEXT(pthread_cancel)(thread);
 
 	disturb(false);
-	wake_waiting();
+	shca_sync_wake_waiting();
 	return rc;
 }
 
@@ -352,15 +367,18 @@ static int wait_for_post(sem_t *sem, uint64_t until)
 {
 	int rc, error = errno;
 
-	shca_program_enter_free();
-	atomic_fetch_add(&waiting, 1);
+	shca_sync_begin_wait();
 	/* As the C library has it: a handler with SA_RESTART ends no such wait. */
-	shca_program_listens(SHCA_HEARD_INTERRUPT);
+	shca_program_listen(SHCA_HEARD_INTERRUPT);
 	for (;;) {
-		shca_program_watches(true);
+		shca_program_watch(true);
 		rc = sem_trywait(sem);
-		if (!rc || errno != EAGAIN)
+		if (!rc)
 			break;
+		if (errno != EAGAIN) {
+			error = errno;
+			break;
+		}
 		if (until != SHCA_FOREVER && shca_program_now() >= until) {
 			error = ETIMEDOUT;
 			break;
@@ -369,12 +387,11 @@ static int wait_for_post(sem_t *sem, uint64_t until)
 			error = EINTR;
 			break;
 		}
-		if (!shca_program_settles())
+		if (!shca_program_settle())
 			shca_program_sleep(until, false);
 	}
-	atomic_fetch_sub(&waiting, 1);
-	shca_program_listens(0);
-	shca_program_leave();
+	shca_program_listen(0);
+	shca_sync_end_wait();
 	errno = error;
 	return rc;
 }
@@ -408,92 +425,6 @@ int shca_sem_post(sem_t *sem)
 	int rc = NEXT(sem_post)(sem);
 
 	disturb(true);
-	wake_waiting();
-	return rc;
-}
-
-/* ---------------------------------------------------------------- futexes */
-
-struct futex {
-	uint32_t *word;
-	int op;
-	uint32_t value;
-	const struct timespec *timeout;
-};
-
-static clockid_t futex_clock(int op)
-{
-	return op & FUTEX_CLOCK_REALTIME ? CLOCK_REALTIME : CLOCK_MONOTONIC;
-}
-
-static uint64_t futex_deadline(const struct futex *futex)
-{
-	bool absolute = (futex->op & FUTEX_CMD_MASK) == FUTEX_WAIT_BITSET;
-
-	if (!futex->timeout)
-		return SHCA_FOREVER;
-	if (absolute)
-		return shca_sync_deadline(futex_clock(futex->op), futex->timeout);
-	return shca_after(shca_program_now(), shca_ns(futex->timeout));
-}
-
-/* Waits as for a condition: callers expect spurious wake-ups of futexes, too. */
-static long futex_wait(const struct futex *futex)
-{
-	uint64_t until;
-	long rc = -1;
-
-	shca_program_enter_free();
-	until = futex_deadline(futex);
-	shca_program_wakes_spinning();
-	atomic_fetch_add(&waiting, 1);
-	shca_program_watches(true);
-	errno = EAGAIN;
-	if (__atomic_load_n(futex->word, __ATOMIC_SEQ_CST) == futex->value) {
-		if (!shca_program_settles())
-			shca_program_sleep(until, false);
-		errno = ETIMEDOUT;
-		rc = until != SHCA_FOREVER && shca_program_now() >= until ? -1 : 0;
-	}
-	atomic_fetch_sub(&waiting, 1);
-	shca_program_leave();
-	return rc;
-}
-
-/* Makes SYS_futex of programs that have locks of their own virtual, and SYS_getrandom what
- * getrandom() is. */
-long shca_syscall(long nr, ...)
-{
-	struct timespec real;
-	long args[6], rc;
-	va_list list;
-	int cmd;
-
-	va_start(list, nr);
-	for (int i = 0; i < 6; i++)
-		args[i] = va_arg(list, long);
-	va_end(list);
-	if (nr == SYS_getrandom)
-		return getrandom((void *)args[0], (size_t)args[1], (unsigned)args[2]);
-	cmd = (int)args[1] & FUTEX_CMD_MASK;
-	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
-	    shca_program_is_clocked())
-		return futex_wait(&(struct futex){(uint32_t *)args[0], (int)args[1],
-						  (uint32_t)args[2],
-						  (const struct timespec *)args[3]});
-	if (nr == SYS_futex && cmd == FUTEX_WAIT_BITSET)
-		args[3] = (long)shca_real_deadline(futex_clock((int)args[1]),
-						   (const struct timespec *)args[3], &real);
-	rc = NEXT(syscall)(nr, args[0], args[1], args[2], args[3], args[4], args[5]);
-	if (nr == SYS_futex && cmd != FUTEX_WAIT && cmd != FUTEX_WAIT_BITSET) {
-		int error = errno;
-
-		/* softhca's own calls come here, too: inside of a call, or in threads without a
-		 * clock. */
-		if (shca_program_is_clocked())
-			disturb_inside(!((int)args[1] & FUTEX_PRIVATE_FLAG));
-		wake_waiting();
-		errno = error;
-	}
+	shca_sync_wake_waiting();
 	return rc;
 }

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_sync.h - what the functions that wait for threads share: next_sync.c and next_rwlock.c.
+ * next_sync.h - what the functions that wait for threads share: next_sync.c, next_rwlock.c and
+ * next_futex.c.
  */
 #ifndef SHCA_NEXT_SYNC_H
 #define SHCA_NEXT_SYNC_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <time.h>
 
+/* Begins and ends a wait for a thread: a call of a thread with a clock. */
+void shca_sync_begin_wait(void);
+void shca_sync_end_wait(void);
+/* Notes that a thread with a clock may have woken threads of its process, or also of other
+ * processes (`shared`). */
+void shca_sync_disturb(bool shared);
+/* Wakes the waiting threads of this process after a release or signal by any thread. */
+void shca_sync_wake_waiting(void);
 /* Returns the virtual time of an absolute timeout, which may lie in the past or in eternity. */
 uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *deadline);
 /* Returns true if the C library refuses a timeout at once. */
@@ -19,20 +27,8 @@ bool shca_sync_is_invalid(clockid_t clock, const struct timespec *deadline);
  * `attempt` does, or ETIMEDOUT. */
 int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool shared,
 		   bool unclocked);
-/* After a lock was released, for which a thread sleeps in the kernel (`contended`). */
+/* Wakes the threads that wait for a lock that was just released. `contended`: a thread sleeps for
+ * the lock in the kernel. */
 void shca_sync_released(bool contended, bool shared);
-
-/* glibc keeps there whether other processes may use a condition. */
-static inline bool is_shared_cond(const pthread_cond_t *cond)
-{
-	return cond->__data.__wrefs & 1;
-}
-
-/* Returns true if a thread without a clock may wait for a condition, by glibc's count of those that
- * do, or a thread of another process. */
-static inline bool may_be_awaited(const pthread_cond_t *cond)
-{
-	return is_shared_cond(cond) || cond->__data.__wrefs >> 3;
-}
 
 #endif

@@ -114,10 +114,10 @@ static uint64_t sleep_until(uint64_t until)
 	uint64_t now;
 	bool heard;
 
-	shca_program_listens(SHCA_HEARD_ANY);
+	shca_program_listen(SHCA_HEARD_ANY);
 	shca_program_sleep(until, false);
 	heard = shca_program_heard();
-	shca_program_listens(0);
+	shca_program_listen(0);
 	now = shca_program_now();
 	return heard && now < until ? until - now : 0;
 }
@@ -196,7 +196,7 @@ int shca_sched_yield(void)
 		return 0;
 	shca_program_enter();
 	/* A parked thread may hold a lock that the caller wants. */
-	shca_program_wakes_spinning();
+	shca_program_wake_spinning();
 	shca_program_looked();
 	shca_program_leave();
 	return 0;

@@ -93,10 +93,10 @@ static void wait_in_turn(const struct wait *wait, uint64_t until)
 	int watch = -1;
 
 	if (world) {
-		shca_program_watches(false);
+		shca_program_watch(false);
 		watch = shca_watch(wait->fds, wait->count);
 		if (watch < 0)
-			shca_program_watches(true);
+			shca_program_watch(true);
 	}
 	if (wait->mask)
 		pthread_sigmask(SIG_SETMASK, wait->mask, &old);
@@ -114,7 +114,7 @@ static int wait_for(struct wait *wait, uint64_t timeout)
 	if (!timeout && shca_program_yields_free())
 		return wait->look(wait);
 	shca_program_enter();
-	shca_program_listens(SHCA_HEARD_ANY);
+	shca_program_listen(SHCA_HEARD_ANY);
 	rc = wait->look(wait);
 	until = shca_after(shca_program_now(), timeout);
 	if (!rc && !timeout)
@@ -132,7 +132,7 @@ static int wait_for(struct wait *wait, uint64_t timeout)
 		}
 	}
 	error = errno;
-	shca_program_listens(0);
+	shca_program_listen(0);
 	shca_program_leave();
 	errno = error;
 	return rc;

@@ -17,23 +17,23 @@ bool shca_program_sees_virtual(void)
 	return shca_clk && shca_clock_sees_virtual();
 }
 
-bool shca_program_handler_begins(uint32_t kind)
+bool shca_program_begin_handler(uint32_t kind)
 {
 	return shca_clock_handler_begins(kind);
 }
 
-void shca_program_handler_ends(bool was_in_handler)
+void shca_program_end_handler(bool was_in_handler)
 {
 	shca_clock_handler_ends(was_in_handler);
 }
 
-void shca_program_signals(void)
+void shca_program_note_signal(void)
 {
 	if (shca_clk)
 		shca_clock_signalled();
 }
 
-void shca_program_listens(uint32_t kinds)
+void shca_program_listen(uint32_t kinds)
 {
 	shca_clock_listen(kinds);
 }
@@ -89,7 +89,7 @@ void shca_program_untrap(void)
 		untrap();
 }
 
-void shca_program_makes_thread(void)
+void shca_program_prepare_thread(void)
 {
 	shca_clock_attach_early();
 }
@@ -99,7 +99,7 @@ bool shca_program_clock_is_inherited(void)
 	return shca_clock_is_inherited();
 }
 
-void shca_program_inherits(void)
+void shca_program_inherit(void)
 {
 	shca_clock_inherit();
 }
@@ -120,7 +120,7 @@ void shca_program_enter_free(void)
 	shca_clock_enter_free();
 }
 
-bool shca_program_settles(void)
+bool shca_program_settle(void)
 {
 	return shca_clock_settle_first();
 }
@@ -142,7 +142,7 @@ void shca_program_sleep_to_deadline(uint64_t until)
 	shca_clock_wait(until, SHCA_TO_DEADLINE);
 }
 
-void shca_program_watches(bool world)
+void shca_program_watch(bool world)
 {
 	shca_clock_watch(world ? SHCA_WATCHES_WORLD : SHCA_WATCHES_PROCESS);
 }
@@ -164,9 +164,14 @@ bool shca_program_is_virtual(void)
 	return shca_clk;
 }
 
-void shca_program_wakes(void)
+void shca_program_wake_process(void)
 {
 	shca_clock_wake_process();
+}
+
+void shca_program_wake_others(void)
+{
+	shca_clock_wake_others();
 }
 
 void shca_program_looked(void)
@@ -190,17 +195,17 @@ void shca_program_back(void)
 	shca_clock_back();
 }
 
-void shca_program_wakes_spinning(void)
+void shca_program_wake_spinning(void)
 {
 	shca_clock_wake_spinning();
 }
 
-void shca_program_disturbs(void)
+void shca_program_disturb(void)
 {
 	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 }
 
-void shca_program_disturbs_others(void)
+void shca_program_disturb_others(void)
 {
 	if (shca_clk)
 		atomic_store_explicit(&shca_clk->others_disturbed, 1, memory_order_relaxed);

@@ -31,10 +31,10 @@ SHCA_PROGRAM bool shca_program_is_clocked(void);
 SHCA_PROGRAM bool shca_program_sees_virtual(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
-SHCA_PROGRAM bool shca_program_handler_begins(uint32_t kind);
-SHCA_PROGRAM void shca_program_handler_ends(bool was_in_handler);
+SHCA_PROGRAM bool shca_program_begin_handler(uint32_t kind);
+SHCA_PROGRAM void shca_program_end_handler(bool was_in_handler);
 /* Notes that a thread sends a signal, or is about to. */
-SHCA_PROGRAM void shca_program_signals(void);
+SHCA_PROGRAM void shca_program_note_signal(void);
 /* Returns the time, and adds the price of reading it. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
 /* Returns true if computing takes no time, so that runs can be repeated. */
@@ -56,9 +56,9 @@ SHCA_PROGRAM void shca_program_leave(void);
 
 /* Waits until the real world is quiet, and keeps the turn. Returns false if the real world was
  * quiet already. */
-SHCA_PROGRAM bool shca_program_settles(void);
+SHCA_PROGRAM bool shca_program_settle(void);
 /* Lets signal handlers of these kinds (shca_heard; 0: none) end the sleeps that follow. */
-SHCA_PROGRAM void shca_program_listens(uint32_t kinds);
+SHCA_PROGRAM void shca_program_listen(uint32_t kinds);
 /* Returns true if such a handler ran since. */
 SHCA_PROGRAM bool shca_program_heard(void);
 /* Sleeps until a time, or with `events` until an event of a completion channel comes. */
@@ -67,7 +67,10 @@ SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
 SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
  * world, may have done what the thread is about to look for. */
-SHCA_PROGRAM void shca_program_watches(bool world);
+SHCA_PROGRAM void shca_program_watch(bool world);
+/* Ends the sleeps of the other threads of this process that watch, because the caller released
+ * something. Its own next sleep doesn't end by this. */
+SHCA_PROGRAM void shca_program_wake_others(void);
 /* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
@@ -95,7 +98,7 @@ static inline void shca_program_come_back(void)
 }
 /* Lets parked threads of this process go on, because the calling one waits for something that one
  * of them keeps. */
-SHCA_PROGRAM void shca_program_wakes_spinning(void);
+SHCA_PROGRAM void shca_program_wake_spinning(void);
 
 /* ---- any thread ---- */
 
@@ -106,7 +109,7 @@ SHCA_PROGRAM void shca_program_look(uint32_t actor);
 SHCA_PROGRAM bool shca_program_is_virtual(void);
 /* Ends the sleeps of the threads of this process that watch, because the caller did something that
  * they may wait for. */
-SHCA_PROGRAM void shca_program_wakes(void);
+SHCA_PROGRAM void shca_program_wake_process(void);
 /* Sets the functions that make a thread that joins the clock trap when it reads the TSC, and that
  * undo this. */
 SHCA_PROGRAM void shca_program_set_traps(void (*trap)(void), void (*untrap)(void));
@@ -120,20 +123,20 @@ SHCA_PROGRAM void shca_program_untrap(void);
 SHCA_PROGRAM void shca_program_trap_again(void);
 /* Prepares for a new thread that a thread without a clock makes: the caller may get a clock, if its
  * process is a rank that has not called verbs yet. */
-SHCA_PROGRAM void shca_program_makes_thread(void);
+SHCA_PROGRAM void shca_program_prepare_thread(void);
 /* Returns true if a thread that the calling thread makes gets a clock with its first call. */
 SHCA_PROGRAM bool shca_program_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one of those. */
-SHCA_PROGRAM void shca_program_inherits(void);
+SHCA_PROGRAM void shca_program_inherit(void);
 /* Stores the CPUs on which the program believes the calling thread may run. Returns false if the
  * kernel knows them, because the thread isn't pinned. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
 /* Sets them for a new thread. */
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
 /* Notes that the calling thread may have woken other threads of its process in the real world. */
-SHCA_PROGRAM void shca_program_disturbs(void);
+SHCA_PROGRAM void shca_program_disturb(void);
 /* Notes that a thread has done, or is about to do, what may wake other processes. */
-SHCA_PROGRAM void shca_program_disturbs_others(void);
+SHCA_PROGRAM void shca_program_disturb_others(void);
 /* Returns true if the real world was disturbed, and nobody has waited until it was quiet since. */
 SHCA_PROGRAM bool shca_program_is_disturbed(void);
 /* Returns true if that thread of this process has a clock. */

@@ -321,18 +321,27 @@ void shca_clock_look(uint32_t actor)
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
-void shca_clock_wake_process(void)
+void shca_clock_wake_others(void)
 {
 	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
+	uint32_t own = shca_clock_actor(), i;
 
-	/* The locks below are taken and released here, which is nobody's business. */
-	if (shca_turn_self.depth++ == 0) {
-		shca_clock_lock(shca_turn_here.fabric);
-		shca_actors_look(clock, shca_turn_here.slot, SHCA_WATCHES_PROCESS);
-		if (!atomic_load(&clock->holder))
-			shca_actors_pass(shca_turn_here.fabric);
-		shca_clock_unlock(shca_turn_here.fabric);
+	shca_clock_lock(shca_turn_here.fabric);
+	for (i = atomic_load(&clock->threads[shca_turn_here.slot]); i;
+	     i = atomic_load(&clock->actors[i - 1].sibling)) {
+		if (i - 1 != own)
+			shca_actor_look(clock, i - 1);
 	}
+	if (!atomic_load(&clock->holder))
+		shca_actors_pass(shca_turn_here.fabric);
+	shca_clock_unlock(shca_turn_here.fabric);
+}
+
+void shca_clock_wake_process(void)
+{
+	/* The locks that are taken and released here are nobody's business. */
+	if (shca_turn_self.depth++ == 0)
+		shca_clock_wake_others();
 	shca_turn_self.depth--;
 }
 

@@ -176,7 +176,7 @@ static void settle(void)
 		shca_turn_clock()->quiet_at = atomic_load(&shca_turn_clock()->now);
 		shca_turn_clock()->quiet_until = real + quiet_time(real - began);
 	}
-	shca_actors_look(shca_turn_clock(), SHCA_NO_PROC, SHCA_WATCHES_WORLD);
+	shca_actors_look(shca_turn_clock(), SHCA_WATCHES_WORLD);
 }
 
 bool shca_clock_settle_first(void)

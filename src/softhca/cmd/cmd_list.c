@@ -77,7 +77,7 @@ int shca_cmd_list(int argc, char **argv)
 			json_array_append_new(rows, o);
 	}
 	if (json)
-		shca_render_json(stdout, rows, 0);
+		shca_render_json(stdout, rows, false);
 	else
 		shca_render_table(stdout, rows, columns, sizeof(columns) / sizeof(columns[0]));
 	json_decref(rows);

@@ -142,7 +142,7 @@ int shca_cmd_options(int argc, char **argv)
 	for (int o = 0; o < SHCA_O_COUNT; o++)
 		json_array_append_new(rows, option_row(&a.settings, o));
 	if (a.json)
-		shca_render_json(stdout, rows, 0);
+		shca_render_json(stdout, rows, false);
 	else
 		print_table(&a.settings, rows);
 	json_decref(rows);

@@ -87,7 +87,7 @@ void shca_render_table(FILE *out, const json_t *rows, const struct shca_column *
 	}
 }
 
-void shca_render_json(FILE *out, const json_t *doc, int compact)
+void shca_render_json(FILE *out, const json_t *doc, bool compact)
 {
 	json_dumpf(doc, out, compact ? JSON_COMPACT : JSON_INDENT(2));
 	fputc('\n', out);

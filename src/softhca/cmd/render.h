@@ -5,6 +5,7 @@
 #ifndef SHCA_RENDER_H
 #define SHCA_RENDER_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 
@@ -27,7 +28,7 @@ struct shca_column {
 /* Prints an array of objects, a line each, under a line of titles. */
 void shca_render_table(FILE *out, const json_t *rows, const struct shca_column *columns, size_t n);
 /* Prints a document and a newline; on one line if compact. */
-void shca_render_json(FILE *out, const json_t *doc, int compact);
+void shca_render_json(FILE *out, const json_t *doc, bool compact);
 /* Makes a JSON string of any bytes: those that aren't UTF-8 or printable become question marks. */
 json_t *shca_json_text(const char *s);
 

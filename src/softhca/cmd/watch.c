@@ -96,7 +96,7 @@ static void look_at_world(struct shca_fabric *fabric, struct shca_watch *watch)
 	if ((watch->holder && !atomic_load(&clock->pacing)) || ++watch->looks % WORLD_LOOK_INTERVAL)
 		return;
 	shca_clock_lock(fabric);
-	shca_actors_look(clock, SHCA_NO_PROC, SHCA_WATCHES_PROCESS);
+	shca_actors_look(clock, SHCA_WATCHES_PROCESS);
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(fabric);
 	shca_clock_unlock(fabric);

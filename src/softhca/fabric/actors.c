@@ -276,14 +276,12 @@ void shca_actor_look(struct shca_clock *clock, uint32_t actor)
 		shca_actor_sooner(clock, actor, atomic_load(&clock->now));
 }
 
-void shca_actors_look(struct shca_clock *clock, unsigned proc, enum shca_watching least)
+void shca_actors_look(struct shca_clock *clock, enum shca_watching least)
 {
 	uint32_t high = atomic_load(&clock->high);
 
 	for (uint32_t i = SHCA_MAX_ADAPTERS; i < high; i++) {
-		if (atomic_load_explicit(&clock->actors[i].watches, memory_order_relaxed) >=
-			    least &&
-		    (proc == SHCA_NO_PROC || clock->actors[i].proc == proc))
+		if (atomic_load_explicit(&clock->actors[i].watches, memory_order_relaxed) >= least)
 			shca_actor_look(clock, i);
 	}
 }

@@ -57,9 +57,9 @@ bool shca_actors_yield(struct shca_clock *clock, unsigned proc);
 void shca_actors_touch(struct shca_clock *clock, unsigned proc);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. */
 void shca_actors_event(struct shca_clock *clock, unsigned proc);
-/* Makes threads that watch that much, or more, look again: those of one process, or all
- * (SHCA_NO_PROC). The caller holds the lock. */
-void shca_actors_look(struct shca_clock *clock, unsigned proc, enum shca_watching least);
+/* Makes the threads of all processes that watch that much, or more, look again. The caller holds
+ * the lock. */
+void shca_actors_look(struct shca_clock *clock, enum shca_watching least);
 /* Makes one thread look again, if it watches anything. The caller holds the lock. */
 void shca_actor_look(struct shca_clock *clock, uint32_t actor);
 /* Notes that threads without a clock may be busy in the real world, those of one process or of all

@@ -8,7 +8,7 @@
 
 #include "fabric.h"
 
-/* Makes DIR/sys.0 ... of a fabric whose header is filled in. Returns 0 or -errno. */
+/* Makes sys.0 ... in the directory of a fabric whose header is filled in. Returns 0 or -errno. */
 int shca_sysfs_make(const struct shca_fabric_header *hdr);
 
 #endif

@@ -52,14 +52,14 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *attr)
 int shca_query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 		    size_t attr_size)
 {
-	struct ibv_port_attr a;
+	struct ibv_port_attr own;
 
 	if (port_num != SHCA_PORT)
 		return EINVAL;
-	fill_port(shca_ctx(context)->hca, &a);
+	fill_port(shca_ctx(context)->hca, &own);
 	/* The caller's struct may be an older or a newer one. */
 	memset(attr, 0, attr_size);
-	memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));
+	memcpy(attr, &own, attr_size < sizeof(own) ? attr_size : sizeof(own));
 	return 0;
 }
 
@@ -91,17 +91,18 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
 	return 0;
 }
 
-/* The caller's struct may be older or newer. Returns false if the table's entry is empty. */
+/* Copies an entry of the GID table into the caller's struct, which may be older or newer. Returns
+ * false if the entry is empty. */
 static bool copy_gid_entry(struct ibv_context *context, unsigned index, void *to, size_t entry_size)
 {
-	struct ibv_gid_entry e = {.gid_index = index, .port_num = SHCA_PORT};
+	struct ibv_gid_entry entry = {.gid_index = index, .port_num = SHCA_PORT};
 	enum ibv_gid_type type;
 
-	if (!gid_at(context, index, &e.gid, &type))
+	if (!gid_at(context, index, &entry.gid, &type))
 		return false;
-	e.gid_type = type;
+	entry.gid_type = type;
 	memset(to, 0, entry_size);
-	memcpy(to, &e, entry_size < sizeof(e) ? entry_size : sizeof(e));
+	memcpy(to, &entry, entry_size < sizeof(entry) ? entry_size : sizeof(entry));
 	return true;
 }
 
@@ -136,15 +137,15 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
 		       unsigned int *type)
 {
-	enum ibv_gid_type t;
+	enum ibv_gid_type gid_type;
 	union ibv_gid gid;
 
 	if (port_num != SHCA_PORT || index >= SHCA_GID_TBL_LEN) {
 		errno = EINVAL;
 		return -1;
 	}
-	gid_at(context, index, &gid, &t);
-	*type = t == IBV_GID_TYPE_ROCE_V2;
+	gid_at(context, index, &gid, &gid_type);
+	*type = gid_type == IBV_GID_TYPE_ROCE_V2;
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The calls for contexts with match bits: the lock around what the protocol does. */
+/* The calls for contexts with match bits: each takes the lock and calls the protocol. */
 #include <tupleq/match.h>
 
 #include "ep/ep.h"
@@ -83,14 +83,4 @@ bool tq_ctx_has_queues(struct tq_ctx *ctx)
 	has = tq_core_ctx_has_queues(ctx);
 	tq_ep_unlock(ep);
 	return has;
-}
-
-int tq_thread_progress(struct tq_ep *ep, bool on)
-{
-	int rc;
-
-	tq_lock(&ep->lock);
-	rc = tq_service_set_completes(ep, on);
-	tq_ep_unlock(ep);
-	return rc;
 }

@@ -209,13 +209,18 @@ free_service:
 	return -error;
 }
 
-int tq_service_set_completes(struct tq_ep *ep, bool completes)
+int tq_thread_progress(struct tq_ep *ep, bool on)
 {
-	if (!ep->service)
-		return -ENOTSUP;
-	ep->service->completes = completes;
-	tq_service_wake(ep);
-	return 0;
+	int rc = -ENOTSUP;
+
+	tq_lock(&ep->lock);
+	if (ep->service) {
+		ep->service->completes = on;
+		tq_service_wake(ep);
+		rc = 0;
+	}
+	tq_ep_unlock(ep);
+	return rc;
 }
 
 void tq_service_hint_bits(struct tq_ep *ep)

@@ -23,9 +23,6 @@ struct tq_service {
 int tq_service_start(struct tq_ep *ep);
 /* Stops it, if there is one. */
 void tq_service_stop(struct tq_ep *ep);
-/* Lets it make progress for the user, or no longer. -ENOTSUP: there is no thread. Called with the
- * lock. */
-int tq_service_set_completes(struct tq_ep *ep, bool completes);
 /* Wakes the thread, before the lock is released, if requests or look-ups have ended that it is to
  * complete, or it has to look after a direct message with match bits. */
 void tq_service_hint_bits(struct tq_ep *ep);

@@ -199,7 +199,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 	    tq_link_is_closing(link, TQ_HERE))
 		return;
 	if (!tq_link_is_connected(link)) {
-		if (!link->peer || !tq_core_awaits(link->peer))
+		if (!link->peer || !tq_core_take_awaited(link->peer))
 			return;
 		if (tq_fate_has_died(net, link))
 			tq_link_fail(net, link, TQ_FAIL_LOST, "%s is waited for, and has ended.",

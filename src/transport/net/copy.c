@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The pool has registered buffers of power-of-two sizes (and room for a header), cut from slabs.
- * One slab, for messages up to eager_limit, is there from the beginning, whatever the memlock
- * limit. Others are made when their size runs out, so that a small job locks little memory. Where
- * the pool's limit is reached, slabs of other sizes with nothing in use are freed.
+ * One slab, for messages up to eager_limit, is made when the pool is opened and is never freed, so
+ * it serves such messages even where no more memory can be registered. Others are made when their
+ * size runs out, so that a small job locks little memory. Where the pool's limit is reached, slabs
+ * of other sizes with nothing in use are freed.
  */
 #include "net/copy.h"
 
@@ -14,7 +15,10 @@
 
 #include "net/mem.h"
 
-#define HEADER 64u /* the longest header before an eager message's data is 32 bytes */
+/* The longest header before an eager message's data (EAGER_BITS), rounded up to cache lines. */
+#define HEADER 128u
+static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the header has room");
+
 /* Bytes and buffers of a slab. */
 #define SLAB_MIN ((size_t)64 << 10)
 #define SLAB_MAX ((size_t)256 << 10)
@@ -150,7 +154,7 @@ bool tq_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 	return true;
 }
 
-static void pool_put(struct tq_net *net, struct tq_sg *sg)
+static void pool_put(struct tq_net *net, const struct tq_sg *sg)
 {
 	struct tq_slab *slab = (struct tq_slab *)sg->reg;
 	struct tq_copies *copies = net->copies;
@@ -164,7 +168,6 @@ static void pool_put(struct tq_net *net, struct tq_sg *sg)
 	slab->free = sg->addr;
 	slab->used--;
 	TQ_LEVEL(net->stats, copy_bytes, -(int64_t)buffer_bytes(slab->size));
-	sg->reg = NULL;
 }
 
 /* Makes the slab for messages up to eager_limit, which stays. */
@@ -222,7 +225,7 @@ static bool reserve_get(struct tq_net *net, struct tq_reserve *reserve, uint64_t
 	return true;
 }
 
-static void reserve_put(struct tq_net *net, struct tq_reserve *reserve, struct tq_sg *sg)
+static void reserve_put(struct tq_net *net, struct tq_reserve *reserve, const struct tq_sg *sg)
 {
 	net->scq.starved -= !reserve->free;
 	*(void **)sg->addr = reserve->free;
@@ -254,6 +257,7 @@ bool tq_copy_has_piece(const struct tq_net *net)
 
 bool tq_copy_get_msg(struct tq_net *net, uint32_t len, struct tq_sg *sg)
 {
+	tq_assert_held(net->lock);
 	return reserve_get(net, &net->copies->msgs, len, sg);
 }
 
@@ -270,6 +274,7 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg)
 		reserve_put(net, &copies->pieces, sg);
 	else
 		pool_put(net, sg);
+	sg->reg = NULL;
 }
 
 uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)

@@ -36,7 +36,7 @@ static bool net_data_ready(void *net, struct tq_link *link)
 	return tq_control_data_ready(net, link);
 }
 
-static bool net_is_near(void *net, struct tq_link *link)
+static bool net_is_local(void *net, struct tq_link *link)
 {
 	(void)net;
 	return tq_outbox_is_attached(link);
@@ -177,7 +177,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
-	.is_near = net_is_near,
+	.is_local = net_is_local,
 	.is_readable = net_is_readable,
 	.copy = net_copy,
 	.control_moves = net_control_moves,

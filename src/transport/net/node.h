@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A node: what an HCA's port and an XRC domain make together, and what the lanes and links to
- * there share.
+ * A node: the processes behind one port of an HCA in one XRC domain, and what the lanes and links
+ * to them share.
  */
 #ifndef TQ_NET_NODE_H
 #define TQ_NET_NODE_H
@@ -44,7 +44,8 @@ struct tq_node {
 struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *address);
 /* Frees the node if no link and no lane is left there. */
 void tq_node_put(struct tq_net *net, struct tq_node *node);
-/* Returns what datagrams to the node go by; NULL: its address can't be resolved, for now. */
+/* Returns the address handle for datagrams to the node; NULL: its address can't be resolved, for
+ * now. */
 struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node);
 
 #endif

@@ -87,7 +87,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 		len = recv->req.status.length;
 	}
 	status = error ? -EIO : 0;
-	if (!recv->again) {
+	if (!recv->pieces_asked) {
 		TQ_COUNT(core->stats, recv_direct);
 		TQ_COUNT_N(core->stats, recv_direct_bytes, len);
 		tuple->info.direct++;

@@ -6,6 +6,7 @@
  */
 #include "proto/fetch.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "proto/answer.h"
@@ -13,7 +14,7 @@
 #include "proto/fetch_pieces.h"
 #include "proto/held.h"
 #include "proto/msg.h"
-#include "proto/near.h"
+#include "proto/local_way.h"
 #include "proto/peer.h"
 #include "proto/pieces.h"
 #include "proto/recv_mem.h"
@@ -120,11 +121,10 @@ static bool by_read(const struct tq_core *core, const struct tq_unexpected *mess
 	return message->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
 }
 
-/* Returns how the data come; only what is in one piece goes another way than through the adapter.
- */
-static enum tq_near way_of(const struct tq_recv_req *recv)
+/* Returns the way on which the data come: always through the adapter if they are scattered. */
+static enum tq_way way_of(const struct tq_recv_req *recv)
 {
-	return recv->buf.ops ? TQ_NEAR_ADAPTER : tq_near_way(recv->pair->peer, recv->wanted);
+	return recv->buf.ops ? TQ_WAY_ADAPTER : tq_local_way(recv->pair->peer, recv->wanted);
 }
 
 /* Gets the data of an RTS, but not by a copy from the sender's memory. Frees the message. */
@@ -137,7 +137,7 @@ static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message
 	uint32_t rkey = message->rkey;
 
 	tq_unexpected_free(message);
-	registered = way_of(recv) != TQ_NEAR_PIECES &&
+	registered = way_of(recv) != TQ_WAY_PIECES &&
 		     tq_recv_mem_register(recv, recv->wanted, read ? core->limits->max_sge_rd : 0);
 	if (registered && read) {
 		int n = tq_pieces_list(recv->pieces, &recv->sg, recv->wanted, list);
@@ -174,7 +174,7 @@ static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message
  * them to the adapter, if that can do without the sender. */
 static bool by_copy(const struct tq_recv_req *recv, const struct tq_unexpected *message)
 {
-	if (!(message->flags & (TQ_RTS_NEAR | TQ_RTS_RKEY)) || way_of(recv) != TQ_NEAR_COPY)
+	if (!(message->flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY)) || way_of(recv) != TQ_WAY_COPY)
 		return false;
 	return !recv->req.core->service || !by_read(recv->req.core, message);
 }
@@ -307,6 +307,7 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 		break;
 	case TQ_UNEXPECTED_STORED:   /* tq_fetch_stored() */
 	case TQ_UNEXPECTED_DRAINING: /* tq_drain_take() */
+		assert(!"another function takes it");
 		break;
 	}
 }
@@ -319,8 +320,9 @@ void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
 	complete_in_turn(recv);
 }
 
-/* Copies a part from a sender's memory if *room is not used up, and takes the part off it. If more
- * is left, the receive goes behind the others, whose data are at hand. Returns false then. */
+/* Copies a part from a sender's memory if *room is not used up, and subtracts the part from *room.
+ * If more is left, the receive goes behind the others, whose data are at hand. Returns false then.
+ */
 static bool copy_from_sender(struct tq_recv_req *recv, uint64_t *room)
 {
 	struct tq_core *core = recv->req.core;
@@ -338,18 +340,18 @@ static bool copy_from_sender(struct tq_recv_req *recv, uint64_t *room)
 int tq_fetch_poll(struct tq_core *core)
 {
 	uint64_t room = (uint64_t)core->params->rdma_chunk;
-	struct tq_recv_req *recv, *left = NULL;
+	struct tq_recv_req *recv, *unfinished = NULL; /* the first one that was put back */
 	int n = 0;
 
-	while (!core->service && (recv = core->copies) && recv != left) {
+	while (!core->service && (recv = core->copies) && recv != unfinished) {
 		n++;
 		if (recv->state == TQ_RECV_REQ_PIECES) {
 			tq_fetch_pieces_copy(recv);
 			continue;
 		}
 		if (recv->from && recv->from->kind == TQ_UNEXPECTED_RTS) {
-			if (!copy_from_sender(recv, &room) && !left)
-				left = recv;
+			if (!copy_from_sender(recv, &room) && !unfinished)
+				unfinished = recv;
 			continue;
 		}
 		DL_DELETE2(core->copies, recv, core_prev, core_next);

@@ -20,14 +20,14 @@ void tq_fetch_unbounce(struct tq_recv_req *recv);
 /* Copies data that waited for a thread of the user's, of long messages a part. Returns the number
  * of copies. */
 int tq_fetch_poll(struct tq_core *core);
-/* The peer is gone, and with it the queues: ends the receives that only it could end. */
+/* Ends the receives whose data were to come from a failed peer, except RDMA reads. */
 void tq_fetch_fail(struct tq_pair *pair, int error);
-/* The pair goes: ends all. */
+/* Ends all receives of a pair that is being freed. */
 void tq_fetch_drop(struct tq_pair *pair);
 
 /* Handles a message, which is checked. */
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
-/* An RDMA read has ended. */
+/* Ends the receive of an RDMA read that has ended, well or not. */
 void tq_on_read_done(struct tq_recv_req *recv, int status);
 
 #endif

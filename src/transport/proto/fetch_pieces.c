@@ -18,7 +18,7 @@ static void pieces_over(struct tq_recv_req *recv)
 
 	TQ_COUNT(core->stats, recv_pipelined);
 	TQ_COUNT_N(core->stats, recv_pipelined_bytes, recv->wanted);
-	if (recv->again) {
+	if (recv->pieces_asked) {
 		tq_held_again(recv);
 		return;
 	}

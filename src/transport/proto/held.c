@@ -66,7 +66,7 @@ static int ask_again(struct tq_recv_req *recv)
 		recv->handle = 0;
 		return -ENOMEM;
 	}
-	recv->again = true;
+	recv->pieces_asked = true;
 	tq_recv_req_under_way(recv, TQ_RECV_REQ_PIECES);
 	m.tx_tuple = tq_put32(recv->rx_tuple->tx_tuple);
 	m.seq = tq_put32(recv->send_req);
@@ -107,12 +107,12 @@ static int post_held(struct tq_recv_req *recv)
 
 	if (recv->state == TQ_RECV_REQ_PIECES)
 		return -EAGAIN;
-	if (!recv->again && !load_held(recv))
+	if (!recv->pieces_asked && !load_held(recv))
 		return ask_again(recv);
-	rc = tq_recv_mem_post(recv, recv->again ? 0 : room_for(recv));
+	rc = tq_recv_mem_post(recv, recv->pieces_asked ? 0 : room_for(recv));
 	if (!rc)
 		tuple->nsrq++;
-	else if (!recv->again)
+	else if (!recv->pieces_asked)
 		tq_recv_mem_release(recv);
 	return rc;
 }

@@ -100,7 +100,7 @@ static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 
 #define TQ_RTS_RKEY     1u  /* flags of an RTS: addr and rkey are valid, so the data can be read */
 #define TQ_RTS_NODIRECT 2u  /* the message can't be sent direct */
-#define TQ_RTS_NEAR     4u  /* processes of the node that may read this memory can use addr */
+#define TQ_RTS_LOCAL    4u  /* processes of the node that may read this memory can use addr */
 #define TQ_RTS_AWAY     16u /* the sender may be computing: only its service thread may answer */
 #define TQ_ENV_NO_QUEUE 8u  /* EAGER, RTS: the tag is used once */
 

@@ -89,7 +89,7 @@ struct tq_net_ops {
 
 	/* Returns true if messages with data reach the peer sooner than what goes to a tuple queue,
 	 * and without the HCA: through shared memory. May be called at any time. */
-	bool (*is_near)(void *net, struct tq_link *link);
+	bool (*is_local)(void *net, struct tq_link *link);
 
 	/* Returns true if this process may read the memory of the peer, a process of its node, so
 	 * that the peer probably may read this one's. May be called at any time. */
@@ -194,7 +194,7 @@ void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
 void tq_core_reminded(struct tq_core *core);
 /* Returns true if a receive from that peer is posted, or the peer was probed for in vain since
  * the last call. */
-bool tq_core_awaits(struct tq_peer *peer);
+bool tq_core_take_awaited(struct tq_peer *peer);
 /* Returns true if something that was sent to the peer waits for an answer of its library. The HCA
  * ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_core_awaits_answer(const struct tq_peer *peer);

@@ -103,7 +103,7 @@ struct tq_peer {
 	struct tq_idle_lanes *idle_lanes;
 	int failed;  /* -errno */
 	bool self;   /* is this process */
-	bool probed; /* by its rank, in vain, since tq_core_awaits() was asked */
+	bool probed; /* by its rank, in vain, since the last tq_core_take_awaited() */
 	/* Objects that the peer has here; a correct peer has only so many of each: */
 	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */

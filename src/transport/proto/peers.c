@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Peers: how they begin, fail and go; and questions about them. */
+/* Peers: their beginning, state, failure and end. */
 #include "proto/peers.h"
 
 #include <errno.h>
@@ -27,9 +27,9 @@ int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link
 	return tq_tx_lanes_join(peer, node);
 }
 
-/* ---- questions ---- */
+/* ---- state ---- */
 
-bool tq_core_awaits(struct tq_peer *peer)
+bool tq_core_take_awaited(struct tq_peer *peer)
 {
 	const struct tq_pair *pair;
 	bool awaits = peer->probed;

@@ -77,7 +77,7 @@ int tq_recv_mem_post(struct tq_recv_req *recv, uint64_t len)
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n = tq_pieces_list(recv->pieces, &recv->sg, len, list);
 
-	if (recv->req.kind == TQ_REQ_ENTRY && !recv->again)
+	if (recv->req.kind == TQ_REQ_ENTRY && !recv->pieces_asked)
 		n = add_prefix(recv, list, n);
 	return core->ops->srq_post(core->net, recv->rx_tuple->srq, list, n, recv);
 }

@@ -15,7 +15,8 @@ enum tq_recv_req_state {
 	TQ_RECV_REQ_PIECES,  /* CTS_PIECES or CTS_HELD sent: DATA comes */
 	TQ_RECV_REQ_COPY,    /* its data are in `from`, or `from` is an RTS that says where in its
 				sender's memory, for a thread of the user's to copy */
-	TQ_RECV_REQ_LOST,    /* its sender failed; ends when its SRQ is gone, as the HCA has it */
+	TQ_RECV_REQ_LOST,    /* its sender failed; ends with its SRQ, because the HCA may write to
+				its buffer until then */
 	TQ_RECV_REQ_ENDED,
 	TQ_RECV_REQ_STATES
 };
@@ -33,7 +34,7 @@ struct tq_recv_req {
 	bool bounced;             /* true if sg is the library's memory, to be unpacked */
 	bool pooled;              /* true if that memory is from the pool of copies */
 	int cancelling;           /* the error to end with when a recall brings it back; 0: none */
-	bool again;               /* HELD: CTS_HELD was sent; its lane's copy is not wanted */
+	bool pieces_asked;        /* HELD: CTS_HELD was sent, so the lane's copy is unused */
 	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
 	struct tq_pair *pair;         /* of the message that it matched */
 	uint32_t handle;              /* CTS, CTS_PIECES: the sender's name for the receive */
@@ -44,8 +45,10 @@ struct tq_recv_req {
 	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */
 	/* Called instead of the end, if not NULL. */
 	void (*at_end)(struct tq_recv_req *recv, int error);
-	bool starting;                   /* tq_core_recv() is at it: ends without complete() */
-	struct tq_recv_req *next, *prev; /* in the queue that it is in */
+	bool starting; /* the call that makes it has not returned: the result says if it has ended,
+			  and complete() is not called */
+	/* Links, which tq_recv_req_new() does not initialize: other fields come before them. */
+	struct tq_recv_req *next, *prev;               /* in the queue that it is in */
 	struct tq_recv_req *active_next, *active_prev; /* pair->active: HELD, READING, WRITING,
 							  PIECES */
 	struct tq_recv_req *core_next, *core_prev;     /* core->copies, or core->lost */
@@ -66,7 +69,7 @@ struct tq_entry {
 	bool arrived;
 	bool queue; /* matched by the HCA */
 	uint64_t bits;
-	void *taken;
+	void *taken; /* struct tq_envelope.taken */
 	uint8_t header[TQ_HEADER_MAX];
 };
 
@@ -101,8 +104,8 @@ struct tq_unexpected {
 	struct tq_unexpected *next, *prev;             /* pair->unexpected */
 	struct tq_unexpected *tuple_next, *tuple_prev; /* tuple->unexpected, or ->held */
 	struct tq_unexpected *ctx_next, *ctx_prev;     /* ctx->unexpected */
-	struct tq_unexpected *tag_next, *tag_prev;     /* same->first */
-	struct tq_unexpected_tag *same;                /* of its tag */
+	struct tq_unexpected *tag_next, *tag_prev;     /* tag_record->first */
+	struct tq_unexpected_tag *tag_record;          /* the unexpected messages with its tag */
 };
 
 /* With match bits, of which `tag` has all. */
@@ -113,7 +116,7 @@ struct tq_unexpected_bits {
 	bool blocked; /* that entry waits for the end of a fence */
 	bool offered; /* unexpected() has been asked */
 	bool queued;
-	void *taken; /* STORED */
+	void *taken; /* struct tq_envelope.taken */
 	/* DRAINING: what gets the data, and the entry that has taken the message; NULL: none yet.
 	 */
 	struct tq_entry *drain, *taker;
@@ -136,9 +139,9 @@ enum tq_rx_tuple_state {
 	TQ_RX_TUPLE_STATES
 };
 
-/* Why a tuple has no queue; counters.def has a counter for each. */
+/* The reason for which a tuple has no queue; counters.def has a counter for each. */
 enum tq_no_queue {
-	TQ_NO_QUEUE_NEW, /* nothing stands against it */
+	TQ_NO_QUEUE_NEW, /* none of the others */
 	TQ_NO_QUEUE_EARLY,
 	TQ_NO_QUEUE_WILDCARD,
 	TQ_NO_QUEUE_LIMIT,

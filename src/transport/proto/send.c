@@ -10,7 +10,7 @@
 #include "proto/buf.h"
 #include "proto/ctx.h"
 #include "proto/msg.h"
-#include "proto/near.h"
+#include "proto/local_way.h"
 #include "proto/overdue.h"
 #include "proto/pair.h"
 #include "proto/pieces.h"
@@ -196,7 +196,7 @@ static uint32_t ask_handle(const struct sending *sending)
 		return 0;
 	if (!suits_direct(sending))
 		return 0;
-	if (!tq_near_wants_queue(tuple->pair->peer, sending->buf->len)) {
+	if (!tq_local_wants_queue(tuple->pair->peer, sending->buf->len)) {
 		TQ_COUNT(sending->core->stats, not_asked_near);
 		return 0;
 	}
@@ -286,11 +286,11 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
 	bool may_be_granted = tuple && tuple->state == TQ_TX_TUPLE_DIRECT;
-	enum tq_near near =
-		send->buf.ops ? TQ_NEAR_ADAPTER : tq_near_way(send->pair->peer, send->buf.len);
-	bool may_be_read = tq_rget_wanted(core) && !send->buf.ops && near == TQ_NEAR_ADAPTER;
+	enum tq_way way =
+		send->buf.ops ? TQ_WAY_ADAPTER : tq_local_way(send->pair->peer, send->buf.len);
+	bool may_be_read = tq_rget_wanted(core) && !send->buf.ops && way == TQ_WAY_ADAPTER;
 	bool loaded = send->sg.reg != NULL;
-	uint8_t flags = near == TQ_NEAR_COPY ? TQ_RTS_NEAR : 0;
+	uint8_t flags = way == TQ_WAY_COPY ? TQ_RTS_LOCAL : 0;
 
 	if (!loaded && (may_be_read || may_be_granted || tq_send_req_wants_copy(send)))
 		loaded = tq_send_req_load(send);
@@ -366,7 +366,7 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 	rts.flags = flags;
 	if (flags & TQ_RTS_RKEY)
 		rts.rkey = tq_put32(send->sg.reg->rkey);
-	if (flags & (TQ_RTS_RKEY | TQ_RTS_NEAR))
+	if (flags & (TQ_RTS_RKEY | TQ_RTS_LOCAL))
 		rts.addr = tq_put64((uintptr_t)(send->sg.reg ? send->sg.addr : send->buf.addr));
 	rc = has_bits ? post_rts_bits(sending, send, &rts, how)
 		      : post_rts(sending, send, &rts, how);

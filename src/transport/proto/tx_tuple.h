@@ -5,8 +5,8 @@
 
 #include "proto/tx_objects.h"
 
-/* Returns true if a message may go direct now: it must not pass what went before, as RTS, granted
- * by CTS-DIRECT, or on the bulk lane. */
+/* Returns true if a message may go direct now: no earlier message of the tuple, which it must not
+ * pass, is under way as an RTS, by a CTS-DIRECT, or on the bulk lane. */
 static inline bool tq_tx_tuple_direct_open(const struct tq_tx_tuple *tuple)
 {
 	return tuple->state == TQ_TX_TUPLE_DIRECT && tuple->nrts == 0 && !tuple->granted &&

@@ -224,7 +224,7 @@ static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 {
 	struct tq_ctx *ctx = tuple->pair->ctx;
 	struct tq_unexpected_tag *same =
-		tuple->unexpected ? tuple->unexpected->same : find_tag(ctx, tuple->tag);
+		tuple->unexpected ? tuple->unexpected->tag_record : find_tag(ctx, tuple->tag);
 
 	if (same)
 		return same;
@@ -275,8 +275,9 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		tq_unexpected_free(message);
 		return false;
 	}
-	message->same = get_tag(tuple);
-	if (!message->same || (!tq_unexpected_keep(message) && !tq_unexpected_hold(message))) {
+	message->tag_record = get_tag(tuple);
+	if (!message->tag_record ||
+	    (!tq_unexpected_keep(message) && !tq_unexpected_hold(message))) {
 		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
 		tq_unexpected_free(message);
 		return false;
@@ -306,7 +307,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		DL_PREPEND_ELEM2(pair->ctx->unexpected, message->next, message, ctx_prev, ctx_next);
 	else
 		DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
-	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
+	DL_APPEND2(message->tag_record->first, message, tag_prev, tag_next);
 	TQ_LEVEL(core->stats, unexpected, 1);
 	if (message->kind < TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
@@ -319,9 +320,9 @@ void tq_unexpected_leave_tuple(struct tq_unexpected *message)
 	struct tq_ctx *ctx = message->pair->ctx;
 
 	DL_DELETE2(message->rx_tuple->unexpected, message, tuple_prev, tuple_next);
-	DL_DELETE2(message->same->first, message, tag_prev, tag_next);
-	if (!message->same->first && HASH_COUNT(ctx->unexpected_tags) > TAGS_IDLE)
-		put_tag(ctx, message->same);
+	DL_DELETE2(message->tag_record->first, message, tag_prev, tag_next);
+	if (!message->tag_record->first && HASH_COUNT(ctx->unexpected_tags) > TAGS_IDLE)
+		put_tag(ctx, message->tag_record);
 	tq_rx_tuple_rest(message->rx_tuple);
 }
 
@@ -337,15 +338,15 @@ void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag)
 	struct tq_rx_tuple *tuple = tq_rx_tuple_get(message->pair, tag);
 
 	message->rx_tuple = tuple;
-	message->same = tuple ? get_tag(tuple) : NULL;
-	if (!message->same) {
+	message->tag_record = tuple ? get_tag(tuple) : NULL;
+	if (!message->tag_record) {
 		tq_peer_fail(message->pair->peer, "there is no memory left for a message from it");
 		leave_pair(message);
 		tq_unexpected_free(message);
 		return;
 	}
 	DL_APPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
-	DL_APPEND2(message->same->first, message, tag_prev, tag_next);
+	DL_APPEND2(message->tag_record->first, message, tag_prev, tag_next);
 }
 
 void tq_unexpected_unlink(struct tq_unexpected *message)

@@ -21,6 +21,8 @@
 /* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
  * has ended or failed, or its process has died. */
 #define RNR_PATIENCE 20000000u
+/* Interval (ns) between two tries of a message that has no timer. */
+#define NO_TIMER_PATIENCE 10000000u
 
 /* min_rnr_timer code -> us (IBA table 45). */
 static const uint32_t rnr_timer_us[32] = {
@@ -87,7 +89,7 @@ static void produce(struct shca_qp *qp, const struct shca_swqe *wqe, enum ibv_wc
 
 /* Ends the service of a queue after an error of the requester: RC goes to ERR, UC and UD stop
  * sending (IBA 10.8.6). */
-static void requester_failed(struct shca_qp *qp)
+static void end_service(struct shca_qp *qp)
 {
 	uint32_t rts = IBV_QPS_RTS;
 
@@ -103,7 +105,7 @@ void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_st
 	if (status != IBV_WC_SUCCESS) {
 		shca_count(qp->ctx->hca, status_counter[status], 1);
 		if (status != IBV_WC_WR_FLUSH_ERR)
-			requester_failed(qp);
+			end_service(qp);
 	}
 	if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
 		produce(qp, wqe, status, byte_len);
@@ -129,8 +131,8 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 	return SHCA_STEP_WAIT;
 }
 
-/* Stops a message that found no receive: gives back the port's time for what hasn't left. */
-static void stop(struct shca_req *req)
+/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. */
+static void give_back_link(struct shca_req *req)
 {
 	struct shca_progress *progress = &req->qp->cur;
 
@@ -144,12 +146,12 @@ static void stop(struct shca_req *req)
 static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 {
 	if (!req->qp->cur.started)
-		stop(req);
+		give_back_link(req);
 	req->qp->link_floor = when;
 	return wait_until(req, when);
 }
 
-static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
+static enum shca_step fail(struct shca_req *req, enum ibv_wc_status status)
 {
 	if (shca_tracing())
 		shca_traced_message(req, status);
@@ -157,23 +159,46 @@ static enum shca_step failed(struct shca_req *req, enum ibv_wc_status status)
 	return SHCA_STEP_DONE;
 }
 
-/* Retries after no answer: the local ACK timeout, retry_cnt times (IBA 9.7.6.1.3). A sequence
- * error counts even if there is no timer. */
-static enum shca_step no_answer(struct shca_req *req, bool counts)
+/* Takes one of the message's retries. Returns false if none is left. */
+static bool take_retry(struct shca_qp *qp)
 {
-	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
-	uint64_t timeout = 4096ULL << attr->timeout;
+	if (qp->cur.tries++ >= qp->entry->attr.retry_cnt)
+		return false;
+	shca_count(qp->ctx->hca, SHCA_C_RETRIES, 1);
+	return true;
+}
+
+/* Returns the time (ns) from one send of a message to the next one. */
+static uint64_t retry_period(const struct shca_qp *qp)
+{
+	return qp->entry->attr.timeout ? 4096ULL << qp->entry->attr.timeout : NO_TIMER_PATIENCE;
+}
+
+/* Acts on a send that has no answer: at the end of the local ACK timer the message is sent again
+ * or, after retry_cnt retries, fails (IBA 9.7.6.1.3). */
+static enum shca_step no_answer(struct shca_req *req)
+{
+	struct shca_qp *qp = req->qp;
+	uint64_t timer_end = shca_now() + retry_period(qp);
 
 	shca_engine_suspect();
-	if (!req->qp->cur.tries)
-		req->qp->cur.tries = 1;
-	else if (counts && req->qp->cur.tries++ > attr->retry_cnt)
-		return failed(req, IBV_WC_RETRY_EXC_ERR);
-	if (req->qp->cur.tries > 1)
-		shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
 	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
 	 * is under way that could bring an answer. */
-	return resend_at(req, shca_now() + (attr->timeout ? timeout : 10000000u));
+	if (!qp->entry->attr.timeout)
+		qp->cur.tries = qp->cur.tries ? qp->cur.tries : 1;
+	else if (!take_retry(qp))
+		qp->cur.gives_up_at = timer_end;
+	return resend_at(req, timer_end);
+}
+
+/* Acts on the answer that a message's PSN is not the expected one: the message is sent again, or
+ * fails at once after retry_cnt retries, even if there is no timer. */
+static enum shca_step out_of_sequence(struct shca_req *req)
+{
+	shca_engine_suspect();
+	if (!take_retry(req->qp))
+		return fail(req, IBV_WC_RETRY_EXC_ERR);
+	return resend_at(req, shca_now() + retry_period(req->qp));
 }
 
 /*
@@ -205,7 +230,7 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp)
 /* Ends the wait for a receive. The message leaves at the last end of the timer, or now if the
  * timer has not ended yet, and the tries that were left out are counted. None are left out if
  * tries are limited: then this process is late. */
-static void rnr_over(struct shca_qp *qp)
+static void end_rnr_wait(struct shca_qp *qp)
 {
 	uint64_t waited = shca_now() - qp->cur.rnr_since;
 	uint64_t tries = waited / qp->cur.rnr_period;
@@ -230,7 +255,7 @@ static enum shca_step not_ready(struct shca_req *req)
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
 	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
-		return failed(req, IBV_WC_RNR_RETRY_EXC_ERR);
+		return fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
 	if (!req->qp->cur.held_since)
@@ -248,8 +273,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 		[SHCA_NAK_OP] = IBV_WC_REM_OP_ERR,
 	};
 
-	/* An unreliable connection has no answers: what the responder drops is lost, and the
-	 * send is complete. */
+	/* An unreliable connection has no answers: a message that the responder drops is lost, and
+	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
 		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
 		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
@@ -259,13 +284,13 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	case SHCA_ACK:
 		return SHCA_STEP_DONE;
 	case SHCA_SILENT:
-		return no_answer(req, req->qp->entry->attr.timeout);
+		return no_answer(req);
 	case SHCA_NAK_SEQ:
-		return no_answer(req, true);
+		return out_of_sequence(req);
 	case SHCA_RNR:
 		return not_ready(req);
 	default:
-		return failed(req, status[answer]);
+		return fail(req, status[answer]);
 	}
 }
 
@@ -306,9 +331,9 @@ static bool over_limit(const struct shca_req *req)
 	return req->wqe->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_MSG_SZ);
 }
 
-/* Returns true, with *step set, if an injected fault or a random delay holds this message back.
- * Asked once per message. */
-static bool held_back(struct shca_req *req, enum shca_step *step)
+/* Holds the message back if an injected fault or a random delay says so, and sets *step then. Asks
+ * once per message. Returns true if the message waits. */
+static bool hold_back(struct shca_req *req, enum shca_step *step)
 {
 	struct shca_hca *hca = req->qp->ctx->hca;
 	uint64_t wait = 0;
@@ -335,10 +360,10 @@ static enum shca_step step_connected(struct shca_req *req)
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
 		return shca_req_answer(req, SHCA_SILENT);
 	answer = shca_resp_find(qp, req->wqe, &req->target);
-	if (answer == SHCA_ACK)
+	if (answer == SHCA_ACK) {
 		shca_epoch_narrow(req->exec, req->target.owner);
-	if (answer == SHCA_ACK)
 		answer = shca_resp_psn(qp, req->wqe, &req->target);
+	}
 	if (answer != SHCA_ACK)
 		return shca_req_answer(req, answer);
 	qp->cur.tries = 0;
@@ -357,11 +382,14 @@ static enum shca_step step(struct shca_req *req)
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
-	if (held_back(req, &s))
+	if (qp->cur.gives_up_at)
+		return shca_now() < qp->cur.gives_up_at ? wait_until(req, qp->cur.gives_up_at)
+							: fail(req, IBV_WC_RETRY_EXC_ERR);
+	if (hold_back(req, &s))
 		return s;
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
 			reads ? &copy->ndst : &copy->nsrc))
-		return failed(req, IBV_WC_LOC_PROT_ERR);
+		return fail(req, IBV_WC_LOC_PROT_ERR);
 	if (qp->entry->type == IBV_QPT_UD) {
 		enum ibv_wc_status status;
 
@@ -375,13 +403,13 @@ static enum shca_step step(struct shca_req *req)
 		return SHCA_STEP_DONE;
 	}
 	if (over_limit(req))
-		return failed(req, IBV_WC_LOC_LEN_ERR);
+		return fail(req, IBV_WC_LOC_LEN_ERR);
 	return step_connected(req);
 }
 
 /* ---------------------------------------------------------------- the queue */
 
-static void drained(struct shca_qp *qp)
+static void send_drained_event(struct shca_qp *qp)
 {
 	if (!qp->drain_event)
 		return;
@@ -390,24 +418,20 @@ static void drained(struct shca_qp *qp)
 }
 
 /* Returns true if the QP's state allows work on the head of the queue. */
-static bool may_send(struct shca_qp *qp)
+static bool may_send(const struct shca_qp *qp, uint32_t state)
 {
-	switch (shca_qp_state(qp->entry)) {
-	case IBV_QPS_RTS:
-		return true;
-	case IBV_QPS_SQD:
-		/* A message that has begun is finished; the rest waits (IBA 10.3.1.5). */
-		if (qp->cur.started || qp->cur.tries || qp->cur.rnr_tries)
-			return true;
-		drained(qp);
-		return false;
-	case IBV_QPS_ERR:
-	case IBV_QPS_SQE:
+	/* A message that has begun is finished; the rest waits (IBA 10.3.1.5). */
+	return state == IBV_QPS_RTS ||
+	       (state == IBV_QPS_SQD && (qp->cur.started || qp->cur.tries || qp->cur.rnr_tries));
+}
+
+/* Sends the drained event in SQD, and flushes the queue in ERR and SQE. */
+static void leave_unsent(struct shca_qp *qp, uint32_t state)
+{
+	if (state == IBV_QPS_SQD)
+		send_drained_event(qp);
+	else if (state == IBV_QPS_ERR || state == IBV_QPS_SQE)
 		shca_req_flush(qp);
-		return false;
-	default:
-		return false;
-	}
 }
 
 static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe *wqe)
@@ -422,7 +446,7 @@ static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe
 
 /* Waits a short time under the link model, until a message is at a target that has no receive
  * for it yet. Returns false if the time is too long: then waking the engine costs less. */
-static bool waited(uint64_t when)
+static bool wait_if_short(uint64_t when)
 {
 	uint64_t now = shca_now();
 
@@ -443,23 +467,26 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 	unsigned turns = 0;
 
 	while (qp->exec != qp->head) {
+		uint32_t state = shca_qp_state(qp->entry);
 		enum shca_step s;
 
-		if (!may_send(qp))
+		if (!may_send(qp, state)) {
+			leave_unsent(qp, state);
 			return SHCA_TURN_EMPTY;
+		}
 		req.wqe = shca_swqe(qp, qp->exec);
 		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, req.wqe))
 			return SHCA_TURN_MORE;
 		qp->rnr_wait = false;
 		if (qp->cur.rnr_since)
-			rnr_over(qp);
+			end_rnr_wait(qp);
 		qp->rnr_seen = shca_engine_rnr_wakes();
 		shca_epoch_enter(req.exec);
 		s = step(&req);
 		shca_epoch_exit(req.exec);
 		if (s == SHCA_STEP_DONE)
 			shca_add(&qp->entry->counters[counter[by]], 1);
-		if (s == SHCA_STEP_WAIT && by == SHCA_BY_CALLER && waited(req.when))
+		if (s == SHCA_STEP_WAIT && by == SHCA_BY_CALLER && wait_if_short(req.when))
 			continue;
 		if (s == SHCA_STEP_WAIT) {
 			*when = req.when;
@@ -471,6 +498,6 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 	}
 	/* A queue in SQD with nothing left is drained as well. */
 	if (shca_qp_state(qp->entry) == IBV_QPS_SQD)
-		drained(qp);
+		send_drained_event(qp);
 	return SHCA_TURN_EMPTY;
 }

@@ -79,7 +79,7 @@ int shca_mcast_leave(struct shca_fabric *fabric, unsigned hca, uint32_t qpn,
 	return mcast ? 0 : -EINVAL;
 }
 
-bool shca_mcast_member(struct shca_fabric *fabric, unsigned hca, uint32_t qpn)
+bool shca_mcast_is_member(struct shca_fabric *fabric, unsigned hca, uint32_t qpn)
 {
 	bool member = false;
 

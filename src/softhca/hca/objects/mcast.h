@@ -14,15 +14,15 @@ static inline bool shca_gid_is_multicast(const union ibv_gid *gid)
 	return gid->raw[0] == 0xff;
 }
 
-/* Adds a QP to a group. Returns 0, also for a member, or -ENOMEM when the table or the limit is
- * full. */
+/* Adds a QP to a group. Returns 0, also for a member, or -ENOMEM if the table is full or max-mcast
+ * is reached. */
 int shca_mcast_join(struct shca_fabric *fabric, unsigned hca, uint32_t qpn,
 		    const union ibv_gid *gid);
 /* Removes a QP from a group. Returns 0, or -EINVAL if it is no member. */
 int shca_mcast_leave(struct shca_fabric *fabric, unsigned hca, uint32_t qpn,
 		     const union ibv_gid *gid);
 /* Returns true if the QP is in any group. A member can't be destroyed (EBUSY, as in the kernel). */
-bool shca_mcast_member(struct shca_fabric *fabric, unsigned hca, uint32_t qpn);
+bool shca_mcast_is_member(struct shca_fabric *fabric, unsigned hca, uint32_t qpn);
 /* Removes a QP from all groups. */
 void shca_mcast_leave_all(struct shca_fabric *fabric, unsigned hca, uint32_t qpn);
 

@@ -186,7 +186,7 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (!shca_ours(ibqp->context))
 		return EIO;
 	if (ibqp->qp_type == IBV_QPT_UD &&
-	    shca_mcast_member(&shca_self.fabric, qp->ctx->hca_idx, ibqp->qp_num))
+	    shca_mcast_is_member(&shca_self.fabric, qp->ctx->hca_idx, ibqp->qp_num))
 		return EBUSY;
 	shca_context_objects_remove(&qp->context_node);
 	shca_qp_end(qp, false);

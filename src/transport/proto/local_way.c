@@ -5,11 +5,11 @@
  * those who want no adapter, where the kernel allows no copy. SHM.md shows the measurements that
  * the two lengths are from.
  */
-#include "proto/near.h"
+#include "proto/local_way.h"
 
 #include "proto/settings.h"
 
-enum tq_near tq_near_way(const struct tq_peer *peer, uint64_t len)
+enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len)
 {
 	const struct tq_core *core = peer->core;
 	const struct tq_params *params = core->params;
@@ -17,22 +17,22 @@ enum tq_near tq_near_way(const struct tq_peer *peer, uint64_t len)
 
 	if (params->intranode == TQ_INTRANODE_HCA ||
 	    (!always && len >= (uint64_t)params->intranode_copy))
-		return TQ_NEAR_ADAPTER;
+		return TQ_WAY_ADAPTER;
 	/* In this order: the first question attaches the peer's rings, the second is whether they
 	 * are attached still. */
 	readable = core->ops->is_readable(core->net, peer->link);
-	if (!core->ops->is_near(core->net, peer->link))
-		return TQ_NEAR_ADAPTER;
-	return readable ? TQ_NEAR_COPY : always ? TQ_NEAR_PIECES : TQ_NEAR_ADAPTER;
+	if (!core->ops->is_local(core->net, peer->link))
+		return TQ_WAY_ADAPTER;
+	return readable ? TQ_WAY_COPY : always ? TQ_WAY_PIECES : TQ_WAY_ADAPTER;
 }
 
-bool tq_near_wants_queue(const struct tq_peer *peer, uint64_t len)
+bool tq_local_wants_queue(const struct tq_peer *peer, uint64_t len)
 {
 	const struct tq_core *core = peer->core;
 	const struct tq_params *params = core->params;
 
 	if (!params->promote_after || params->intranode == TQ_INTRANODE_HCA ||
-	    !core->ops->is_near(core->net, peer->link))
+	    !core->ops->is_local(core->net, peer->link))
 		return true;
 	if (params->intranode == TQ_INTRANODE_SHM || len <= tq_eager_max(core))
 		return false;
