@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import tempfile
 from dataclasses import dataclass
@@ -26,10 +27,11 @@ class Cluster:
         return f"{self.ranks} ranks on {self.nodes} nodes, link {self.link}"
 
 
-def _fabric(settings, cluster, cpu=None):
+def _fabric(settings, cluster, cpu=None, seed=0):
     return [
         *("softhca", "run", "--nodes", str(cluster.nodes), "--memlock", "unlimited"),
         *("--clock", "virtual", "--clock-cpu", f"{settings.cpu if cpu is None else cpu:g}", "--clock-tsc", "trap", "--link", cluster.link),
+        *("--clock-seed", str(seed)),
     ]
 
 
@@ -46,6 +48,26 @@ def run(settings, cluster, column, program, *arguments, trace=None, cpu=None):
     traced = ["--trace", trace] if trace else []
     command = [*_fabric(settings, cluster, cpu), *traced, "--", *_mpirun(settings, cluster, column, program, arguments)]
     return jobs.run_json(command, settings.timeout)
+
+
+# A line of pml/tupleq's report.
+_MATCHED = re.compile(r"The HCA matched (\d+) of (\d+) messages")
+
+
+def run_matched(settings, cluster, column, program, *arguments, cpu=None, seed=0):
+    """Runs a program that prints JSON. Returns its objects. With pml/tupleq they also have the share of all messages of the run that
+    the adapters matched, as "matched"."""
+    # The report goes to the standard error output.
+    reporting = ["env", "OMPI_MCA_pml_tupleq_stats=1", "sh", "-c", 'exec "$@" 2>&1', "sh", *_mpirun(settings, cluster, column, program, arguments)]
+    share = {}
+
+    def look(line):
+        said = _MATCHED.search(line)
+        if said:
+            share["matched"] = int(said[1]) / int(said[2])
+
+    objects = jobs.run_json([*_fabric(settings, cluster, cpu, seed), "--", *reporting], settings.timeout, each_text=look)
+    return [{**one, **share} for one in objects]
 
 
 OPERATIONS = ("sends", "writes", "reads", "atomics")
