@@ -64,7 +64,8 @@ cp "$kept" "$tmp/edited.json"
 check "paper sp --computing, kept" figure sp "rounds[0]['seconds'] > 0.005 and open('$kept').read() == open('$tmp/edited.json').read()" \
 	--replay --cpu 1 --steps 2 --computing "$kept"
 echo nothing >"$tmp/nothing.json"
-check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
+check "paper barrier" figure barrier \
+	"[(one['ranks'], one['per_node']) for one in rounds] == [(2, 1), (2, 2), (4, 1), (4, 2)] and all(one['us'] < 100 for one in rounds)"
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
 check "paper resources" figure resources "[(one['lanes'], one['targets'], one['srqs']) for one in rounds] == [(5, 6, 5)]"
