@@ -18,8 +18,8 @@ OTHERS = ("bcast", "allreduce", "reduce")
 SIZES = "8,64,1K"
 # Columns in which the processes of a node wait for each other in shared memory.
 SHARED = ("tupleq", "tupleq-tuned-auto")
-# Barriers of messages before the first that counts, until their tuples have queues.
-WARM_UP, QUICK_WARM_UP = 200, 10
+# Barriers before the first that counts: by RDMA write, and by messages, until their tuples have queues.
+WARM_UP, MESSAGES_WARM_UP = 10, 200
 
 
 def _place(column, ranks, per_node):
@@ -33,7 +33,7 @@ def _effort(n, warm_up):
 def _barrier(settings, column, ranks, per_node):
     """Returns the result of the barrier: its time, and the operations of the node that has most, from a run of n barriers and one of 2 n.
     The time is the mean, because a rank that is late in one barrier waits less in the next."""
-    warm_up = QUICK_WARM_UP if settings.quick else WARM_UP
+    warm_up = WARM_UP if settings.quick or column.name == "tupleq" else MESSAGES_WARM_UP
     efforts = [_effort(n, warm_up) for n in (10, 20)]
     (_, few), (said, many) = cluster.count(settings, _place(column, ranks, per_node), column, "collective", efforts)
     operations = max((more - less) / 10 for less, more in zip(few, many))
@@ -42,7 +42,7 @@ def _barrier(settings, column, ranks, per_node):
 
 def _collective(settings, column, ranks, name):
     """Returns the results of another collective, by size, with one process on each node."""
-    measured = cluster.run(settings, _place(column, ranks, 1), column, "collective", *_effort(5, 10), f"--{name}", SIZES)
+    measured = cluster.run(settings, _place(column, ranks, 1), column, "collective", *_effort(5, WARM_UP), f"--{name}", SIZES)
     return [{"ranks": ranks, "per_node": 1, "name": name, "bytes": one["bytes"], "us": one["us"]} for one in measured]
 
 

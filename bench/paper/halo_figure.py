@@ -8,11 +8,15 @@ import figure
 import report
 
 NAME = "halo"
-TITLE = "exchange of borders with both neighbours, on 256 ranks of 32 nodes"
+TITLE = "exchange of borders with both neighbours, on many ranks"
 PLACE = cluster.Cluster(32, 256)
 QUICK_PLACE = cluster.Cluster(4, 16)
 PATTERNS = {"halo": "nothing meanwhile", "stencil": "computing meanwhile, about as long as a message takes"}
 SIZES, QUICK_SIZES = "8K,64K,256K", "64K"
+
+
+def _place(settings):
+    return QUICK_PLACE if settings.quick else PLACE
 
 
 def _run(settings, column, turn):
@@ -20,13 +24,14 @@ def _run(settings, column, turn):
     # The steps before the first that counts let the tuples get their queues.
     arguments += ["--warm-up", "2", "--settle", "38", "--ms", "5", "--block-us", "1"]
     arguments += [] if settings.cpu else ["--sleep"]
-    place = QUICK_PLACE if settings.quick else PLACE
+    place = _place(settings)
     turn.show(place.text())
     return cluster.run_matched(settings, place, column, "patterns", *arguments, seed=turn.seed(settings))
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
+    print(_place(settings).text())
     chosen = columns.choose(settings.columns, ["tupleq", "rput", "rget"])
     tasks = figure.measure(settings, chosen, lambda column, turn: _run(settings, column, turn))
     panels = []
