@@ -80,6 +80,12 @@ _VERBS = Column(
 _COLLECTIVES = [
     Column("tupleq-tuned", mca(pml="tupleq", coll="^tupleq") + _HCA, own=True, what="tuple queues, Open MPI's collectives"),
     Column(
+        "tupleq-tuned-auto",
+        mca(pml="tupleq", coll="^tupleq", pml_tupleq_intranode="auto"),
+        own=True,
+        what="tuple queues, shared memory for short messages, Open MPI's collectives",
+    ),
+    Column(
         "tupleq-libnbc",
         mca(pml="tupleq", coll_tupleq_ring="0") + _HCA,
         own=True,

@@ -116,14 +116,16 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     ]
 
 
-def run_json(command, timeout, each_object=None):
-    """Runs a program that prints JSON, one object per line. Returns the objects."""
+def run_json(command, timeout, each_object=None, each_text=None):
+    """Runs a program that prints JSON, one object per line. Returns the objects. `each_text` gets the other lines."""
     objects = []
 
     def take(line):
         try:
             objects.append(json.loads(line))
         except json.JSONDecodeError:
+            if each_text:
+                each_text(line)
             return
         if each_object:
             each_object(objects[-1])

@@ -195,6 +195,14 @@ static void seldom_step(struct world *world)
 	exchange(world, world->step % WILD_EVERY ? world->left : MPI_ANY_SOURCE, 0);
 }
 
+/* Ends the program if there is no slot for each rank. */
+static void slots_begin(struct world *world)
+{
+	if (world->ranks > PATTERN_SLOTS)
+		die("this pattern wants at most %d ranks, not %d; choose --patterns", PATTERN_SLOTS,
+		    world->ranks);
+}
+
 /* Uses the slots as one buffer, because they are contiguous. */
 static void alltoall_step(struct world *world)
 {
@@ -406,7 +414,7 @@ const struct pattern patterns[] = {
 	{"halo", "borders with both neighbours in a ring", 2, NULL, halo_step, NULL},
 	{"stencil", "halo, with computation between sending and waiting", 2, NULL, stencil_step,
 	 NULL},
-	{"alltoall", "MPI_Alltoall", 1, NULL, alltoall_step, NULL},
+	{"alltoall", "MPI_Alltoall", 1, slots_begin, alltoall_step, NULL},
 	{"tags", "a ring; each message has a tag of its own, never used before", PATTERN_WINDOW,
 	 tags_begin, tags_step, NULL},
 	{"random", "a ring; half of the receives late, all in random order", PATTERN_WINDOW, NULL,
@@ -414,8 +422,8 @@ const struct pattern patterns[] = {
 	{"late", "a ring; receives posted when the messages are there", FEW, NULL, late_step, NULL},
 	{"lazy", "a ring; receives posted after some computation", FEW, NULL, lazy_step, NULL},
 	{"jitter", "a ring; receives late by 0 to 20 us at random", FEW, NULL, jitter_step, NULL},
-	{"master", "results by MPI_ANY_SOURCE, each answered with a task", FEW, NULL, master_step,
-	 NULL},
+	{"master", "results by MPI_ANY_SOURCE, each answered with a task", FEW, slots_begin,
+	 master_step, NULL},
 	{"seldom", "halo; one receive in 32 has MPI_ANY_SOURCE", 2, NULL, seldom_step, NULL},
 	{"probe", "MPI_Probe for anything, then a receive of that", FEW, NULL, probe_step, NULL},
 	{"mprobe", "MPI_Improbe until it is there, then MPI_Mrecv", FEW, NULL, mprobe_step, NULL},

@@ -232,9 +232,8 @@ int main(int argc, char **argv)
 
 	start(&settings, &argc, &argv);
 	options_parse(&program, argc, argv, &settings);
-	if (settings.world.ranks < 2 || settings.world.ranks > PATTERN_SLOTS)
-		die("this program wants 2 to %d ranks, not %d", PATTERN_SLOTS,
-		    settings.world.ranks);
+	if (settings.world.ranks < 2)
+		die("this program wants at least 2 ranks");
 	allocate(&settings);
 	settings.world.work_ns = work_calibrate(settings.sleep);
 	for (size_t k = 0; k < npatterns; k++)

@@ -12,7 +12,9 @@ sys.path.insert(1, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 # pylint: disable=wrong-import-position
 import barrier_figure
 import bypass_figure
+import computing
 import depth_figure
+import halo_figure
 import overlap_figure
 import report
 import resources_figure
@@ -20,7 +22,7 @@ import sp_figure
 import timeline
 import virtual
 
-FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure, resources_figure)}
+FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure, resources_figure, halo_figure)}
 
 
 def parse():
@@ -39,10 +41,16 @@ def parse():
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (3, quick: 1)")
     parser.add_argument("--cpu", type=float, default=1, metavar="FACTOR", help="factor of the programs' CPU time (1); 0: none, and work is a sleep")
-    parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64")
+    parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64; B64-today has the link of today")
     parser.add_argument("--steps", type=int, metavar="N", help="sp: run N steps, and say what all steps would take")
     parser.add_argument("--replay", action="store_true", help="sp: sleep, --cpu times as long as computing takes on one rank alone, instead of computing")
+    parser.add_argument(
+        "--computing",
+        metavar="FILE",
+        help="sp, with --replay: take the time of computing from FILE, and measure only classes and ranks that FILE lacks, which are added to it",
+    )
     parser.add_argument("--knob", choices=sorted(sp_figure.KNOBS), help="sp, with --replay: " + "; ".join(sp_figure.KNOBS.values()))
+    parser.add_argument("--seeds", action="store_true", help="sp, halo: vary the prices of verbs at random, by another seed in each round")
     parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
     settings = parser.parse_args()
     unknown = [name for name in settings.figures if name not in FIGURES]
@@ -56,7 +64,13 @@ def parse():
         parser.error("--steps wants a positive number")
     if settings.knob and not settings.replay:
         parser.error("--knob goes with --replay")
-    known = {f"{case[0]}{case[1]}" for case in sp_figure.CASES}
+    if settings.computing and not settings.replay:
+        parser.error("--computing goes with --replay")
+    try:
+        settings.sections = computing.load(settings.computing)
+    except (OSError, ValueError) as problem:
+        parser.error(f"--computing {settings.computing}: {problem}")
+    known = {sp_figure.name(case) for case in sp_figure.CASES}
     if settings.cases and not set(settings.cases.split(",")) <= known:
         parser.error(f"--cases wants some of {', '.join(sorted(known))}")
     if settings.timeline and timeline.SUBJECTS[settings.timeline].exact:

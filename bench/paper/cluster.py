@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 import shlex
 import tempfile
 from dataclasses import dataclass
@@ -20,22 +21,28 @@ class Cluster:
     nodes: int
     ranks: int
     link: str = PAPER_LINK
+    shared: bool = False  # ranks of a node wait for each other in shared memory
 
     def text(self):
         """Returns a description."""
         return f"{self.ranks} ranks on {self.nodes} nodes, link {self.link}"
 
 
-def _fabric(settings, cluster, cpu=None):
+def _fabric(settings, cluster, cpu=None, seed=0):
+    # Nothing tells softhca of a write to shared memory, so a rank that waits for one has to look often.
+    looks = ["--clock-look", "100ns"] if cluster.shared else []
     return [
         *("softhca", "run", "--nodes", str(cluster.nodes), "--memlock", "unlimited"),
         *("--clock", "virtual", "--clock-cpu", f"{settings.cpu if cpu is None else cpu:g}", "--clock-tsc", "trap", "--link", cluster.link),
+        *("--clock-seed", str(seed), *looks),
     ]
 
 
 def _mpirun(settings, cluster, column, program, arguments):
+    # Each rank has a CPU of its own, so no rank yields it, as Open MPI would have it for more ranks than CPUs.
+    crowd = ("--oversubscribe", "--bind-to", "none", "--mca", "mpi_yield_when_idle", "0")
     return [
-        *("mpirun", "-n", str(cluster.ranks), "--oversubscribe", "--bind-to", "none", *column.options, *column.softhca_options),
+        *("mpirun", "-n", str(cluster.ranks), *crowd, *column.options, *column.softhca_options),
         os.path.join(settings.programs, program),
         *arguments,
     ]
@@ -48,21 +55,51 @@ def run(settings, cluster, column, program, *arguments, trace=None, cpu=None):
     return jobs.run_json(command, settings.timeout)
 
 
+# A line of pml/tupleq's report.
+_MATCHED = re.compile(r"The HCA matched (\d+) of (\d+) messages")
+
+
+def run_matched(settings, cluster, column, program, *arguments, cpu=None, seed=0):
+    """Runs a program that prints JSON. Returns its objects. With pml/tupleq they also have the share of all messages of the run that
+    the adapters matched, as "matched"."""
+    # The report goes to the standard error output.
+    reporting = ["env", "OMPI_MCA_pml_tupleq_stats=1", "sh", "-c", 'exec "$@" 2>&1', "sh", *_mpirun(settings, cluster, column, program, arguments)]
+    share = {}
+
+    def look(line):
+        said = _MATCHED.search(line)
+        if said:
+            share["matched"] = int(said[1]) / int(said[2])
+
+    objects = jobs.run_json([*_fabric(settings, cluster, cpu, seed), "--", *reporting], settings.timeout, each_text=look)
+    return [{**one, **share} for one in objects]
+
+
 OPERATIONS = ("sends", "writes", "reads", "atomics")
 
 
+def _operations(path):
+    """Returns the operations of each adapter so far, from the output of `softhca stat`."""
+    with open(path, encoding="utf-8") as file:
+        return [sum(hca["counters"][name] for name in OPERATIONS) for hca in json.load(file)["hcas"]]
+
+
+def _objects(path):
+    with open(path, encoding="utf-8") as file:
+        return [json.loads(line) for line in file if line.startswith("{")]
+
+
 def count(settings, cluster, column, program, arguments):
-    """Runs a program once for each list of arguments, in one fabric. Returns for each run the operations of every adapter."""
+    """Runs a program that prints JSON once for each list of arguments, in one fabric. Returns for each run its objects, and the
+    operations of every adapter."""
     with tempfile.TemporaryDirectory() as folder:
-        steps = []
-        for number, each in enumerate([None, *arguments]):
-            if each is not None:
-                steps.append(shlex.join(_mpirun(settings, cluster, column, program, each)) + " >/dev/null")
-            steps.append(f"softhca stat --json >{shlex.quote(os.path.join(folder, str(number)))}")
+        said = [os.path.join(folder, f"said{number}") for number in range(len(arguments))]
+        stat = [os.path.join(folder, f"stat{number}") for number in range(len(arguments) + 1)]
+        steps = [f"softhca stat --json >{shlex.quote(stat[0])}"]
+        for number, each in enumerate(arguments):
+            steps.append(f"{shlex.join(_mpirun(settings, cluster, column, program, each))} >{shlex.quote(said[number])}")
+            steps.append(f"softhca stat --json >{shlex.quote(stat[number + 1])}")
         jobs.run([*_fabric(settings, cluster), "--", "sh", "-ec", "\n".join(steps)], settings.timeout)
-        totals = []
-        for number in range(len(arguments) + 1):
-            with open(os.path.join(folder, str(number)), encoding="utf-8") as file:
-                hcas = json.load(file)["hcas"]
-            totals.append([sum(hca["counters"][name] for name in OPERATIONS) for hca in hcas])
-    return [[after - before for before, after in zip(*pair)] for pair in zip(totals, totals[1:])]
+        totals = [_operations(path) for path in stat]
+        done = [[after - before for before, after in zip(*pair)] for pair in zip(totals, totals[1:])]
+        return list(zip([_objects(path) for path in said], done))

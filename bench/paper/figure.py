@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """What the figures share: running columns in turn, and writing table, plot and JSON under one name."""
 
+import by_size
 import jobs
 import report
 from rounds import Task, take_turns
@@ -11,6 +12,11 @@ class Turn:
 
     def __init__(self, task, show):
         self.task, self.show = task, show
+        self.round = len(task.results) + 1
+
+    def seed(self, settings):
+        """Returns the seed by which the prices of verbs vary in this round; 0: they don't."""
+        return self.round if settings.seeds else 0
 
     def case(self, text, function):
         """Returns the results of a case, function(), or an empty list if the case has failed, now or in a round before."""
@@ -44,6 +50,14 @@ def print_table(title, tasks, values, label=str, paper=None):
         row = [label(place), *(report.cell(by_column.get(name)) for name in names)]
         rows.append([*row, (paper or {}).get(place, "")] if paper else row)
     report.table(title, ["", *names, *(["paper"] if paper else [])], rows)
+
+
+def print_matched(tasks, pick, label=str):
+    """Prints how many messages of the whole run the adapters matched. `pick` returns pairs of place and result of cluster.run_matched()."""
+    values = by_size.collect(
+        tasks, lambda results: ((place, 100 * one["matched"]) for place, one in pick(results) if "matched" in one)
+    )
+    print_table("Messages that the adapters matched (%)", tasks, values, label)
 
 
 def plot(stem, panels, axes, size=(750, 600)):

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Beyond the papers: queues and memory of a process by the number of ranks, each of which sends to all others; by a formula, too."""
 
+import math
+
 import by_size
 import cluster
 import columns
@@ -14,6 +16,7 @@ PLACES = {16: 4, 64: 8, 256: 32}
 QUICK_RANKS = (4,)
 CALCULATED = (1024, 4096)
 HOLD_LANES = 8  # the default of pml_tupleq_hold_lanes
+SENDERS = 32  # whose first credits fit into a pair of control SRQs: pml_tupleq_large_depth by half of pml_tupleq_credits
 PREFIX = "pml_tupleq_"
 COUNTERS = ("lanes", "targets", "srqs", "own_bytes")
 
@@ -23,11 +26,13 @@ def _nodes(ranks):
 
 
 def formula(ranks, nodes):
-    """Returns what a process has at most that has sent 8 B to each other one, and got 8 B from each: INI QPs, TGT QPs, SRQs."""
+    """Returns what a process has at most that has sent 8 B to each other one, and got 8 B from each: INI QPs, TGT QPs, SRQs. Senders
+    that use more credits take further control SRQs."""
     there, here = ranks // nodes, ranks // nodes - 1  # peers on another node, and on its own
     hold = (nodes - 1) * min(HOLD_LANES, there) + min(HOLD_LANES, here)
-    # Control lanes go to nodes. A peer's control lane and its hold lane each have a TGT QP, which processes of a node share, and count each.
-    return {"lanes": nodes + hold, "targets": 2 * (ranks - 1), "srqs": 2 + ranks - 1}
+    # Control and bulk lanes go to nodes. A peer's control lane, its bulk lane and its hold lane each have a TGT QP, which processes of a
+    # node share, and count each.
+    return {"lanes": 2 * nodes + hold, "targets": 3 * (ranks - 1), "srqs": 2 * math.ceil((ranks - 1) / SENDERS) + ranks - 1}
 
 
 def _run(settings, column, turn):

@@ -2,14 +2,13 @@
 """TupleQ, figure 6: NAS SP, its time by protocol, on 64 ranks of 8 nodes; smaller, and on a link of today, too."""
 
 import dataclasses
-import os
 import re
 
 import by_size
 import cluster
 import columns
+import computing
 import figure
-import jobs
 import report
 
 NAME = "sp"
@@ -35,12 +34,17 @@ STEPS = {"S": 100, "A": 400, "B": 400, "C": 400}
 QUICK = [("S", 4, "paper")]
 
 
+def name(case):
+    """Returns the name of a case: B64, and B64-today with the link of today."""
+    return f"{case[0]}{case[1]}{'' if case[2] == 'paper' else '-' + case[2]}"
+
+
 def _cases(settings):
-    """Returns the cases that the settings choose: class and ranks, as B64."""
+    """Returns the cases that the settings choose."""
     if settings.quick:
         return QUICK
     wanted = settings.cases.split(",") if settings.cases else None
-    return [case for case in CASES if case not in QUICK and (not wanted or f"{case[0]}{case[1]}" in wanted)]
+    return [case for case in CASES if case not in QUICK and (not wanted or name(case) in wanted)]
 
 
 def _label(case):
@@ -65,34 +69,27 @@ def _computing(settings, case):
     """Returns the options that let a class sleep instead of computing."""
     if not settings.replay:
         return []
-    key = f"{case[0]}{case[1]}"
-    if key not in settings.computing:
-        command = [os.path.join(settings.programs, "sp/sp"), "--class", case[0], "--measure", str(case[1]), "--steps", "20"]
-        sections = [list(jobs.run_json(command, settings.timeout)[0]["ns_a_point"].values()) for _ in range(5)]
-        # The least, because what else runs on a machine can only make computing longer.
-        settings.computing[key] = [min(one) for one in zip(*sections)]
     noise = ["--noise", "20"] if settings.knob == "noise" else []
-    return ["--replay", ",".join(f"{settings.cpu * ns:.4f}" for ns in settings.computing[key]), *noise]
+    return ["--replay", ",".join(f"{settings.cpu * ns:.4f}" for ns in computing.sections(settings, case)), *noise]
 
 
-def _run_case(settings, column, case):
+def _run_case(settings, column, case, seed):
     steps = ["--steps", str(settings.steps)] if settings.steps else []
     cpu = 0 if settings.replay else None
     program = ["sp/sp", "--class", case[0], *steps, *_computing(settings, case)]
-    return cluster.run(settings, _turned(CASES[case], settings.knob), column, *program, cpu=cpu)
+    return cluster.run_matched(settings, _turned(CASES[case], settings.knob), column, *program, cpu=cpu, seed=seed)
 
 
 def _run(settings, column, turn):
     results = []
     for case in _cases(settings):
-        for one in turn.case(_label(case), lambda case=case: _run_case(settings, column, case)):
+        for one in turn.case(_label(case), lambda case=case: _run_case(settings, column, case, turn.seed(settings))):
             results.append({"case": case, **one, "seconds_of_all_steps": one["seconds"] / one["steps"] * STEPS[case[0]]})
     return results
 
 
 def main(settings):
     """Measures, prints and draws the figure. Returns the tasks."""
-    settings.computing = {}
     tasks = figure.measure(settings, columns.choose(settings.columns, columns.DEVICE), lambda column, turn: _run(settings, column, turn))
     seconds = by_size.collect(tasks, lambda results: ((tuple(one["case"]), one["seconds_of_all_steps"]) for one in results))
     share = by_size.collect(tasks, lambda results: ((tuple(one["case"]), 100 * one["mpi_share"]) for one in results))
@@ -104,14 +101,15 @@ def main(settings):
     rows = []
     for case, by_column in seconds.items():
         base = by_column.get("rget")
-        for name, values in by_column.items():
-            paper = f"{PAPER[name] / PAPER['rget']:.3f}" if case[:2] == ("B", 64) and case[2] == "paper" and name in PAPER else ""
-            rows.append([f"{_label(case)}: {name}", report.cell(report.ratios(values, base)) if base else "-", paper])
+        for column, values in by_column.items():
+            paper = f"{PAPER[column] / PAPER['rget']:.3f}" if name(case) == "B64" and column in PAPER else ""
+            rows.append([f"{_label(case)}: {column}", report.cell(report.ratios(values, base)) if base else "-", paper])
     report.table("Ratio to rget", ["", "here", "paper"], rows)
     figure.print_table("Share of the time in MPI (%)", tasks, share, _label)
     figure.print_table("A step, of three sweeps and an exchange of faces: time (ms)", tasks, step, _label)
     figure.print_table("A step: time in MPI, the ranks' mean (ms)", tasks, waits, _label)
+    figure.print_matched(tasks, lambda results: ((tuple(one["case"]), one) for one in results), _label)
     stem = report.write_json(settings, "paper-sp", tasks)
     for case, by_column in seconds.items():
-        report.bars(f"{stem}-{case[0]}{case[1]}-{case[2]}", f"SP, {_label(case)}", by_column)
+        report.bars(f"{stem}-{name(case)}", f"SP, {_label(case)}", by_column)
     return tasks

@@ -56,10 +56,20 @@ check "paper sp" figure sp "all(one['verified'] for one in rounds)"
 # Computing is slept, so it isn't verified, and takes the greater part of the time.
 check "paper sp --replay" figure sp "all(one['replay'] and one['verified'] is None and one['mpi_share'] < 0.5 for one in rounds)" \
 	--replay --cpu 20 --knob noise
-check "paper barrier" figure barrier "[one['ranks'] for one in rounds] == [2, 4] and all(one['operations'] > 0 for one in rounds)"
+kept=$tmp/computing.json
+check "paper sp --computing, measured" figure sp "len(json.load(open('$kept'))['S4']) == 9" --replay --steps 2 --computing "$kept"
+# One microsecond a point in each section: more than any CPU takes.
+sed -i -E 's/: [0-9.]+/: 1000/' "$kept"
+cp "$kept" "$tmp/edited.json"
+check "paper sp --computing, kept" figure sp "rounds[0]['seconds'] > 0.005 and open('$kept').read() == open('$tmp/edited.json').read()" \
+	--replay --cpu 1 --steps 2 --computing "$kept"
+echo nothing >"$tmp/nothing.json"
+check "paper barrier" figure barrier \
+	"[(one['ranks'], one['per_node']) for one in rounds] == [(2, 1), (2, 2), (4, 1), (4, 2)] and all(one['us'] < 100 for one in rounds)"
 check "paper depth" figure depth "[one['depth'] for one in rounds] == [0, 64, 256]"
 check "paper bypass" figure bypass "{one['tests'] for one in rounds} == {0, 3}"
 check "paper resources" figure resources "[(one['lanes'], one['targets'], one['srqs']) for one in rounds] == [(5, 6, 5)]"
+check "paper halo" figure halo "{one['pattern'] for one in rounds} == {'halo', 'stencil'} and 0 < rounds[0]['matched'] < 1"
 check "paper --timeline" timeline sp
 if [ -x "$BENCH_PROGRAMS/fft/fft" ]; then
 	check "paper --timeline fft" timeline fft
@@ -72,5 +82,7 @@ check "a number of steps that is none" refused "--steps wants a positive number"
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
 check "a knob without --replay" refused "--knob goes with --replay" sp --knob dense
+check "--computing without --replay" refused "--computing goes with --replay" sp --computing "$kept"
+check "a file without times" refused "nothing.json" sp --replay --computing "$tmp/nothing.json"
 check "a factor that is too large" refused "--cpu wants a factor" --cpu 2000
 exit $bad

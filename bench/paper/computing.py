@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""How long SP computes: nanoseconds a point of each section, by class and ranks (A16), measured on one rank alone. A file can keep
+them, because what is measured varies by a tenth from time to time, and only runs with the same computing can be compared."""
+
+import json
+import os
+
+import jobs
+
+STEPS, REPEATS = 20, 5
+
+
+def load(path):
+    """Returns what a file keeps, nothing if there is none. Raises OSError or ValueError if the file can't be used."""
+    if not path or not os.path.exists(path):
+        return {}
+    with open(path, encoding="utf-8") as file:
+        kept = json.load(file)
+    if not isinstance(kept, dict) or not all(isinstance(one, dict) for one in kept.values()):
+        raise ValueError("no times of sections by class and ranks")
+    return kept
+
+
+def sections(settings, case):
+    """Returns the times of a case's sections, which are measured if they aren't known yet, and kept."""
+    key = f"{case[0]}{case[1]}"
+    if key not in settings.sections:
+        settings.sections[key] = _measure(settings, case)
+        if settings.computing:
+            with open(settings.computing, "w", encoding="utf-8") as file:
+                json.dump(settings.sections, file, indent=1)
+                file.write("\n")
+    return list(settings.sections[key].values())
+
+
+def _measure(settings, case):
+    """Returns the least time of each section, because what else runs on a machine can only make computing longer."""
+    program = os.path.join(settings.programs, "sp/sp")
+    command = [program, "--class", case[0], "--measure", str(case[1]), "--steps", str(STEPS)]
+    runs = [jobs.run_json(command, settings.timeout)[0]["ns_a_point"] for _ in range(REPEATS)]
+    return {name: min(run[name] for run in runs) for name in runs[0]}
