@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """RDMA barrier: its time from 2 to 64 processes, one on each node, and the adapters' operations; small collectives as well. Two
-processes of a node would meet in shared memory, which virtual time doesn't model."""
+processes of a node would meet in shared memory, which costs CPU time alone."""
 
 import by_size
 import cluster
