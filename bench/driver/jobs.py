@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Runs programs and reads their output."""
 
+import functools
 import json
 import os
 import re
@@ -99,14 +100,28 @@ def run(command, timeout, each_line=None):
     return "".join(lines)
 
 
+@functools.cache
+def _sees_writes():
+    """Returns true if the fabric's virtual time knows of writes to shared memory."""
+    return bool(json.loads(run(["softhca", "stat", "--json"], 20))["clock"][0]["sees_writes"])
+
+
+def check_shared_memory(settings, waits):
+    """Raises Failed if ranks wait in shared memory, in virtual time that knows nothing of writes there."""
+    if settings.virtual and waits and not _sees_writes():
+        raise Failed(virtual.NOT_MODELLED)
+
+
 def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     """Returns the command that runs a benchmark program, or any program that is given by its whole path. `ranks`: the
     number of ranks, if it isn't the part's. Raises Failed if the column can't run."""
-    if settings.virtual and column.local:
-        raise Failed(virtual.NOT_MODELLED)
+    check_shared_memory(settings, column.local)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
     if (settings.within or column.local) and settings.one_node[1] not in extra:
         extra = (*settings.one_node, *extra)
+    # In virtual time a rank that waits without a call keeps others from running.
+    if settings.virtual and column.local and "mpi_yield_when_idle" not in options:
+        extra = ("--mca", "mpi_yield_when_idle", "1", *extra)
     if not settings.hostfile:
         extra = (*column.softhca_options, *extra)
     return [

@@ -6,8 +6,8 @@ PARTS = ("overlap", "latency", "rate", "halo", "sp", "patterns", "barrier", "ico
 ROUNDS = 3
 TIMEOUT = 900
 
-# The reason why columns and cases whose ranks wait in shared memory have no figure.
-NOT_MODELLED = "virtual time doesn't model shared memory, where ranks wait without a call"
+# The reason why columns and cases whose ranks wait in shared memory have no figure on some machines.
+NOT_MODELLED = "this kernel doesn't tell virtual time of writes to shared memory (Linux 6.11 does)"
 
 
 def is_exact(settings):

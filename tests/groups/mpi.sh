@@ -7,10 +7,9 @@ needs mpi "${mpi_packages[@]}"
 
 # mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
 # With PML=ob1 or PML=ucx in the environment they name another module, for reference. (btl/tcp is for spawned processes.)
-# INTRANODE in the environment is the value of pml_tupleq_intranode, and with NODES all lines have that number of nodes.
 mpi_module() {
 	case ${PML-tupleq} in
-	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ${INTRANODE:+--mca pml_tupleq_intranode "$INTRANODE"} ;;
+	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
 	btl) echo --mca pml ob1 --mca btl tupleq,self ;;
 	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
 	ucx)
@@ -21,6 +20,18 @@ mpi_module() {
 	esac
 }
 
+# intranode OPTIONS: the option that sets pml_tupleq_intranode to INTRANODE in the environment, unless the line's options of mpirun set it.
+intranode() {
+	[ -z "${INTRANODE-}" ] || [ "${PML-tupleq}" != tupleq ] || [[ $1 == *pml_tupleq_intranode* ]] ||
+		echo --mca pml_tupleq_intranode "$INTRANODE"
+}
+
+# crowds SOFTHCA-OPTIONS: says why a line can't run on NODES nodes, the number in the environment. Says nothing if it can.
+crowds() {
+	[[ -n ${NODES-} && $1 =~ --nodes\ ([0-9]+) && ${BASH_REMATCH[1]} -gt $NODES && $1 =~ --max-(srq|qp|mr)\  ]] || return 0
+	echo "more ranks than the line has would share an adapter with few objects"
+}
+
 # lacks OPTIONS: says why this machine's Open MPI can't run a line with these options of mpirun. Says nothing if it can.
 lacks() {
 	[[ $1 == *"--mca osc pt2pt"* ]] || return 0
@@ -29,12 +40,13 @@ lacks() {
 
 # mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: runs a line of a list. Programs in
 # tests/mpi are built. Programs in tests/programs are scripts, with the arguments RANKS, their own, "--" and the mpirun to use.
+# With NODES in the environment all lines have that number of nodes.
 mpi_line() {
 	local folder=$1 prefix=$2 protocols=$3 ranks=$5 protocol label softhca options program module mpirun judge=run command reason
 	read -ra softhca <<<"$4${NODES:+ --nodes $NODES}"
 	read -ra options <<<"$6"
 	read -ra program <<<"$7"
-	reason=$(lacks "$6")
+	reason=$(lacks "$6")$(crowds "$4")
 	shift 7
 
 	[ "$protocols" != all ] || protocols=tupleq,tupleq-copy,rput,rget
@@ -46,7 +58,7 @@ mpi_line() {
 			skip "$label" "$reason"
 			continue
 		fi
-		read -ra module <<<"$(mpi_module "$protocol")"
+		read -ra module <<<"$(mpi_module "$protocol") $(intranode "${options[*]}")"
 		mpirun=(mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1
 			-n "$ranks" "${module[@]}" "${options[@]}")
 		case $folder/${program[0]} in

@@ -8,12 +8,27 @@ pml=(--mca pml tupleq)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 
+# A namespace shows a job's System V segments alone, where we may make one.
+namespace=(unshare --ipc)
+"${namespace[@]}" true 2>/dev/null || namespace=()
+
+# alone COMMAND...: runs a command, and lists the segments that it leaves.
+alone() {
+	# shellcheck disable=SC2016 # for that shell
+	if [ ${#namespace[@]} -eq 0 ]; then
+		"$@"
+	else
+		SEGMENTS=$tmp/segments "${namespace[@]}" sh -c '"$@"; s=$?; sed 1d /proc/sysvipc/shm >"$SEGMENTS"; exit $s' sh "$@"
+	fi
+}
+
 # job SOFTHCA-OPTIONS RANKS PROGRAM...: runs a job. Its output is in $tmp/out, its status in $status.
 job() {
 	local softhca
 	read -ra softhca <<<"$1"
 	mkdir -p "$tmp/session"
-	TMPDIR=$tmp/session timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "${softhca[@]}" -- \
+	# shellcheck disable=SC2016 # for the job's shell
+	TMPDIR=$tmp/session alone timeout -k 5 60 softhca run --nodes 2 --memlock unlimited "${softhca[@]}" -- \
 		sh -c 'echo "fabric $SOFTHCA_FABRIC"; exec "$@"' sh \
 		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
 		-n "$2" "${pml[@]}" "${@:3}" >"$tmp/out" 2>&1
@@ -24,6 +39,7 @@ left_behind() {
 	local fabric
 	fabric=$(sed -n 's/^fabric //p' "$tmp/out")
 	[ -e "$fabric" ] && echo "the fabric $fabric is left"
+	[ ! -s "$tmp/segments" ] || echo "a System V segment is left"
 	find "$tmp/session" -name 'tupleq*' -printf '%p is left\n' -quit
 }
 
@@ -70,6 +86,17 @@ for phase in start init eager rendezvous held wildcard finalize; do
 	job "" 4 "$build/tests/mpi/victim" "$phase"
 	verdict "killed: $phase" "$death"
 done
+# Within a node messages go through shared memory. If all ranks are killed, none is there to tidy up.
+pml=(--mca pml tupleq --mca pml_tupleq_intranode shm)
+for phase in start init eager rendezvous held wildcard finalize; do
+	job "--nodes 1" 4 "$build/tests/mpi/victim" "$phase"
+	verdict "killed within a node: $phase" "$death"
+done
+for phase in init eager rendezvous held; do
+	job "--nodes 1" 4 "$build/tests/mpi/victim" "$phase" all
+	verdict "all are killed within a node: $phase" "$death"
+done
+pml=(--mca pml tupleq)
 # With --enable-recovery mpirun leaves it to the other rank to see the death and to end the job. (mpirun sometimes loses MPI's
 # message about that error, so errors.c checks it.)
 for phase in init eager rendezvous held; do

@@ -12,6 +12,9 @@ export TEST_DEADLINE=200
 # heap, and so whether it shares a page with one that is registered already.
 namespace=(unshare --pid --fork --mount-proc --kill-child)
 "${namespace[@]}" true 2>/dev/null || namespace=()
+# Open MPI's files, which have the id of mpirun in their names, are those of this script alone.
+mkdir "$tmp/session"
+export TMPDIR=$tmp/session
 
 # once LOG NODES RANKS OPTIONS PROGRAM ARGUMENT...: prints the hash of a run.
 once() {
@@ -39,7 +42,7 @@ show_difference() {
 
 # repeats RUNS NODES RANKS OPTIONS PROGRAM ARGUMENT...: one test.
 repeats() {
-	local runs=$1 name="$3 ranks${4:+ [$4]}: ${*:5}" first='' hash i
+	local runs=$1 name="$3 ranks, --nodes $2${4:+ [$4]}: ${*:5}" first='' hash i
 	shift
 
 	for ((i = 0; i < runs; i++)); do
@@ -68,6 +71,8 @@ case ${1-} in
 	repeats 3 2 2 "" order 1
 	repeats 3 2 2 "--clock-seed 5 --reorder 3 --fault-seed 7 --fault-drop 0.001 --fault-rnr 0.01 --fault-delay 0.005" order 2 300
 	repeats 10 4 8 "" size
+	OMPI_MCA_pml_tupleq_intranode=auto repeats 5 1 8 "" size
+	OMPI_MCA_pml_tupleq_intranode=auto repeats 3 1 4 "--clock-seed 6" order 1
 	repeats 3 8 8 "--clock-seed 6" barrier 5 40 8
 	;;
 *) repeats 10 8 "$1" "" size ;;

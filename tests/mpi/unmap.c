@@ -96,7 +96,8 @@ void unmap_finish(struct unmap_stream *stream, struct unmap_pending *pending)
 struct unmap_made unmap_made_until_now(void)
 {
 	return (struct unmap_made){t_counter("pml_tupleq_registrations"),
-				   t_counter("pml_tupleq_reg_failed")};
+				   t_counter("pml_tupleq_reg_failed"),
+				   t_counter("pml_tupleq_recv_copied")};
 }
 
 void unmap_must_have_registered(struct unmap_made before)
@@ -104,7 +105,7 @@ void unmap_must_have_registered(struct unmap_made before)
 	const struct unmap_made now = unmap_made_until_now();
 
 	t_true(now.registrations < 0 || now.registrations > before.registrations ||
-		       now.failures > before.failures,
+		       now.failures > before.failures || now.copies > before.copies,
 	       "new memory was transferred by an old registration");
 }
 

@@ -55,14 +55,15 @@ void unmap_finish(struct unmap_stream *stream, struct unmap_pending *pending);
 
 /* ---- registrations ---- */
 
-/* Registrations that were made so far, and attempts that failed. */
+/* Registrations that were made so far, attempts that failed, and messages that were copied from the
+ * memory of a process of the node, which needs none. */
 struct unmap_made {
-	long long registrations, failures;
+	long long registrations, failures, copies;
 };
 
 struct unmap_made unmap_made_until_now(void);
-/* Expects that a registration was attempted: no registration that was there before can have been
- * right for the new memory that was transferred. */
+/* Expects that a registration was attempted, or that messages were copied: no registration that was
+ * there before can have been right for the new memory that was transferred. */
 void unmap_must_have_registered(struct unmap_made before);
 
 /* ---- memory ---- */

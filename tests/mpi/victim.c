@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * victim.c - victim PHASE: rank 1 is killed in that phase. The job has to end with an error. For
- * failures.sh. Two ranks or more.
+ * victim.c - victim PHASE [all]: rank 1 is killed in that phase, or each rank is. The job has to
+ * end with an error. For failures.sh. Two ranks or more.
  */
 #include <signal.h>
 #include <unistd.h>
@@ -11,12 +11,13 @@
 enum { BIG = 4 << 20, ROUNDS = 8 };
 
 static const char *phase;
+static bool all;
 static unsigned char *in, *out;
 
 /* Kills rank 1 if this is its phase. */
 static void die_in(const char *name)
 {
-	if (t_rank == 1 && !strcmp(phase, name))
+	if ((t_rank == 1 || all) && !strcmp(phase, name))
 		raise(SIGKILL);
 }
 
@@ -54,6 +55,7 @@ int main(int argc, char **argv)
 	int key;
 
 	phase = argc > 1 ? argv[1] : "";
+	all = argc > 2 && !strcmp(argv[2], "all");
 	t_rank = rank ? atoi(rank) : 0;
 	die_in("start");
 	t_init(&argc, &argv, 2);

@@ -2,7 +2,7 @@
 /*
  * test_clock_procs.c - virtual time goes on although a process stops, dies, computes or sleeps with
  * the turn. With the argument "look": processes that pass messages through shared memory, under
- * --clock-look 0.
+ * --clock-look 0. With "writes": the same where the kernel tells of writes to that memory.
  */
 #define _GNU_SOURCE 1
 #include <signal.h>
@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "procs.h"
+#include "stat.h"
 
 enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
 
@@ -155,9 +156,29 @@ static void test_look(void **state)
 	t_ok(munmap(number, sizeof(uint32_t)));
 }
 
+static bool sees_writes(void)
+{
+	json_t *fabric = stat_json();
+	bool sees = json_integer_value(json_object_get(
+		json_array_get(json_object_get(fabric, "clock"), 0), "sees_writes"));
+
+	json_decref(fabric);
+	return sees;
+}
+
+static void test_writes(void **state)
+{
+	if (!sees_writes()) {
+		print_message("skipped: the kernel doesn't tell of writes to shared memory\n");
+		skip();
+	}
+	test_look(state);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest look[] = {cmocka_unit_test(test_look)};
+	const struct CMUnitTest writes[] = {cmocka_unit_test(test_writes)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_killed),  cmocka_unit_test(test_left),
@@ -166,5 +187,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "look"))
 		return cmocka_run_group_tests(look, NULL, NULL);
+	if (argc > 1 && !strcmp(argv[1], "writes"))
+		return cmocka_run_group_tests(writes, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

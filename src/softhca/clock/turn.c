@@ -15,6 +15,7 @@
 #include "fabric/cancel.h"
 #include "fabric/cycles.h"
 #include "fabric/options_parse.h"
+#include "fabric/shared_writes.h"
 #include "fabric/trace.h"
 #include "program.h"
 
@@ -96,13 +97,11 @@ static void make_key(void)
 	pthread_key_create(&key, thread_ends);
 }
 
-void shca_turn_charge(void)
+/* Adds the CPU time of a stretch of the calling thread's program to its clock. */
+static void charge(uint64_t cpu)
 {
-	uint64_t cpu, since = shca_turn_self.clock;
+	uint64_t since = shca_turn_self.clock;
 
-	if (!shca_turn_here.factor)
-		return;
-	cpu = shca_charge_end();
 	shca_spin_gap(cpu);
 	shca_turn_self.clock +=
 		shca_turn_here.factor == SHCA_FACTOR_ONE
@@ -113,6 +112,12 @@ void shca_turn_charge(void)
 	atomic_fetch_add_explicit(&shca_clk->cpu_sum, cpu, memory_order_relaxed);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_PROGRAM, since, shca_turn_self.clock);
+}
+
+void shca_turn_charge(void)
+{
+	if (shca_turn_here.factor)
+		charge(shca_charge_end());
 }
 
 /* Makes the thread trap, and measures what the clock counts for a trap alone. */
@@ -231,6 +236,35 @@ void shca_clock_pay(enum shca_call what, uint64_t n)
 		shca_turn_self.clock += shca_turn_here.seed && price ? jitter(price) : price;
 }
 
+/* Lets the spinning threads of the node's other processes look, because this process has written to
+ * memory that it shares with them. */
+static void touch_neighbours(void)
+{
+	bool is_holder = atomic_load(&shca_clk->holder) == shca_turn_self.actor;
+
+	/* The monitor may have taken the turn away. */
+	if (!is_holder)
+		shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_touch_neighbours(shca_turn_here.fabric, shca_turn_here.slot,
+				     shca_turn_self.clock);
+	if (!is_holder)
+		shca_clock_unlock(shca_turn_here.fabric);
+}
+
+/* Ends a stretch in which the thread ran its program. The time that it took the kernel to note
+ * writes to shared memory doesn't count. */
+static void end_stretch(void)
+{
+	uint64_t cpu = shca_turn_here.factor ? shca_charge_end() : 0;
+	uint64_t pages = shca_clk->sees_writes ? shca_shared_writes_count() : 0;
+	uint64_t noting = pages * shca_shared_writes_price();
+
+	if (shca_turn_here.factor)
+		charge(cpu > noting ? cpu - noting : 0);
+	if (pages)
+		touch_neighbours();
+}
+
 /* Returns true if the thread was in its program, and has a clock. */
 static bool begin_call(enum shca_call what)
 {
@@ -238,7 +272,7 @@ static bool begin_call(enum shca_call what)
 		return false;
 	shca_turn_self.reads = 0;
 	if (shca_turn_joined())
-		shca_turn_charge();
+		end_stretch();
 	else
 		join();
 	if (!shca_turn_joined()) /* no actor is left: it runs as it likes */
@@ -377,6 +411,8 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	/* A thread may have looked at memory just before that was written. */
 	if (!shca_turn_joined() || atomic_exchange(&record->touched, 0))
 		return false;
+	if (shca_clk->sees_writes)
+		shca_shared_writes_watch(shca_turn_here.fabric);
 	atomic_store(&record->spins_since, shca_turn_self.clock);
 	atomic_store(&record->period, period);
 	atomic_store(&record->looks, 1);

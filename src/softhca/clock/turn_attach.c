@@ -8,6 +8,7 @@
 
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
+#include "fabric/shared_writes.h"
 #include "turn.h"
 
 struct shca_clock *shca_clk;
@@ -108,6 +109,7 @@ void shca_clock_detach(void)
 void shca_clock_reset(void)
 {
 	shca_turn_here.attach_count++;
+	shca_shared_writes_forget();
 	shca_turn_self.actor = shca_turn_self.depth = 0;
 	shca_clk = NULL;
 	shca_clock_follow(NULL);

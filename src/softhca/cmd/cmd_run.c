@@ -175,6 +175,10 @@ static void report_clock(const struct run *run)
 			"softhca: %llu turns were taken away from threads that computed for longer "
 			"than --clock-quantum or slept in the kernel: another run may differ.\n",
 			taken);
+	if (!clock->sees_writes)
+		fprintf(stderr,
+			"softhca: the kernel doesn't tell of writes to shared memory, so threads "
+			"that wait for them there see them late: see --clock-look\n");
 }
 
 /* Ends the processes that the command has left in virtual time. */

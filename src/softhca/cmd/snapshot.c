@@ -386,6 +386,7 @@ json_t *shca_snapshot_clock(const struct shca_fabric *fabric)
 	set_int(o, "paced", atomic_load(&clock->paced));
 	set_int(o, "taken", atomic_load(&clock->taken));
 	set_int(o, "tsc", clock->tsc_per_s);
+	set_int(o, "sees_writes", clock->sees_writes);
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)atomic_load(&clock->hash));
 	json_object_set_new(o, "hash", json_string(hash));
 	return o;

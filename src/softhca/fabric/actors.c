@@ -16,6 +16,7 @@
 
 #include "cycles.h"
 #include "proc.h"
+#include "shared_writes.h"
 
 #define MEASURE_NS 5000000u
 /* Time (ns) that the machine has run already when virtual time begins. */
@@ -62,6 +63,7 @@ int shca_clock_init(struct shca_clock *clock, const struct shca_config *config)
 				   : FIXED_DATE_NS;
 	clock->tsc_per_s = config->value[SHCA_O_CLOCK_CPU] ? measure_cycles() : FIXED_TSC_PER_S;
 	clock->cpu = config->value[SHCA_O_CLOCK_PIN] ? sched_getcpu() : -1;
+	clock->sees_writes = shca_shared_writes_are_told();
 	atomic_store(&clock->now, clock->zero);
 	atomic_store(&clock->next, 0);
 	atomic_store(&clock->disturbed, 1);
@@ -248,14 +250,27 @@ bool shca_actors_yield(struct shca_clock *clock, unsigned proc)
 	return false;
 }
 
-void shca_actors_touch(struct shca_clock *clock, unsigned proc)
+static void touch(struct shca_clock *clock, unsigned proc, uint64_t when)
 {
 	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
 	for (; i; i = atomic_load_explicit(&clock->actors[i - 1].sibling, memory_order_acquire))
 		atomic_store_explicit(&clock->actors[i - 1].touched, 1, memory_order_relaxed);
-	shca_actors_wake_spinning(clock, proc,
-				  atomic_load_explicit(&clock->now, memory_order_relaxed));
+	shca_actors_wake_spinning(clock, proc, when);
+}
+
+void shca_actors_touch(struct shca_clock *clock, unsigned proc)
+{
+	touch(clock, proc, atomic_load_explicit(&clock->now, memory_order_relaxed));
+}
+
+void shca_actors_touch_neighbours(struct shca_fabric *fabric, unsigned proc, uint64_t when)
+{
+	const struct shca_proc *procs = fabric->hdr->procs;
+
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)
+		if (i != proc && procs[i].node == procs[proc].node)
+			touch(&fabric->hdr->clock, i, when);
 }
 
 void shca_actors_event(struct shca_clock *clock, unsigned proc)

@@ -115,7 +115,8 @@ struct shca_clock {
 	uint64_t zero;      /* first value of `now` */
 	uint64_t real_zero; /* CLOCK_REALTIME (ns) when `now` was `zero` */
 	uint64_t tsc_per_s;
-	int32_t cpu; /* on which all threads run; -1: wherever they like */
+	int32_t cpu;          /* on which all threads run; -1: wherever they like */
+	uint32_t sees_writes; /* 1: the kernel tells of writes to shared memory */
 	_Atomic uint32_t threads[SHCA_MAX_ADAPTERS]; /* first thread of each process slot, + 1 */
 	/* Due time of each actor; SHCA_NEVER: it has the turn, or waits for something else. */
 	_Atomic uint64_t due[SHCA_MAX_ACTORS];
