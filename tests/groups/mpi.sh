@@ -38,6 +38,8 @@ lacks() {
 	[[ $(ompi_info --parsable) == *mca:osc:pt2pt:* ]] || echo "this Open MPI has no osc/pt2pt"
 }
 
+mpi_seconds=120 # that a line may take; other groups may allow more
+
 # mpi_line FOLDER PREFIX PROTOCOLS SOFTHCA-OPTIONS RANKS MPIRUN-OPTIONS PROGRAM [ENVIRONMENT...]: runs a line of a list. Programs in
 # tests/mpi are built. Programs in tests/programs are scripts, with the arguments RANKS, their own, "--" and the mpirun to use.
 # With NODES in the environment all lines have that number of nodes.
@@ -67,7 +69,7 @@ mpi_line() {
 		*/*/*) judge=pass_or_fail command=("${mpirun[@]}" "$build/${program[0]}" "${program[@]:1}") ;;
 		*) command=("${mpirun[@]}" "$build/tests/mpi/${program[0]}" "${program[@]:1}") ;;
 		esac
-		"$judge" "$label" 120 env "$@" softhca run --memlock unlimited "${softhca[@]}" -- "${command[@]}"
+		"$judge" "$label" "$mpi_seconds" env "$@" softhca run --memlock unlimited "${softhca[@]}" -- "${command[@]}"
 	done
 }
 

@@ -41,7 +41,9 @@ environment_of() {
 
 # seed_mpi PREFIX NUMBER LINE: a line of a list in tests/mpi, with one of its protocols.
 seed_mpi() {
-	local prefix=$1 number=$2 f protocols
+	# shellcheck disable=SC2034 # for mpi_line
+	# With faults threads wait for longer, and each of their looks is a turn.
+	local prefix=$1 number=$2 f protocols mpi_seconds=300
 
 	IFS='|' read -ra f <<<"$3"
 	protocols=$(tr -d ' ' <<<"${f[0]}")

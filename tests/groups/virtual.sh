@@ -58,6 +58,7 @@ group_virtual() {
 	! wanted repeats.sh || run repeats.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh"
 	! wanted "repeats.sh 64" || ! in_full "64 ranks, ten times: repeats.sh 64" ||
 		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
+	! wanted transport/repeats.sh || run transport/repeats.sh 300 env TEST_BUILD="$build" "$top/tests/transport/repeats.sh"
 	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
 	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
 	! wanted virtual_syncs.sh || run virtual_syncs.sh 240 env TEST_BUILD="$build" "$top/tests/mpi/virtual_syncs.sh"

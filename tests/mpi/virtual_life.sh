@@ -85,7 +85,7 @@ signalled() {
 
 # held_up DOING SENTENCE: what holds the clock up is said; and a signal ends the job all the same.
 held_up() {
-	start "$1"
+	start "$1" env SOFTHCA_CLOCK_STALL=2s
 	within grep -Eq "$2" "$tmp/out"
 	kill -TERM "$run"
 	over "held up: $1" "1 143" "$2"

@@ -106,6 +106,19 @@ logs() {
 		grep -q 'completion: opcode' "$tmp/log.1" && cmp "$tmp/log.1" "$tmp/log.2" >"$tmp/err"
 }
 
+# stall_is_said DOING TEXT: a sentence with TEXT is said of a program that holds the clock up.
+stall_is_said() {
+	local run said=0
+
+	"$softhca" run --clock virtual --clock-cpu 0 --clock-stall 200ms --price-arm 0ns --link latency=1us -- \
+		"$tests/clock_stall" "$1" 2>"$tmp/err" &
+	run=$!
+	within grep -q "$2" "$tmp/err" || said=1
+	kill -TERM "$run"
+	wait "$run"
+	return "$said"
+}
+
 stat_shows() {
 	"$softhca" run --clock virtual --link latency=1us -- "$softhca" stat --json >"$tmp/err" &&
 		grep -q '"hash"' "$tmp/err" && grep -q '"actors"' "$tmp/err"
@@ -118,6 +131,9 @@ check "a seed that is no number" refused "use a whole number" --clock virtual --
 check "a log that can't be written" refused "can't be written" --clock virtual --clock-log /nowhere/log
 check "a link is taken and said" link_is_said
 build_null -static
+check "a time before a sentence that is too short" refused "use a time from" --clock virtual --clock-stall 1ms
+check "threads that take turns for no time" stall_is_said turns "stands still at .* its threads take turns in calls that cost no time"
+check "a job that stays busy" stall_is_said busy "stands still at .* until the job is quiet .* thread [0-9]* (clock_stall) computes"
 check "a static program" warned "null is linked statically" "$tmp/null"
 check "a static program behind others" warned "null is linked statically" env -- "$tmp/null"
 check "a static program behind a folder of that name" warned_by_path "$tmp/folders:$tmp"

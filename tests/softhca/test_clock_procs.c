@@ -5,12 +5,21 @@
  * --clock-look 0. With "writes": the same where the kernel tells of writes to that memory.
  */
 #define _GNU_SOURCE 1
+#include <linux/filter.h>
+#include <linux/futex.h>
+#include <linux/seccomp.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include "fabric/layout.h"
 #include "procs.h"
 #include "stat.h"
 
@@ -64,6 +73,56 @@ static void wait_for_nothing(void)
 	syscall(SYS_pause);
 }
 
+/* Returns the address at which the library has mapped the fabric's header. */
+static uintptr_t mapped_header(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "r");
+	char line[512], segment[256];
+	unsigned long at = 0, start, offset;
+
+	t_true(maps, "no maps");
+	snprintf(segment, sizeof(segment), "%s/seg", getenv("SOFTHCA_FABRIC"));
+	while (!at && fgets(line, sizeof(line), maps))
+		if (strstr(line, segment) &&
+		    sscanf(line, "%lx-%*x %*s %lx", &start, &offset) == 2 && !offset)
+			at = start;
+	fclose(maps);
+	t_true(at, "the fabric isn't mapped");
+	return at;
+}
+
+#define ARGUMENT(n) offsetof(struct seccomp_data, args[n])
+/* The halves of a 64-bit argument. */
+#define LOW(n)  ARGUMENT(n)
+#define HIGH(n) (ARGUMENT(n) + 4)
+
+/* Has the kernel kill the process when it is about to wake a thread that it has given the turn. */
+static void die_before_wake(void)
+{
+	uintptr_t actors = mapped_header() +
+			   offsetof(struct shca_fabric_header, clock.actors[SHCA_MAX_ADAPTERS]),
+		  end = mapped_header() +
+			offsetof(struct shca_fabric_header, clock.actors[SHCA_MAX_ACTORS]);
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_futex, 0, 8),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW(1)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, FUTEX_WAKE, 0, 6),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, HIGH(0)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (uint32_t)(actors >> 32), 0, 4),
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, LOW(0)),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)actors, 0, 2),
+		BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, (uint32_t)end, 1, 0),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog prog = {sizeof(code) / sizeof(code[0]), code};
+
+	t_true(actors >> 32 == end >> 32, "the actors are on both sides of a limit of 4 GB");
+	t_ok(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0));
+	t_ok(prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog));
+}
+
 /* Checks that a process goes on while another one is in trouble during its turn. */
 static void trouble(void (*fn)(void))
 {
@@ -84,6 +143,21 @@ static void test_killed(void **state)
 {
 	(void)state;
 	trouble(die);
+}
+
+/* The monitor wakes the thread that a process has given the turn before it was killed. */
+static void test_killed_before_wake(void **state)
+{
+	void (*fn)(void) = die_before_wake;
+	int status;
+
+	(void)state;
+	procs_start(2, (unsigned[]){0, 1}, go_on, &fn);
+	procs_may_die(1);
+	procs_wait_for(0, KEY_ROUNDS, 20);
+	status = procs_wait_end(1);
+	t_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS, "status 0x%x", status);
+	procs_finish();
 }
 
 static void test_left(void **state)
@@ -181,8 +255,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest writes[] = {cmocka_unit_test(test_writes)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_continued),
-		cmocka_unit_test(test_killed),  cmocka_unit_test(test_left),
-		cmocka_unit_test(test_hog),     cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_killed),  cmocka_unit_test(test_killed_before_wake),
+		cmocka_unit_test(test_left),    cmocka_unit_test(test_hog),
+		cmocka_unit_test(test_waiting),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "look"))

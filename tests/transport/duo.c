@@ -222,6 +222,8 @@ static void run_both(const char *name, duo_fn *fn, bool killed)
 
 			close(sockets[!i]);
 			setenv("SOFTHCA_NODE", i && !getenv("TEST_INTRANODE") ? "1" : "0", 1);
+			/* So that runs in virtual time repeat: process slots would differ. */
+			setenv("PMI_RANK", i ? "1" : "0", 1);
 			alarm(DUO_DEADLINE);
 			run(&d, fn);
 		}

@@ -102,6 +102,9 @@ int shca_clock_await_event(int fd);
 void shca_clock_out(void);
 /* Takes the turn again after that wait. */
 void shca_clock_back(void);
+/* Takes the turn again if the monitor has taken it from the calling thread, which has joined the
+ * clock and is in its program. */
+void shca_clock_reclaim(void);
 /* Lets the threads of this process that spin look now. */
 void shca_clock_wake_spinning(void);
 /* Marks the calling thread as softhca's own: nothing that it does is the program's. */

@@ -56,11 +56,21 @@ static bool would_block(int fd, short events, int flags)
 	return mode >= 0 && !(mode & O_NONBLOCK);
 }
 
-/* A program that reads a descriptor which has nothing, again and again, spins. */
-static void note_empty_read(ssize_t rc)
+/* Notes that a call has done what may wake other threads, also those of other processes. */
+static void wakes_others(void)
+{
+	shca_program_disturb_others();
+	shca_program_disturb();
+}
+
+/* Notes the result of a read. A program that reads a descriptor which has nothing, again and again,
+ * spins. A read makes room, for which a writer may wait. */
+static void note_read(ssize_t rc)
 {
 	int error = errno;
 
+	if (rc > 0)
+		wakes_others();
 	if (rc >= 0 || error != EAGAIN)
 		return;
 	shca_program_enter();
@@ -103,7 +113,7 @@ static bool gives_turn_away(int fd, short events, int flags)
 	if (gave_turn)                                  \
 		shca_program_come_back();               \
 	else                                            \
-		note_empty_read(rc);                    \
+		note_read(rc);                          \
 	return rc
 
 ssize_t shca_read(int fd, void *buf, size_t len)
@@ -132,24 +142,29 @@ ssize_t shca_recvmsg(int fd, struct msghdr *message, int flags)
 	READING(fd, flags, NEXT(recvmsg)(fd, message, flags));
 }
 
+/* Accepting a connection makes room for one that waits to be made. */
+#define ACCEPTING(fd, call)                         \
+	bool gave_turn;                             \
+	int rc;                                     \
+                                                    \
+	if (!shca_program_is_clocked())             \
+		return call;                        \
+	gave_turn = gives_turn_away(fd, POLLIN, 0); \
+	rc = call;                                  \
+	if (rc >= 0)                                \
+		wakes_others();                     \
+	if (gave_turn)                              \
+		shca_program_come_back();           \
+	return rc
+
 int shca_accept(int fd, struct sockaddr *from, socklen_t *len)
 {
-	bool gave_turn = shca_program_is_clocked() && gives_turn_away(fd, POLLIN, 0);
-	int rc = NEXT(accept)(fd, from, len);
-
-	if (gave_turn)
-		shca_program_come_back();
-	return rc;
+	ACCEPTING(fd, NEXT(accept)(fd, from, len));
 }
 
 int shca_accept4(int fd, struct sockaddr *from, socklen_t *len, int flags)
 {
-	bool gave_turn = shca_program_is_clocked() && gives_turn_away(fd, POLLIN, 0);
-	int rc = NEXT(accept4)(fd, from, len, flags);
-
-	if (gave_turn)
-		shca_program_come_back();
-	return rc;
+	ACCEPTING(fd, NEXT(accept4)(fd, from, len, flags));
 }
 
 /* Returns true if a write wakes nobody but threads of this process: an eventfd has no type. */
@@ -214,7 +229,8 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *message, int flags)
 	shca_program_come_back();       \
 	return rc
 
-/* Returns true if a socket of that address, of this machine, accepts or refuses at once. */
+/* Returns true if a socket of that address, of this machine, accepts or refuses at once, unless as
+ * many connections as it takes wait to be accepted. */
 static bool is_here(const struct sockaddr *to, socklen_t len)
 {
 	struct sockaddr_in in;
@@ -231,16 +247,16 @@ static bool is_here(const struct sockaddr *to, socklen_t len)
 	return to->sa_family == AF_UNIX;
 }
 
-/* Connects to a socket of this machine. Only if that succeeds it has disturbed others. */
+/* Connects to a socket of this machine. Only if that succeeds it has disturbed others. A thread
+ * that has to wait until others are accepted loses its turn: nothing tells beforehand. */
 static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 {
 	int rc = NEXT(connect)(fd, to, len);
 
+	shca_program_reclaim();
 	/* The peer of a socket that doesn't block is on its way. */
-	if (!rc || errno == EINPROGRESS) {
-		shca_program_disturb_others();
-		shca_program_disturb();
-	}
+	if (!rc || errno == EINPROGRESS)
+		wakes_others();
 	return rc;
 }
 

@@ -110,6 +110,15 @@ void shca_program_trap_again(void)
 		shca_clock_trap();
 }
 
+void shca_program_reclaim(void)
+{
+	int error = errno;
+
+	if (shca_clk)
+		shca_clock_reclaim();
+	errno = error;
+}
+
 void shca_program_enter(void)
 {
 	shca_clock_enter(SHCA_CALL_WAIT, 1);

@@ -44,6 +44,10 @@ SHCA_PROGRAM uint64_t shca_program_random(void);
 /* Returns CLOCK_REALTIME less CLOCK_MONOTONIC (ns). */
 SHCA_PROGRAM uint64_t shca_program_realtime_offset(void);
 
+/* Takes the turn again after a call that may have blocked in the kernel for so long that the thread
+ * has lost it. errno stays. */
+SHCA_PROGRAM void shca_program_reclaim(void);
+
 /* Begins a call that may wait, which is a sync point. */
 SHCA_PROGRAM void shca_program_enter(void);
 /* Begins a call whose occurrence depends on the real world: the call costs nothing, and is no event

@@ -55,6 +55,14 @@ static inline bool shca_turn_joined(void)
 	return shca_turn_self.actor && shca_turn_self.attach_count == shca_turn_here.attach_count;
 }
 
+/* Returns true if the calling thread has the turn. The monitor takes the turn from a thread that
+ * sleeps in a call which nobody stands in front of, or computes for long. */
+static inline bool shca_turn_is_mine(void)
+{
+	return atomic_load_explicit(&shca_turn_clock()->holder, memory_order_relaxed) ==
+	       shca_turn_self.actor;
+}
+
 /* Adds the CPU time of the calling thread's last stretch in its program to its clock. */
 void shca_turn_charge(void);
 

@@ -31,6 +31,14 @@ uint64_t shca_clock_tsc(void)
 			  shca_clk->tsc_per_s / 1000000000u);
 }
 
+void shca_clock_reclaim(void)
+{
+	if (shca_turn_is_mine())
+		return;
+	shca_clock_enter_free();
+	shca_clock_leave();
+}
+
 /* A thread that does nothing but read the time waits for something: it lets the others go on. */
 static void let_others(void)
 {
@@ -96,6 +104,7 @@ uint64_t shca_clock_read(void)
 		shca_clock_leave();
 		return shca_turn_self.clock;
 	}
+	shca_clock_reclaim();
 	let_others();
 	account(SHCA_CALL_TIME);
 	return shca_turn_self.clock;

@@ -13,10 +13,11 @@
 #include "fabric/actors.h"
 #include "procfs.h"
 
-#define LOOK_EACH_NS 1000000000u
-#define LONG_NS      10000000000u
-/* Threads that take turns may also be many that start, each with much to ask of its launcher. */
-#define ROUND_NS 60000000000u
+/* Looks in the time after which a sentence is due. */
+#define LOOKS 10
+/* Threads that take turns may also be many that start, each with much to ask of its launcher: they
+ * have that time so many times. */
+#define ROUND_TIMES 6
 
 /* Reasons why the clock is held up. */
 enum cause {
@@ -191,14 +192,39 @@ static void report(const struct shca_fabric *fabric, const struct shca_stall *st
 	}
 }
 
+/* Notes when the time, and what holds the clock up, have changed since the last look. */
+static void note_changes(struct shca_stall *stall, const struct shca_stall *was)
+{
+	bool passes = stall->now != was->now && stall->paced == was->paced;
+
+	if (passes) {
+		stall->stands_since = stall->looked;
+		stall->said_round = false;
+	}
+	if (passes || stall->actor != was->actor || stall->turns != was->turns) {
+		stall->since = stall->looked;
+		stall->said = false;
+	}
+}
+
+/* Returns true if the clock has been held up for so long that it is to be said. While the machine
+ * is busy, one of the threads that take turns seems to keep its turn at some looks. */
+static bool is_long(const struct shca_stall *stall, enum cause cause, uint64_t patience)
+{
+	return cause == ROUND ? stall->looked - stall->stands_since >= patience * ROUND_TIMES
+			      : stall->looked - stall->since >= patience;
+}
+
 void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall)
 {
 	const struct shca_clock *clock = &fabric->hdr->clock;
+	uint64_t patience = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_STALL);
 	struct shca_stall was = *stall;
 	enum cause cause;
+	bool *said;
 
 	stall->looked = shca_real_now();
-	if (stall->looked - was.looked < LOOK_EACH_NS) {
+	if (stall->looked - was.looked < patience / LOOKS) {
 		stall->looked = was.looked;
 		return;
 	}
@@ -211,15 +237,11 @@ void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall)
 	stall->actor = find_culprit(fabric, stall->given == was.given);
 	stall->turns =
 		stall->actor == SHCA_NO_ACTOR ? 0 : atomic_load(&clock->actors[stall->actor].turns);
-	if ((stall->now != was.now && stall->paced == was.paced) || stall->actor != was.actor ||
-	    stall->turns != was.turns) {
-		stall->since = stall->looked;
-		stall->said = false;
-	}
+	note_changes(stall, &was);
 	cause = find_cause(clock, stall);
-	if (stall->said || stall->looked - stall->since < (cause == ROUND ? ROUND_NS : LONG_NS) ||
-	    !any_thread(clock))
+	said = cause == ROUND ? &stall->said_round : &stall->said;
+	if (*said || !is_long(stall, cause, patience) || !any_thread(clock))
 		return;
-	stall->said = true;
+	*said = true;
 	report(fabric, stall, cause);
 }

@@ -18,9 +18,11 @@ struct shca_stall {
 	uint32_t actor;             /* that holds the clock up, or SHCA_NO_ACTOR */
 	uint64_t turns;             /* that it has had */
 	bool said;
+	uint64_t stands_since; /* when the time last changed */
+	bool said_round;       /* that threads take turns since */
 };
 
-/* Looks whether a thread has held the clock up for long, and says so, once. */
+/* Looks whether something has held the clock up for long (--clock-stall), and says so, once. */
 void shca_stall_look(const struct shca_fabric *fabric, struct shca_stall *stall);
 
 #endif

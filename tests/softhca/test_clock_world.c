@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock_world.c - threads in virtual time that wait in the kernel come back at the time at
+ * which another thread ended their wait, however long that one sleeps next.
+ */
+#define _GNU_SOURCE 1
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "clock_time.h"
+
+enum { LATER = 10, LONG = 100 }; /* s */
+
+static struct t_dev *dev;
+
+static int setup(void **state)
+{
+	t_setup(state);
+	dev = *state;
+	/* The thread joins the clock with this. */
+	t_qp_free(t_qp(dev, NULL));
+	return 0;
+}
+
+static void passed(uint64_t since, uint64_t ns)
+{
+	passed_within(since, ns, 200000);
+}
+
+/* A thread that calls fn(fd) after LATER, and then sleeps for LONG. */
+struct helper {
+	pthread_t thread;
+	void (*fn)(int fd);
+	int fd;
+};
+
+static void *helper_main(void *arg)
+{
+	const struct helper *helper = arg;
+
+	sleep(LATER);
+	helper->fn(helper->fd);
+	sleep(LONG);
+	return NULL;
+}
+
+static void start(struct helper *helper, void (*fn)(int fd), int fd)
+{
+	*helper = (struct helper){.fn = fn, .fd = fd};
+	t_ok(pthread_create(&helper->thread, NULL, helper_main, helper));
+}
+
+static void finish(struct helper *helper)
+{
+	t_ok(pthread_join(helper->thread, NULL));
+}
+
+/* ---- sockets ---- */
+
+static struct sockaddr_un address;
+static socklen_t address_len;
+
+/* Returns a socket that listens, with as many connections as it takes without one more being
+ * accepted. */
+static int listen_full(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0), client;
+
+	address = (struct sockaddr_un){.sun_family = AF_UNIX};
+	address_len = sizeof(address);
+	t_ok(bind(fd, (struct sockaddr *)&address, sizeof(sa_family_t)));
+	t_ok(getsockname(fd, (struct sockaddr *)&address, &address_len));
+	t_ok(listen(fd, 0));
+	do
+		client = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	while (!connect(client, (struct sockaddr *)&address, address_len));
+	t_eq(errno, EAGAIN);
+	close(client);
+	return fd;
+}
+
+static void connect_once(void)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	t_ok(connect(fd, (struct sockaddr *)&address, address_len));
+	close(fd);
+}
+
+static void accept_one(int fd)
+{
+	t_true(accept(fd, NULL, NULL) >= 0, "accept: %s", strerror(errno));
+}
+
+static void test_connect(void **state)
+{
+	int fd = listen_full();
+	uint64_t since = t_now();
+	struct helper helper;
+
+	(void)state;
+	start(&helper, accept_one, fd);
+	connect_once();
+	passed(since, LATER * SECOND);
+	finish(&helper);
+	close(fd);
+}
+
+/* Nobody in virtual time ends this wait, so no time passes. */
+static void test_connect_to_other(void **state)
+{
+	const struct timespec moment = {0, 100000000};
+	int fd = listen_full(), status;
+	uint64_t since = t_now();
+	pid_t pid = fork();
+
+	(void)state;
+	if (!pid) {
+		syscall(SYS_nanosleep, &moment, NULL);
+		_exit(accept(fd, NULL, NULL) < 0);
+	}
+	connect_once();
+	passed(since, 0);
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(status, 0);
+	close(fd);
+}
+
+/* ---- pipes ---- */
+
+static char room[1 << 20];
+
+static void read_all(int fd)
+{
+	t_true(read(fd, room, sizeof(room)) > 0, "read: %s", strerror(errno));
+}
+
+static void test_write(void **state)
+{
+	struct helper helper;
+	uint64_t since;
+	int ends[2];
+
+	(void)state;
+	t_ok(pipe(ends));
+	t_ok(fcntl(ends[1], F_SETFL, O_NONBLOCK));
+	while (write(ends[1], room, sizeof(room)) > 0)
+		;
+	t_ok(fcntl(ends[1], F_SETFL, 0));
+	since = t_now();
+	start(&helper, read_all, ends[0]);
+	t_eq(write(ends[1], "x", 1), 1);
+	passed(since, LATER * SECOND);
+	finish(&helper);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void write_one(int fd)
+{
+	t_eq(write(fd, "x", 1), 1);
+}
+
+/* softhca doesn't know of a call that goes around the C library. */
+static void test_unknown_call(void **state)
+{
+	struct helper helper;
+	uint64_t since;
+	int ends[2];
+	char c;
+
+	(void)state;
+	t_ok(pipe(ends));
+	since = t_now();
+	start(&helper, write_one, ends[1]);
+	t_eq(syscall(SYS_read, ends[0], &c, 1), 1);
+	passed(since, LATER * SECOND);
+	finish(&helper);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_connect, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_connect_to_other, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_write, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_unknown_call, setup, t_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
