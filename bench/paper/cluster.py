@@ -29,7 +29,7 @@ class Cluster:
 
 
 def _fabric(settings, cluster, cpu=None, seed=0):
-    # Nothing tells softhca of a write to shared memory, so a rank that waits for one has to look often.
+    # Before Linux 6.11 nothing tells softhca of a write to shared memory, so a rank that waits for one has to look often.
     looks = ["--clock-look", "100ns"] if cluster.shared else []
     return [
         *("softhca", "run", "--nodes", str(cluster.nodes), "--memlock", "unlimited"),
