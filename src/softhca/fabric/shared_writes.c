@@ -89,7 +89,7 @@ static bool watch(uint64_t start, uint64_t end)
 /* Returns the number of pages in [start, end) that were written since the last call. */
 static uint64_t scan(uint64_t start, uint64_t end)
 {
-	struct page_region regions[REGIONS];
+	struct page_region regions[REGIONS] = {{0}};
 	struct page_scan scan = {
 		.size = sizeof(scan),
 		.flags = SCAN_PROTECT,
