@@ -398,6 +398,49 @@ static void test_handed_lock(void **state)
 	t_ok(pthread_join(th, NULL));
 }
 
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool ready;
+} awaited[2] = {
+	{PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false},
+	{PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false},
+};
+
+static void *awaiter(void *arg)
+{
+	int i = arg != NULL;
+
+	t_ok(pthread_mutex_lock(&awaited[i].lock));
+	while (!awaited[i].ready)
+		t_ok(pthread_cond_wait(&awaited[i].cond, &awaited[i].lock));
+	t_ok(pthread_mutex_unlock(&awaited[i].lock));
+	return NULL;
+}
+
+/* Two threads that wait for conditions don't wake each other by releasing their locks: time passes
+ * meanwhile. */
+static void test_two_conditions(void **state)
+{
+	pthread_t threads[2];
+	uint64_t since;
+
+	(void)state;
+	join_clock();
+	since = t_now();
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_create(&threads[i], NULL, awaiter, i ? awaited : NULL));
+	usleep(1000);
+	passed(since, SECOND / 1000);
+	for (int i = 0; i < 2; i++) {
+		t_ok(pthread_mutex_lock(&awaited[i].lock));
+		awaited[i].ready = true;
+		t_ok(pthread_cond_signal(&awaited[i].cond));
+		t_ok(pthread_mutex_unlock(&awaited[i].lock));
+		t_ok(pthread_join(threads[i], NULL));
+	}
+}
+
 /* ---- a spin lock that is held during polls ---- */
 
 static struct {
@@ -474,6 +517,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_timed_lock, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_handed_lock, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_two_conditions, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_lock_of_poller, setup, t_teardown),
 	};
 

@@ -88,8 +88,8 @@ bool shca_clock_sees_virtual(void);
 void shca_clock_signalled(void);
 /* Lets the threads of this process that watch something look now. Any thread. */
 void shca_clock_wake_process(void);
-/* Does that for all of them but the calling thread. Called inside of a call. */
-void shca_clock_wake_others(void);
+/* Lets the threads of this process that wait for a lock look now. Called inside of a call. */
+void shca_clock_wake_lock_waiters(void);
 /* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
 uint32_t shca_clock_actor(void);
 /* Lets a thread of this process look now, if it watches something. Called by a thread without a

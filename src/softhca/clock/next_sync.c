@@ -123,7 +123,7 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 	if (unclocked)
 		shca_sync_disturb(shared);
 	for (;;) {
-		shca_program_watch(true);
+		shca_program_watch_lock();
 		rc = attempt(lock);
 		if (rc != EBUSY)
 			break;
@@ -265,7 +265,7 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 	}
 	/* A thread may wait for the mutex. */
 	if (atomic_load(&waiting) > 1)
-		shca_program_wake_others();
+		shca_program_wake_lock_waiters();
 	if (!shca_program_settle())
 		shca_program_sleep(until, false);
 	timed_out = until != SHCA_FOREVER && shca_program_now() >= until;

@@ -156,6 +156,11 @@ void shca_program_watch(bool world)
 	shca_clock_watch(world ? SHCA_WATCHES_WORLD : SHCA_WATCHES_PROCESS);
 }
 
+void shca_program_watch_lock(void)
+{
+	shca_clock_watch(SHCA_WATCHES_LOCK);
+}
+
 uint32_t shca_program_actor(void)
 {
 	return shca_clock_actor();
@@ -178,9 +183,9 @@ void shca_program_wake_process(void)
 	shca_clock_wake_process();
 }
 
-void shca_program_wake_others(void)
+void shca_program_wake_lock_waiters(void)
 {
-	shca_clock_wake_others();
+	shca_clock_wake_lock_waiters();
 }
 
 void shca_program_looked(void)

@@ -72,9 +72,12 @@ SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watch(bool world);
-/* Ends the sleeps of the other threads of this process that watch, because the caller released
- * something. Its own next sleep doesn't end by this. */
-SHCA_PROGRAM void shca_program_wake_others(void);
+/* The same as with `world`, for a thread that waits for a lock. */
+SHCA_PROGRAM void shca_program_watch_lock(void);
+/* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
+ * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would
+ * wake each other for ever. */
+SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
 /* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */

@@ -355,15 +355,17 @@ void shca_clock_look(uint32_t actor)
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
-void shca_clock_wake_others(void)
+/* Lets the threads of this process that watch that much, or more, look now. */
+static void wake_here(enum shca_watching least)
 {
 	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
-	uint32_t own = shca_clock_actor(), i;
+	uint32_t i;
 
 	shca_clock_lock(shca_turn_here.fabric);
 	for (i = atomic_load(&clock->threads[shca_turn_here.slot]); i;
 	     i = atomic_load(&clock->actors[i - 1].sibling)) {
-		if (i - 1 != own)
+		if (atomic_load_explicit(&clock->actors[i - 1].watches, memory_order_relaxed) >=
+		    least)
 			shca_actor_look(clock, i - 1);
 	}
 	if (!atomic_load(&clock->holder))
@@ -371,11 +373,16 @@ void shca_clock_wake_others(void)
 	shca_clock_unlock(shca_turn_here.fabric);
 }
 
+void shca_clock_wake_lock_waiters(void)
+{
+	wake_here(SHCA_WATCHES_LOCK);
+}
+
 void shca_clock_wake_process(void)
 {
 	/* The locks that are taken and released here are nobody's business. */
 	if (shca_turn_self.depth++ == 0)
-		shca_clock_wake_others();
+		wake_here(SHCA_WATCHES_PROCESS);
 	shca_turn_self.depth--;
 }
 

@@ -46,6 +46,7 @@ enum shca_watching {
 	SHCA_WATCHES_PROCESS, /* a thread of its process released or signalled something, or a
 				 descriptor has something */
 	SHCA_WATCHES_WORLD,   /* and whatever the real world may have done */
+	SHCA_WATCHES_LOCK,    /* the same, and the thread waits for a lock */
 };
 
 /* A thread with a clock, or the adapters of a process. */
