@@ -82,15 +82,15 @@ int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_sr
 		.xrcd = net->xrcd,
 		.cq = net->rcq.cq,
 	};
-	int rc;
+	int error;
 
 	*srq = ibv_create_srq_ex(net->dev.verbs, &attr);
 	if (!*srq)
 		return -errno;
-	if (ibv_get_srq_num(*srq, srqn)) {
-		rc = errno ? -errno : -EIO;
+	error = ibv_get_srq_num(*srq, srqn);
+	if (error) {
 		ibv_destroy_srq(*srq);
-		return rc;
+		return -error;
 	}
 	TQ_LEVEL(net->stats, srqs, 1);
 	return 0;
