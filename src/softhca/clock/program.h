@@ -135,8 +135,12 @@ SHCA_PROGRAM void shca_program_inherit(void);
 /* Stores the CPUs on which the program believes the calling thread may run. Returns false if the
  * kernel knows them, because the thread isn't pinned. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
-/* Sets them for a new thread. */
+/* Sets the CPUs on which the program believes the calling thread may run. The thread is pinned:
+ * shca_program_cpus() returned true. */
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
+/* Notes that the calling thread, in a forked child, runs on the program's CPUs again, so that it is
+ * pinned when it joins a clock. */
+SHCA_PROGRAM void shca_program_unpinned(void);
 /* Notes that the calling thread may have woken other threads of its process in the real world. */
 SHCA_PROGRAM void shca_program_disturb(void);
 /* Notes that a thread has done, or is about to do, what may wake other processes. */
