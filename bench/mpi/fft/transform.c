@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transform.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -196,6 +197,9 @@ void transform_begin(struct transform *transform)
 		    transform->ranks, transform->pieces);
 	transform->width = transform->n / transform->ranks;
 	transform->depth = transform->n / transform->pieces;
+	if (block_points(transform) > INT_MAX / 2)
+		die("blocks of %zu points are too long for one message: use more pieces",
+		    block_points(transform));
 	points = transform_points(transform);
 	transform->data = fftw_alloc_complex(points);
 	transform->packed = fftw_alloc_complex(points);
