@@ -33,7 +33,8 @@ static void run_once(struct bench *bench, const struct row *row, unsigned count,
 	pair_barrier(&bench->pair);
 }
 
-/* The fastest of three: a run that another program interrupted says nothing about the row. */
+/* Returns the time of the fastest of three runs, because a run that another program interrupted
+ * says nothing about the row. */
 static uint64_t trial(struct bench *bench, const struct row *row)
 {
 	uint64_t best = UINT64_MAX;

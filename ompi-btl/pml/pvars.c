@@ -50,7 +50,7 @@ static int register_one(unsigned i, const char *name, const char *help, int var_
 int mca_pml_tupleq_pvars_register(void)
 {
 	const struct tq_counter_desc *desc;
-	char name[128];
+	char name[128], help[256];
 	unsigned i;
 	int rc;
 
@@ -64,7 +64,8 @@ int mca_pml_tupleq_pvars_register(void)
 		if (!desc->level)
 			continue;
 		snprintf(name, sizeof(name), "%s_high", desc->name);
-		rc = register_one(i, name, desc->help, MCA_BASE_PVAR_CLASS_HIGHWATERMARK, get_high);
+		snprintf(help, sizeof(help), "the most at one time: %s", desc->help);
+		rc = register_one(i, name, help, MCA_BASE_PVAR_CLASS_HIGHWATERMARK, get_high);
 		if (rc < 0)
 			return rc;
 	}

@@ -63,7 +63,9 @@ ptl_handle_any_t p4_handle_new(enum p4_kind kind, void *object)
 	slot = slot_at(index);
 	generation = (atomic_load_explicit(&slot->name, memory_order_relaxed) + 1) & GENERATIONS;
 	name = (uint32_t)kind << 24 | generation;
-	atomic_store_explicit(&slot->object, object, memory_order_relaxed);
+	/* release: a reader that gets this object through a stale handle finds the name that
+	 * p4_handle_free() stored, or a later one. */
+	atomic_store_explicit(&slot->object, object, memory_order_release);
 	atomic_store_explicit(&slot->name, name, memory_order_release);
 	return (ptl_handle_any_t)name << 32 | index;
 }

@@ -115,6 +115,7 @@ program icoll 3 "len(objects) == 21 and all(o['blocking'] and not o['work'] for 
 if [ -x "$BENCH_PROGRAMS/fft/fft" ]; then
 	program fft/fft 4 "len(objects) == 1 and objects[0]['error'] < 1e-12 and objects[0]['bytes'] == 512" \
 		--points 16 --pieces 8 --tests --ms 1 --least 2 --most 20 --warm-up 3
+	PATH=$BENCH_PROGRAMS/fft:$PATH fails "blocks of 68719476736 points are too long" 60 mpirun -n 1 fft --points 4096 --pieces 1
 else
 	echo "ok bench: fft # SKIP built without FFTW (libfftw3-dev)"
 fi

@@ -2,8 +2,8 @@
 /*
  * A process dies, and the collective operations of the others end with an error: also on ranks that
  * wait only for somebody who waits for the victim, and, a few operations later, on ranks that wait
- * for nobody. The job can't end in an orderly way after that. So it is run with mpirun
- * --enable-recovery, and its check isn't one that begins and ends on all ranks.
+ * for nobody. The job can't end in an orderly way after that. So the program is run with mpirun
+ * --enable-recovery, and the check isn't one that begins and ends on all ranks.
  *
  * deserted [VICTIM [OPERATION]]
  *
@@ -28,7 +28,7 @@
 /* Operations until a rank that waits for nobody has noticed, too. */
 enum { AHEAD = 20 };
 
-/* Has each rank receive from the victim. */
+/* Gathers a number of each rank at all ranks, so that each receives from the victim. */
 static int iallgather(MPI_Comm comm)
 {
 	int *all = t_alloc((size_t)t_size * sizeof(int)), one = 1, rc;
@@ -41,6 +41,7 @@ static int iallgather(MPI_Comm comm)
 	return rc;
 }
 
+/* Carries out the operation of that name. Returns its error code. */
 static int operate(const char *name, int victim, MPI_Comm comm)
 {
 	int one = 1, sum;
@@ -53,10 +54,13 @@ static int operate(const char *name, int victim, MPI_Comm comm)
 		return MPI_Reduce(&one, &sum, 1, MPI_INT, MPI_SUM, (victim + 1) % t_size, comm);
 	if (!strcmp(name, "iallgather"))
 		return iallgather(comm);
-	return MPI_Barrier(comm);
+	if (!strcmp(name, "barrier") || !strcmp(name, "setup"))
+		return MPI_Barrier(comm);
+	t_fail("there is no operation \"%s\"", name);
 }
 
-/* One survivor has freed the communicator when the other learns of the failure and reports it. */
+/* Checks that two survivors go on after one of them has freed the communicator before the other
+ * learns of the failure and reports it. */
 static void go_on(int victim, MPI_Comm comm)
 {
 	bool root = t_rank == (victim + 1) % t_size;
@@ -79,7 +83,7 @@ static void go_on(int victim, MPI_Comm comm)
 
 enum { SIZES = 128, UNIT = 16, OF_EACH = 8 };
 
-/* Takes memory that was given back, in all sizes that may occur. */
+/* Allocates memory that was freed, in all sizes that may occur, and fills it. */
 static void take_memory(unsigned char *taken[SIZES][OF_EACH])
 {
 	for (int i = 0; i < SIZES; i++) {
@@ -90,22 +94,27 @@ static void take_memory(unsigned char *taken[SIZES][OF_EACH])
 	}
 }
 
-static int changed(unsigned char *taken[SIZES][OF_EACH])
+/* Returns the number of bytes that have changed. */
+static int count_changed(unsigned char *taken[SIZES][OF_EACH])
 {
 	int n = 0;
 
-	for (int i = 0; i < SIZES; i++) {
-		for (int k = 0; k < OF_EACH; k++) {
+	for (int i = 0; i < SIZES; i++)
+		for (int k = 0; k < OF_EACH; k++)
 			for (int at = 0; at < (i + 1) * UNIT; at++)
 				n += taken[i][k][at] != 0x5a;
-			free(taken[i][k]);
-		}
-	}
 	return n;
 }
 
-/* One survivor can't send to the victim any more, but has already asked the other survivor for its
- * message: that message comes to memory which still belongs to the operation. */
+static void free_memory(unsigned char *taken[SIZES][OF_EACH])
+{
+	for (int i = 0; i < SIZES; i++)
+		for (int k = 0; k < OF_EACH; k++)
+			free(taken[i][k]);
+}
+
+/* Checks that a survivor that can't send to the victim any more, but has already asked the other
+ * survivor for its message, gets that message into memory that still belongs to the operation. */
 static void give_up(int victim, MPI_Comm comm)
 {
 	int root = (victim + 1) % t_size, other = (victim + 2) % t_size, word = 1, rc;
@@ -119,8 +128,9 @@ static void give_up(int victim, MPI_Comm comm)
 		take_memory(taken);
 		MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
 		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		rc = changed(taken);
+		rc = count_changed(taken);
 		t_true(!rc, "%d bytes of memory that is the program's have changed", rc);
+		free_memory(taken);
 	} else if (t_rank == other) {
 		MPI_Recv(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		rc = MPI_Barrier(comm);
@@ -129,6 +139,8 @@ static void give_up(int victim, MPI_Comm comm)
 	}
 }
 
+/* Checks that operations, and a nonblocking barrier after them, end with an error on all survivors.
+ */
 static void fail_together(const char *name, int victim, MPI_Comm comm)
 {
 	int rc = MPI_SUCCESS;
@@ -143,8 +155,8 @@ static void fail_together(const char *name, int victim, MPI_Comm comm)
 	t_true(rc != MPI_SUCCESS, "a nonblocking barrier ended without rank %d", victim);
 }
 
-/* The survivors make communicators of their own, with the context ids of those that failed.
- * Leftovers of the failed ones don't reach them. */
+/* Makes communicators of the survivors, with the context ids of those that failed, and checks that
+ * leftovers of the failed ones don't reach them. */
 static void begin_anew(int victim, MPI_Comm comm)
 {
 	MPI_Group all, left;
@@ -197,6 +209,12 @@ static bool first_later(const char *name)
 	return !strcmp(name, "setup") || !strcmp(name, "refused");
 }
 
+/* Returns true if the operation is about two survivors, and no others. */
+static bool needs_two_survivors(const char *name)
+{
+	return !strcmp(name, "freed") || !strcmp(name, "refused");
+}
+
 int main(int argc, char **argv)
 {
 	const char *pml = getenv("OMPI_MCA_pml"), *name = argc > 2 ? argv[2] : "barrier";
@@ -211,6 +229,7 @@ int main(int argc, char **argv)
 		t_skip("deserted", "it is coll/tupleq that notices");
 		return t_finish();
 	}
+	t_true(t_size == 3 || !needs_two_survivors(name), "%s needs 3 ranks", name);
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);

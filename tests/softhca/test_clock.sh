@@ -42,6 +42,13 @@ not_warned() {
 	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
 }
 
+# warned_nobody TEXT COMMAND...: the same for the user nobody.
+as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups)
+warned_nobody() {
+	"${as_nobody[@]}" "$softhca" run --clock virtual --link latency=1us -- "${@:2}" 2>"$tmp/err" >/dev/null
+	[ "$(grep -c "$1" "$tmp/err")" -eq 1 ]
+}
+
 # As a container refuses to switch off random addresses.
 addresses_stay_random() {
 	echo 'int *__errno_location(void); int personality(unsigned long p) { *__errno_location() = 1; return p == 0xffffffff ? 0 : -1; }' |
@@ -60,6 +67,16 @@ build_null() {
 # A program of another user, with that user's rights.
 raised() {
 	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
+}
+
+# A program with the capability CAP_NET_RAW, which users may run and not read.
+capable() {
+	cp /bin/true "$tmp/capable" && chmod 711 "$tmp/capable" && python3 - "$tmp/capable" 2>"$tmp/err" <<-'END'
+		import os, struct, sys
+		VFS_CAP_REVISION_2, VFS_CAP_FLAGS_EFFECTIVE, CAP_NET_RAW = 0x02000000, 1, 13
+		caps = struct.pack("<5I", VFS_CAP_REVISION_2 | VFS_CAP_FLAGS_EFFECTIVE, 1 << CAP_NET_RAW, 0, 0, 0)
+		os.setxattr(sys.argv[1], "security.capability", caps)
+	END
 }
 
 # hash SEED: the hash of a run.
@@ -148,8 +165,14 @@ if [ "$(id -u)" -eq 0 ]; then
 	check "a set-user-ID program" warned "raised runs with other rights" "$tmp/raised"
 	cp /bin/true "$tmp/own" && chmod u+s "$tmp/own"
 	check "a set-user-ID program of one's own" not_warned "$tmp/own"
+	if capable && "${as_nobody[@]}" test -x "$softhca"; then
+		check "a program with capabilities that can't be read" warned_nobody "capable runs with other rights" "$tmp/capable"
+	else
+		echo "ok a program with capabilities # SKIP the file system has none, or nobody can't run softhca"
+	fi
 else
 	echo "ok a set-user-ID program # SKIP only root can make one"
+	echo "ok a program with capabilities # SKIP only root can make one"
 fi
 check "random addresses that can't be switched off" addresses_stay_random
 check "stat shows the clock" stat_shows

@@ -14,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/select.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -154,6 +155,35 @@ static void test_cpus(void **state)
 	t_ok(pthread_attr_setaffinity_np(&attr, sizeof(one), &one));
 	thread_has(&attr, 1);
 	t_ok(pthread_attr_destroy(&attr));
+}
+
+/* Checks that a child of a thread with a clock keeps the CPUs that it chooses before it gets a
+ * clock itself. */
+static void test_cpus_of_child(void **state)
+{
+	cpu_set_t all, one, has;
+	int cpu = CPU_SETSIZE - 1, status;
+	pid_t pid;
+
+	(void)state;
+	t_ok(sched_getaffinity(0, sizeof(all), &all));
+	while (!CPU_ISSET(cpu, &all))
+		cpu--;
+	CPU_ZERO(&one);
+	CPU_SET(cpu, &one);
+	pid = fork();
+	if (!pid) {
+		t_child_begin();
+		t_ok(sched_setaffinity(0, sizeof(one), &one));
+		/* The child gets a clock with its first QP. */
+		t_qp_free(t_qp(t_open(), NULL));
+		t_ok(sched_getaffinity(0, sizeof(has), &has));
+		t_true(CPU_EQUAL(&has, &one), "the child has %d CPUs instead of that one",
+		       CPU_COUNT(&has));
+		_exit(0);
+	}
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(status, 0);
 }
 
 /* ---- select() ---- */
@@ -448,6 +478,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest rules[] = {
 		cmocka_unit_test_setup_teardown(test_prices, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_cpus, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_cpus_of_child, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_select_large, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_select_small, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_one_at_a_time, setup, t_teardown),

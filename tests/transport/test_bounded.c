@@ -12,6 +12,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <tupleq/look_up.h>
+
 #include "many.h"
 #include "net/bank.h"
 #include "proto/rx_objects.h"
@@ -394,6 +396,51 @@ static void smaller_bank(void)
 	t_true(n > 1, "no bank was made");
 }
 
+/* ---- look-ups ---- */
+
+static struct {
+	struct tq_locator own; /* of endpoint 0 */
+	int own_found, others_found;
+} looked;
+
+static void count_found(void *arg, const struct tq_locator *locator, const void *address,
+			size_t len, int error)
+{
+	(void)arg;
+	(void)len;
+	t_true(address && !error, "a look-up ended with %d", error);
+	if (!memcmp(locator, &looked.own, sizeof(*locator)))
+		looked.own_found++;
+	else
+		looked.others_found++;
+}
+
+static void ignore_found(void *arg, const struct tq_locator *locator, const void *address,
+			 size_t len, int error)
+{
+	(void)arg, (void)locator, (void)address, (void)len, (void)error;
+}
+
+/* Has each look-up reported that was started, although none is before all have been started. */
+static void look_ups(void)
+{
+	enum { LOOK_UPS = 2 * 65536 };
+	struct tq_locator other;
+
+	many_open(2, false, defaults);
+	tq_look_up_open(many_eps[0], count_found, NULL);
+	tq_look_up_open(many_eps[1], ignore_found, NULL);
+	t_true(!tq_locator(many_eps[0], &looked.own) && !tq_locator(many_eps[1], &other),
+	       "no locator");
+	for (int i = 0; i < LOOK_UPS; i++)
+		t_true(!tq_look_up(many_eps[0], &looked.own), "look-up %d", i);
+	t_true(!tq_look_up(many_eps[0], &other), "the look-up of another process");
+	MANY_UNTIL(looked.others_found, many_spin(1));
+	t_true(looked.own_found == LOOK_UPS, "found() was called for %d of %d look-ups",
+	       looked.own_found, LOOK_UPS);
+	t_true(looked.others_found, "the other process wasn't found");
+}
+
 const struct many_case many_cases[] = {
 	{"tags that are used twice", used_twice},
 	{"tags that ask at once", used_once},
@@ -407,5 +454,6 @@ const struct many_case many_cases[] = {
 	{"told while it is away", told_while_away},
 	{"operations and registrations", operations},
 	{"a bank with few buffers", smaller_bank},
+	{"look-ups", look_ups},
 	{0},
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "transform.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,21 +52,31 @@ fftw_complex *transform_at(const struct transform *transform, int x, int y, int 
 
 /* ---- transforms of one dimension ---- */
 
-/* Spends the time of `count` transforms, if they are to take a given time. Then lets the library
- * look at the transposes, if that is wanted. */
-static void pass_time(struct transform *transform, size_t count)
+/* Spends the time that `count` transforms are to take. */
+static void pass_time(const struct transform *transform, size_t count)
 {
 	double flops = 5.0 * transform->n * log2(transform->n) * (double)count;
-	uint64_t start;
+
+	work((uint64_t)(flops * transform->ns_per_flop));
+}
+
+/* Lets the library make progress with the transposes. */
+static void test_transposes(struct transform *transform)
+{
+	uint64_t start = clock_ns();
 	int done;
 
-	if (transform->ns_per_flop > 0)
-		work((uint64_t)(flops * transform->ns_per_flop));
-	if (!transform->tests)
-		return;
-	start = clock_ns();
 	MPI_Testall(transform->pieces, transform->requests, &done, MPI_STATUSES_IGNORE);
 	transform->mpi_ns += clock_ns() - start;
+}
+
+/* Does what the options ask for after the `count` transforms of a plane. */
+static void after_plane(struct transform *transform, size_t count)
+{
+	if (transform->ns_per_flop > 0)
+		pass_time(transform, count);
+	if (transform->tests)
+		test_transposes(transform);
 }
 
 static void all_along_z(struct transform *transform, enum direction direction)
@@ -73,7 +84,7 @@ static void all_along_z(struct transform *transform, enum direction direction)
 	for (int x = 0; x < transform->width; x++) {
 		fftw_execute_dft(transform->along_z[direction], row(transform, x, 0, 0),
 				 row(transform, x, 0, 0));
-		pass_time(transform, (size_t)transform->n);
+		after_plane(transform, (size_t)transform->n);
 	}
 }
 
@@ -83,7 +94,7 @@ static void piece_along_y(struct transform *transform, int piece, enum direction
 		fftw_complex *first = row(transform, x, 0, piece * transform->depth);
 
 		fftw_execute_dft(transform->along_y[direction], first, first);
-		pass_time(transform, (size_t)transform->depth);
+		after_plane(transform, (size_t)transform->depth);
 	}
 }
 
@@ -93,7 +104,7 @@ static void piece_along_x(struct transform *transform, int piece, enum direction
 
 	for (int y = 0; y < transform->width; y++, first += transform->depth) {
 		fftw_execute_dft(transform->along_x[direction], first, first);
-		pass_time(transform, (size_t)transform->depth);
+		after_plane(transform, (size_t)transform->depth);
 	}
 }
 
@@ -196,6 +207,9 @@ void transform_begin(struct transform *transform)
 		    transform->ranks, transform->pieces);
 	transform->width = transform->n / transform->ranks;
 	transform->depth = transform->n / transform->pieces;
+	if (block_points(transform) > INT_MAX / 2)
+		die("blocks of %zu points are too long for one message: use more pieces",
+		    block_points(transform));
 	points = transform_points(transform);
 	transform->data = fftw_alloc_complex(points);
 	transform->packed = fftw_alloc_complex(points);

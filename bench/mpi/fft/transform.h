@@ -20,7 +20,7 @@ struct transform {
 	int width;              /* planes of a rank: of x in the data, of y in the spectrum */
 	int pieces;             /* ranges of z */
 	int depth;              /* points of z in a piece */
-	bool tests;             /* calls MPI_Test after each plane */
+	bool tests;             /* calls MPI_Testall after each plane */
 	double ns_per_flop;     /* if not 0, transforms sleep that long besides */
 	fftw_complex *data;     /* [x][y][z] */
 	fftw_complex *packed;   /* [piece][rank][x][y][z] of data */

@@ -32,6 +32,11 @@ bool shca_program_cpus(cpu_set_t *set)
 	return self.pinned;
 }
 
+void shca_program_unpinned(void)
+{
+	self.pinned = false;
+}
+
 void shca_program_set_cpus(const cpu_set_t *set)
 {
 	self.program_cpus = *set;

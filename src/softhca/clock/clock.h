@@ -73,7 +73,8 @@ static inline void shca_clocked_end(const bool *clocked)
 #define SHCA_TO_DEADLINE 2u
 void shca_clock_wait(uint64_t until, unsigned also);
 void shca_clock_watch(enum shca_watching what);
-/* Lets signal handlers of these kinds (shca_heard; 0: none) end the waits of the calling thread. */
+/* Lets signal handlers of these kinds (shca_handler_kind; 0: none) end the waits of the calling
+ * thread. */
 void shca_clock_listen(uint32_t kinds);
 /* Returns true if such a handler ran since shca_clock_listen(). */
 bool shca_clock_heard(void);
@@ -118,11 +119,12 @@ bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined it. */
 bool shca_clock_is_joined(pid_t tid);
 /* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because
- * it has polled just before. */
-bool shca_clock_yields_free(void);
+ * it has polled just before. Returns false, without a charge, if the thread has to give the turn
+ * away. */
+bool shca_clock_try_free_yield(void);
 /* Charges a poll and returns true if the thread keeps the turn, because it spins and has polled
- * elsewhere in this round. */
-bool shca_clock_polls_free(const void *place);
+ * elsewhere in this round. Returns false, without a charge, if the poll has to be a sync point. */
+bool shca_clock_try_free_poll(const void *place);
 /* Returns the calling thread's clock, in its program, and adds the price of reading it. */
 uint64_t shca_clock_read(void);
 /* Parks a spinning thread until `at`, when something is there for it, or until something else

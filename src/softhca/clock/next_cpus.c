@@ -39,13 +39,14 @@ void shca_cpus_pin(const cpu_set_t *pinned)
 	NEXT(sched_setaffinity)(0, sizeof(*pinned), pinned);
 }
 
-/* A child of a thread that is pinned has its CPU; the program that it executes may go where it
- * likes. */
+/* Gives a forked child the program's CPUs: the child has no clock, and would stay on the CPU of its
+ * parent. */
 static void unpin(void)
 {
 	cpu_set_t pinned;
 
-	shca_cpus_unpin(&pinned);
+	if (shca_cpus_unpin(&pinned))
+		shca_program_unpinned();
 }
 
 __attribute__((constructor)) static void prepare(void)

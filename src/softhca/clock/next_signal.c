@@ -38,8 +38,8 @@ static void on_signal(int nr, siginfo_t *info, void *context)
 {
 	handler_fn *handler = atomic_load(&program_handlers[nr].handler);
 	bool was_in_handler = shca_program_begin_handler(atomic_load(&program_handlers[nr].restarts)
-								 ? SHCA_HEARD_RESTART
-								 : SHCA_HEARD_INTERRUPT);
+								 ? SHCA_HANDLER_RESTART
+								 : SHCA_HANDLER_INTERRUPT);
 
 	/* Three arguments do no harm to a handler that wants one. */
 	handler(nr, info, context);

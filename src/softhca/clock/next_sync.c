@@ -369,7 +369,7 @@ static int wait_for_post(sem_t *sem, uint64_t until)
 
 	shca_sync_begin_wait();
 	/* As the C library has it: a handler with SA_RESTART ends no such wait. */
-	shca_program_listen(SHCA_HEARD_INTERRUPT);
+	shca_program_listen(SHCA_HANDLER_INTERRUPT);
 	for (;;) {
 		shca_program_watch(true);
 		rc = sem_trywait(sem);

@@ -114,7 +114,7 @@ static uint64_t sleep_until(uint64_t until)
 	uint64_t now;
 	bool heard;
 
-	shca_program_listen(SHCA_HEARD_ANY);
+	shca_program_listen(SHCA_HANDLER_ANY);
 	shca_program_sleep(until, false);
 	heard = shca_program_heard();
 	shca_program_listen(0);
@@ -192,7 +192,7 @@ int shca_sched_yield(void)
 {
 	if (!shca_program_is_clocked())
 		return NEXT(sched_yield)();
-	if (shca_program_yields_free())
+	if (shca_program_try_free_yield())
 		return 0;
 	shca_program_enter();
 	/* A parked thread may hold a lock that the caller wants. */

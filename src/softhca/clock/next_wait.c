@@ -111,10 +111,10 @@ static int wait_for(struct wait *wait, uint64_t timeout)
 	uint64_t until;
 	int rc, error;
 
-	if (!timeout && shca_program_yields_free())
+	if (!timeout && shca_program_try_free_yield())
 		return wait->look(wait);
 	shca_program_enter();
-	shca_program_listen(SHCA_HEARD_ANY);
+	shca_program_listen(SHCA_HANDLER_ANY);
 	rc = wait->look(wait);
 	until = shca_after(shca_program_now(), timeout);
 	if (!rc && !timeout)

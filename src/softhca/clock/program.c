@@ -193,9 +193,9 @@ void shca_program_looked(void)
 	shca_spin_found_nothing(NULL, NULL);
 }
 
-bool shca_program_yields_free(void)
+bool shca_program_try_free_yield(void)
 {
-	return shca_clock_yields_free();
+	return shca_clock_try_free_yield();
 }
 
 void shca_program_out(void)

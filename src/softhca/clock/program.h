@@ -17,23 +17,24 @@
 #define SHCA_FOREVER UINT64_MAX
 
 /* Kinds of signal handlers. */
-enum shca_heard {
-	SHCA_HEARD_RESTART = 1,   /* with SA_RESTART */
-	SHCA_HEARD_INTERRUPT = 2, /* without */
-	SHCA_HEARD_ANY = 3,
+enum shca_handler_kind {
+	SHCA_HANDLER_RESTART = 1,   /* with SA_RESTART */
+	SHCA_HANDLER_INTERRUPT = 2, /* without */
+	SHCA_HANDLER_ANY = 3,
 };
 
-/* Returns true if the calling thread has a clock, and is in its program. Otherwise none of the
- * others may be called, and time is real. */
+/* Returns true if the calling thread has a clock, and is in its program. Otherwise the thread may
+ * call only the functions that say so and those of section "any thread". */
 SHCA_PROGRAM bool shca_program_is_clocked(void);
 /* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
- * clock. */
+ * clock. Any thread may call this, and may call shca_program_now() and
+ * shca_program_realtime_offset() if the result is true. */
 SHCA_PROGRAM bool shca_program_sees_virtual(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
 SHCA_PROGRAM bool shca_program_begin_handler(uint32_t kind);
 SHCA_PROGRAM void shca_program_end_handler(bool was_in_handler);
-/* Notes that a thread sends a signal, or is about to. */
+/* Notes that the calling thread, any one, sends a signal or is about to. */
 SHCA_PROGRAM void shca_program_note_signal(void);
 /* Returns the time, and adds the price of reading it. */
 SHCA_PROGRAM uint64_t shca_program_now(void);
@@ -53,7 +54,7 @@ SHCA_PROGRAM void shca_program_enter(void);
 /* Begins a call whose occurrence depends on the real world: the call costs nothing, and is no event
  * of the program. */
 SHCA_PROGRAM void shca_program_enter_free(void);
-/* Ends the call. */
+/* Ends a call that shca_program_enter() or shca_program_enter_free() began. */
 SHCA_PROGRAM void shca_program_leave(void);
 
 /* ---- inside of a call ---- */
@@ -61,9 +62,9 @@ SHCA_PROGRAM void shca_program_leave(void);
 /* Waits until the real world is quiet, and keeps the turn. Returns false if the real world was
  * quiet already. */
 SHCA_PROGRAM bool shca_program_settle(void);
-/* Lets signal handlers of these kinds (shca_heard; 0: none) end the sleeps that follow. */
+/* Lets signal handlers of these kinds (shca_handler_kind; 0: none) end the sleeps that follow. */
 SHCA_PROGRAM void shca_program_listen(uint32_t kinds);
-/* Returns true if such a handler ran since. */
+/* Returns true if a handler of the kinds that shca_program_listen() named ran since that call. */
 SHCA_PROGRAM bool shca_program_heard(void);
 /* Sleeps until a time, or with `events` until an event of a completion channel comes. */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
@@ -82,8 +83,10 @@ SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */
 SHCA_PROGRAM void shca_program_looked(void);
-/* Returns true if a yield of the thread is over, because the thread keeps the turn. */
-SHCA_PROGRAM bool shca_program_yields_free(void);
+/* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because
+ * it has polled just before. Returns false, without a charge, if the thread has to give the turn
+ * away. */
+SHCA_PROGRAM bool shca_program_try_free_yield(void);
 /* Gives the turn away for a wait in the real world. */
 SHCA_PROGRAM void shca_program_out(void);
 /* Takes the turn again. */
@@ -126,20 +129,24 @@ SHCA_PROGRAM uint64_t shca_program_tsc(void);
 SHCA_PROGRAM bool shca_program_traps(void);
 /* Prepares the calling thread for having no clock: it is new, or about to replace its program. */
 SHCA_PROGRAM void shca_program_untrap(void);
-/* Undoes that, because the program wasn't replaced. */
+/* Undoes shca_program_untrap(), because the program wasn't replaced. */
 SHCA_PROGRAM void shca_program_trap_again(void);
 /* Prepares for a new thread that a thread without a clock makes: the caller may get a clock, if its
  * process is a rank that has not called verbs yet. */
 SHCA_PROGRAM void shca_program_prepare_thread(void);
 /* Returns true if a thread that the calling thread makes gets a clock with its first call. */
 SHCA_PROGRAM bool shca_program_clock_is_inherited(void);
-/* Marks the calling thread, which is new, as one of those. */
+/* Marks the calling thread, which is new, as one that gets a clock with its first call. */
 SHCA_PROGRAM void shca_program_inherit(void);
 /* Stores the CPUs on which the program believes the calling thread may run. Returns false if the
  * kernel knows them, because the thread isn't pinned. */
 SHCA_PROGRAM bool shca_program_cpus(cpu_set_t *set);
-/* Sets them for a new thread. */
+/* Sets the CPUs on which the program believes the calling thread may run. The thread is pinned:
+ * shca_program_cpus() returned true. */
 SHCA_PROGRAM void shca_program_set_cpus(const cpu_set_t *set);
+/* Notes that the calling thread, in a forked child, runs on the program's CPUs again, so that it is
+ * pinned when it joins a clock. */
+SHCA_PROGRAM void shca_program_unpinned(void);
 /* Notes that the calling thread may have woken other threads of its process in the real world. */
 SHCA_PROGRAM void shca_program_disturb(void);
 /* Notes that a thread has done, or is about to do, what may wake other processes. */

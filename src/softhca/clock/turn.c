@@ -394,7 +394,7 @@ int shca_clock_await_event(int fd)
 	if (!shca_clk || !shca_turn_joined() || (fcntl(fd, F_GETFL) & O_NONBLOCK))
 		return 0;
 	/* As read() has it: a handler with SA_RESTART ends no such wait. */
-	shca_clock_listen(SHCA_HEARD_INTERRUPT);
+	shca_clock_listen(SHCA_HANDLER_INTERRUPT);
 	while ((rc = poll(&channel, 1, 0)) == 0 && !shca_clock_heard())
 		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
 	shca_clock_listen(0);

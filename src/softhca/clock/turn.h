@@ -26,7 +26,7 @@ extern struct shca_turn_here shca_turn_here;
 struct shca_turn_self {
 	uint32_t actor;        /* + 1 */
 	unsigned attach_count; /* shca_turn_here.attach_count when the thread joined */
-	uint32_t listens;      /* shca_heard: kinds of signal handlers that end its wait */
+	uint32_t listens;      /* shca_handler_kind: kinds of signal handlers that end its wait */
 	bool heard;            /* one ran */
 	bool in_handler;       /* in a handler of the program that came inside of a call */
 	bool inherits_clock;   /* made by a thread with a clock: any call joins it */

@@ -69,7 +69,7 @@ static void account(enum shca_call what)
 		shca_charge_begin();
 }
 
-bool shca_clock_yields_free(void)
+bool shca_clock_try_free_yield(void)
 {
 	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_may_skip_sync())
 		return false;
@@ -77,7 +77,7 @@ bool shca_clock_yields_free(void)
 	return true;
 }
 
-bool shca_clock_polls_free(const void *place)
+bool shca_clock_try_free_poll(const void *place)
 {
 	uint64_t price = shca_turn_here.price[SHCA_CALL_POLL];
 

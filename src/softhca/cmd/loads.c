@@ -33,7 +33,7 @@ static bool is_pie(int fd, const ElfW(Phdr) * dynamic)
 	return false;
 }
 
-static bool is_static(int fd)
+static bool is_static_image(int fd)
 {
 	ElfW(Ehdr) head;
 	ElfW(Phdr) p;
@@ -51,43 +51,29 @@ static bool is_static(int fd)
 	return head.e_type == ET_EXEC || pie;
 }
 
-/* Returns true if the loader distrusts its environment, because the program has rights that its
- * caller hasn't. */
-static bool is_raised(int fd)
+/* Returns true for a program that is linked statically and can be read. */
+static bool is_static(const char *path)
 {
-	struct stat st;
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool found;
 
-	return !fstat(fd, &st) &&
-	       (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
-		((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
-		(geteuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0));
+	if (fd < 0)
+		return false;
+	found = is_static_image(fd);
+	close(fd);
+	return found;
 }
 
-static void warn(const char *path)
+/* Returns true if the loader distrusts its environment, because the program has rights that its
+ * caller hasn't. A program need not be readable for this. */
+static bool is_raised(const char *path)
 {
 	struct stat st;
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 
-	/* A program need not be readable; its rights are seen all the same. */
-	if (fd < 0)
-		fd = open(path, O_PATH | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && (st.st_mode & 0111)) {
-		if (is_raised(fd))
-			fprintf(stderr,
-				"softhca: %s runs with other rights than yours, so it loads no "
-				"library: it finds no virtual adapter and sees real time. Take its "
-				"set-user-ID and set-group-ID bits and its capabilities away.\n",
-				path);
-		else if (is_static(fd))
-			fprintf(stderr,
-				"softhca: %s is linked statically, so it loads no library: it "
-				"finds no virtual adapter and sees real time. Link it "
-				"dynamically.\n",
-				path);
-	}
-	close(fd);
+	return !stat(path, &st) &&
+	       (((st.st_mode & S_ISUID) && st.st_uid != geteuid()) ||
+		((st.st_mode & S_ISGID) && st.st_gid != getegid()) ||
+		(geteuid() && getxattr(path, "security.capability", NULL, 0) > 0));
 }
 
 static bool is_executable(const char *path)
@@ -97,11 +83,34 @@ static bool is_executable(const char *path)
 	return !stat(path, &st) && S_ISREG(st.st_mode) && !access(path, X_OK);
 }
 
-/* Stores where a shell finds the program of that name. Returns false if there is none. */
+static void warn(const char *path)
+{
+	if (!is_executable(path))
+		return;
+	if (is_raised(path))
+		fprintf(stderr,
+			"softhca: %s runs with other rights than yours, so it loads no library: it "
+			"finds no virtual adapter and sees real time. Take its set-user-ID and "
+			"set-group-ID bits and its capabilities away.\n",
+			path);
+	else if (is_static(path))
+		fprintf(stderr,
+			"softhca: %s is linked statically, so it loads no library: it finds no "
+			"virtual adapter and sees real time. Link it dynamically.\n",
+			path);
+}
+
+/* Stores where execvp() finds the program of that name. Returns false if there is none. */
 static bool find(const char *name, char *path, size_t len)
 {
 	const char *dirs = getenv("PATH");
+	char standard[PATH_MAX];
 
+	if (!dirs) {
+		if (!confstr(_CS_PATH, standard, sizeof(standard)))
+			return false;
+		dirs = standard;
+	}
 	for (size_t n; dirs; dirs = dirs[n] ? dirs + n + 1 : NULL) {
 		n = strcspn(dirs, ":");
 		/* An empty folder is the current one. */

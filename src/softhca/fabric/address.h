@@ -31,6 +31,11 @@ int shca_gid_index(const struct shca_fabric_header *hdr, const struct shca_hca *
 void shca_gid_map(uint32_t ip, union ibv_gid *gid);
 bool shca_gid_is_ipv4(const union ibv_gid *gid);
 uint32_t shca_gid_unmap(const union ibv_gid *gid);
+/* Returns true if a GID names a multicast group. */
+static inline bool shca_gid_is_multicast(const union ibv_gid *gid)
+{
+	return gid->raw[0] == 0xff;
+}
 /* Stores the MAC address of an Ethernet port. */
 void shca_mac(const struct shca_hca *hca, uint8_t mac[6]);
 

@@ -11,7 +11,6 @@
 
 #include "hca/execution/ah.h"
 #include "hca/execution/grh.h"
-#include "hca/objects/mcast.h"
 
 #define MCAST_LID_BASE 0xc000 /* multicast LIDs are 0xC000 to 0xFFFE (IBA 4.1.3) */
 #define PERMISSIVE_LID 0xffff

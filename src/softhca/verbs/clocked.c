@@ -28,7 +28,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 {
 	int got;
 
-	if (shca_clock_polls_free(cq))
+	if (shca_clock_try_free_poll(cq))
 		return 0;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	got = shca_poll_cq(cq, n, wc);
@@ -124,7 +124,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 {
 	int rc;
 
-	if (shca_clock_polls_free(cq))
+	if (shca_clock_try_free_poll(cq))
 		return ENOENT;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	rc = plain_start_poll(cq, attr);

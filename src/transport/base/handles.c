@@ -12,7 +12,7 @@
 
 static void append_free(struct tq_handles *handles, uint32_t index)
 {
-	handles->slots[index].what = NULL;
+	handles->slots[index].object = NULL;
 	handles->slots[index].next = 0;
 	if (handles->free)
 		handles->slots[handles->last - 1].next = index + 1;
@@ -41,18 +41,18 @@ static int grow(struct tq_handles *handles)
 	return 0;
 }
 
-uint32_t tq_handle_new(struct tq_handles *handles, void *what)
+uint32_t tq_handle_new(struct tq_handles *handles, void *object)
 {
 	struct tq_handle_slot *slot;
 	uint32_t index;
 
-	assert(what);
+	assert(object);
 	if (!handles->free && grow(handles))
 		return 0;
 	index = handles->free - 1;
 	slot = &handles->slots[index];
 	handles->free = slot->next;
-	slot->what = what;
+	slot->object = object;
 	handles->used++;
 	return slot->gen << TQ_HANDLE_INDEX_BITS | index;
 }
@@ -63,7 +63,7 @@ void *tq_handle_get(const struct tq_handles *handles, uint32_t handle)
 
 	if (index >= handles->room || handles->slots[index].gen != handle >> TQ_HANDLE_INDEX_BITS)
 		return NULL;
-	return handles->slots[index].what;
+	return handles->slots[index].object;
 }
 
 void tq_handle_free(struct tq_handles *handles, uint32_t handle)

@@ -11,7 +11,7 @@
 #define TQ_HANDLE_INDEX_BITS 20 /* the rest counts generations */
 
 struct tq_handle_slot {
-	void *what;    /* NULL: free */
+	void *object;  /* NULL: free */
 	uint32_t gen;  /* of the handle, or of the next one if it is free */
 	uint32_t next; /* free list */
 };
@@ -26,8 +26,8 @@ struct tq_handles {
 };
 
 /* Makes a handle. Returns 0 if there is no memory, or all indices are in use. */
-uint32_t tq_handle_new(struct tq_handles *handles, void *what);
-/* Returns what a handle names; NULL: nothing, or nothing any more. */
+uint32_t tq_handle_new(struct tq_handles *handles, void *object);
+/* Returns the object of a handle, or NULL if the handle is stale or was never made. */
 void *tq_handle_get(const struct tq_handles *handles, uint32_t handle);
 void tq_handle_free(struct tq_handles *handles, uint32_t handle);
 void tq_handles_destroy(struct tq_handles *handles);

@@ -5,8 +5,9 @@
 
 struct tq_ep;
 
-/* Lets tq_find() find the endpoint, and no longer. */
+/* Lets tq_find() find the endpoint. */
 void tq_share_open(struct tq_ep *ep);
+/* Hides the endpoint from tq_find() again. */
 void tq_share_close(struct tq_ep *ep);
 
 #endif

@@ -14,12 +14,15 @@
 #define FIRST_INTERVAL (2 * TQ_MS)
 #define LAST_INTERVAL  (256 * TQ_MS)
 
-/* The most results that wait for tq_look_up_results(). What is beyond them is asked for again. */
-#define MAX_RESULTS 65536
+/* The most processes that nobody here looked up and that wait for tq_look_up_results(). Those
+ * beyond the limit make themselves known again when they repeat their connection requests. */
+#define MAX_UNNAMED_RESULTS 65536
 
 /* A look-up under way. */
 struct look_up {
 	struct tq_locator locator;
+	struct tq_look_up_result *result; /* allocated from the start, so no look-up ends without
+					     one */
 	struct ibv_ah *ah;
 	struct tq_timer timer; /* sends again */
 	uint64_t interval, until;
@@ -29,7 +32,7 @@ struct look_up {
 struct tq_look_ups {
 	struct look_up *all; /* hash by locator */
 	struct tq_look_up_result *first, **last;
-	uint32_t nresults;
+	uint32_t nunnamed; /* results of processes that nobody here looked up */
 };
 
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
@@ -62,23 +65,26 @@ void tq_look_up_enable(struct tq_net *net)
 	net->look_ups = look_ups;
 }
 
-static void add_result(struct tq_net *net, const struct tq_locator *locator,
-		       const struct tq_address *address, int error)
+static struct tq_look_up_result *make_result(const struct tq_locator *locator)
+{
+	struct tq_look_up_result *result = calloc(1, sizeof(*result));
+
+	if (result)
+		result->locator = *locator;
+	return result;
+}
+
+/* Appends a result to the list. `address` is NULL if there is an error. */
+static void report(struct tq_net *net, struct tq_look_up_result *result,
+		   const struct tq_address *address, int error)
 {
 	struct tq_look_ups *look_ups = net->look_ups;
-	struct tq_look_up_result *result;
 
-	if (look_ups->nresults == MAX_RESULTS || !(result = calloc(1, sizeof(*result)))) {
-		TQ_COUNT(net->stats, dropped);
-		return;
-	}
-	result->locator = *locator;
 	result->error = error;
 	if (address)
 		result->address = *address;
 	*look_ups->last = result;
 	look_ups->last = &result->next;
-	look_ups->nresults++;
 	atomic_store_explicit(&net->found_waiting, true, memory_order_relaxed);
 }
 
@@ -93,18 +99,28 @@ struct tq_look_up_result *tq_look_up_results(struct tq_net *net)
 	list = look_ups->first;
 	look_ups->first = NULL;
 	look_ups->last = &look_ups->first;
-	look_ups->nresults = 0;
+	look_ups->nunnamed = 0;
 	atomic_store_explicit(&net->found_waiting, false, memory_order_relaxed);
 	return list;
 }
 
-static void end(struct tq_net *net, struct look_up *look_up)
+static void destroy(struct tq_net *net, struct look_up *look_up)
 {
 	HASH_DEL(net->look_ups->all, look_up);
 	tq_timer_stop(net, &look_up->timer);
 	net->nrequests--;
 	ibv_destroy_ah(look_up->ah);
+	free(look_up->result);
 	free(look_up);
+}
+
+/* Ends a look-up with its result. */
+static void end(struct tq_net *net, struct look_up *look_up, const struct tq_address *address,
+		int error)
+{
+	report(net, look_up->result, address, error);
+	look_up->result = NULL;
+	destroy(net, look_up);
 }
 
 static struct look_up *find(struct tq_net *net, const struct tq_locator *locator)
@@ -127,8 +143,7 @@ static void ask(struct tq_net *net, void *owner, uint64_t now)
 		       "No process answers at port %#x, queue pair %#x: it has ended, or is in "
 		       "another fabric or partition, or of another version.",
 		       look_up->locator.port, look_up->locator.number);
-		add_result(net, &look_up->locator, NULL, -ETIMEDOUT);
-		end(net, look_up);
+		end(net, look_up, NULL, -ETIMEDOUT);
 		return;
 	}
 	question.hdr = tq_oob_stranger(net, TQ_OOB_LOOK_UP);
@@ -140,7 +155,7 @@ static void ask(struct tq_net *net, void *owner, uint64_t now)
 		look_up->interval *= 2;
 }
 
-/* Returns how to get to a port. -EINVAL: there is no such port. */
+/* Makes the address handle of a port. Returns 0, -EINVAL if there is no such port, or -ENOMEM. */
 static int make_path(struct tq_net *net, const struct tq_locator *locator, struct ibv_ah **ah)
 {
 	union ibv_gid gid = net->dev.gid;
@@ -163,6 +178,7 @@ static int make_path(struct tq_net *net, const struct tq_locator *locator, struc
 
 int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
 {
+	struct tq_look_up_result *result;
 	struct tq_locator own;
 	struct look_up *look_up;
 	int error;
@@ -174,7 +190,10 @@ int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
 	if (error)
 		return error;
 	if (!memcmp(&own, locator, sizeof(own))) {
-		add_result(net, &own, &net->connections->address, 0);
+		result = make_result(&own);
+		if (!result)
+			return -ENOMEM;
+		report(net, result, &net->connections->address, 0);
 		return 0;
 	}
 	if (locator->number < 2 || locator->number >> 24)
@@ -185,8 +204,10 @@ int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
 	if (!look_up)
 		return -ENOMEM;
 	look_up->locator = *locator;
-	error = make_path(net, locator, &look_up->ah);
+	look_up->result = make_result(locator);
+	error = look_up->result ? make_path(net, locator, &look_up->ah) : -ENOMEM;
 	if (error) {
+		free(look_up->result);
 		free(look_up);
 		return error;
 	}
@@ -233,20 +254,29 @@ void tq_on_look_up(struct tq_net *net, const struct tq_oob_look_up *datagram)
 	look_up = find(net, &locator);
 	if (!look_up)
 		return; /* a second answer */
-	add_result(net, &locator, &address, 0);
-	end(net, look_up);
+	end(net, look_up, &address, 0);
 }
 
 void tq_look_up_unnamed(struct tq_net *net, const struct tq_address *address)
 {
+	struct tq_look_ups *look_ups = net->look_ups;
+	struct tq_look_up_result *result = NULL;
 	struct tq_locator locator;
 	const struct tq_link *link;
 
-	if (!net->look_ups || tq_address_locator(address, &locator))
+	if (!look_ups || tq_address_locator(address, &locator))
 		return;
 	link = tq_link_by_nonce(net, tq_get64(address->nonce));
-	if (!link || !link->peer)
-		add_result(net, &locator, address, 0);
+	if (link && link->peer)
+		return;
+	if (look_ups->nunnamed < MAX_UNNAMED_RESULTS)
+		result = make_result(&locator);
+	if (!result) {
+		TQ_COUNT(net->stats, dropped);
+		return;
+	}
+	look_ups->nunnamed++;
+	report(net, result, address, 0);
 }
 
 void tq_look_up_close(struct tq_net *net)
@@ -257,7 +287,7 @@ void tq_look_up_close(struct tq_net *net)
 	if (!net->look_ups)
 		return;
 	HASH_ITER(hh, net->look_ups->all, look_up, tmp)
-		end(net, look_up);
+		destroy(net, look_up);
 	for (result = net->look_ups->first; result; result = next) {
 		next = result->next;
 		free(result);

@@ -82,15 +82,15 @@ int tq_srq_make(struct tq_net *net, uint32_t depth, uint32_t sges, struct ibv_sr
 		.xrcd = net->xrcd,
 		.cq = net->rcq.cq,
 	};
-	int rc;
+	int error;
 
 	*srq = ibv_create_srq_ex(net->dev.verbs, &attr);
 	if (!*srq)
 		return -errno;
-	if (ibv_get_srq_num(*srq, srqn)) {
-		rc = errno ? -errno : -EIO;
+	error = ibv_get_srq_num(*srq, srqn);
+	if (error) {
 		ibv_destroy_srq(*srq);
-		return rc;
+		return -error;
 	}
 	TQ_LEVEL(net->stats, srqs, 1);
 	return 0;
@@ -231,10 +231,13 @@ int tq_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, 
 }
 
 /*
+ * Returns a queue to the pool. Withdraws the queue instead if receives are posted there, if it
+ * isn't `safe` because its peer has failed, or if the pool is full.
+ *
  * After a recall the protocol has counted all deliveries, so none of the SRQ's completions is in
  * the CQ. After a peer's failure one may be: the completion has to be polled before the SRQ goes
  * (on mlx5 polling fails later), and its work item has to be there. A failed peer may still send to
- * the SRQ, so that isn't used again.
+ * the SRQ, so another tuple must not get that SRQ.
  */
 void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {

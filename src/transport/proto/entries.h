@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Appending and removing entries of contexts with match bits: for ep/. Results are as in match.h.
- */
+/* Appending and removing entries of contexts with match bits, for ep/. The results are those of
+ * tq_entry_append() and tq_entry_remove() (<tupleq/match.h>). */
 #ifndef TQ_PROTO_ENTRIES_H
 #define TQ_PROTO_ENTRIES_H
 

@@ -89,12 +89,9 @@ void tq_held_again(struct tq_recv_req *recv)
 
 static bool load_held(struct tq_recv_req *recv)
 {
-	uint32_t pieces =
-		recv->req.core->limits->max_srq_sge - (recv->req.kind == TQ_REQ_ENTRY ? 1 : 0);
-
 	if (room_for(recv) > recv->wanted)
 		return tq_recv_mem_bounce(recv, room_for(recv), true);
-	return (!recv->msg && tq_recv_mem_register(recv, recv->wanted, pieces)) ||
+	return (!recv->msg && tq_recv_mem_register(recv, recv->wanted, tq_recv_mem_pieces(recv))) ||
 	       tq_recv_mem_bounce(recv, recv->wanted, true);
 }
 

@@ -13,6 +13,12 @@
 #include "proto/prefix.h"
 #include "proto/rx_objects.h"
 
+uint32_t tq_recv_mem_pieces(const struct tq_recv_req *recv)
+{
+	/* An entry's receive begins with a piece for the prefix. */
+	return recv->req.core->limits->max_srq_sge - (recv->req.kind == TQ_REQ_ENTRY);
+}
+
 bool tq_recv_mem_register(struct tq_recv_req *recv, uint64_t len, uint32_t pieces)
 {
 	struct tq_core *core = recv->req.core;

@@ -5,6 +5,8 @@
 
 #include "proto/rx_objects.h"
 
+/* Returns the most pieces that the data of a receive in an SRQ may lie in. */
+uint32_t tq_recv_mem_pieces(const struct tq_recv_req *recv);
 /* Registers the user's memory for `len` bytes, in at most `pieces` pieces (0: in one). Returns
  * false if that is impossible. */
 bool tq_recv_mem_register(struct tq_recv_req *recv, uint64_t len, uint32_t pieces);

@@ -78,7 +78,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 		TQ_COUNT(core->stats, dropped); /* the sender has the queue */
 		return;
 	}
-	if (!tuple->srq) /* else the receives in there were posted under its earlier value */
+	if (!tuple->srq) /* else receives in the queue were posted under the earlier value */
 		tuple->exact =
 			tq_tag_is_user(tuple->tag) && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_rx_policy_refuse(tuple, is_short, &idle);
@@ -131,7 +131,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	tq_rx_tuple_flow(tuple);
 }
 
-static void used(struct tq_core *core, struct tq_rx_tuple *tuple)
+static void mark_used(struct tq_core *core, struct tq_rx_tuple *tuple)
 {
 	tuple->used_at = core->nmessages;
 	if (core->lru->lru_prev == tuple)
@@ -148,17 +148,13 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 	uint64_t len = recv->buf.len;
-	uint32_t pieces = core->limits->max_srq_sge;
 	int rc;
 
-	if (recv->req.kind == TQ_REQ_ENTRY) {
-		if (!tq_entry_prepare(tq_entry_of(recv)))
-			return -ENOTSUP;
-		pieces--; /* what is in front of the data */
-	}
+	if (recv->req.kind == TQ_REQ_ENTRY && !tq_entry_prepare(tq_entry_of(recv)))
+		return -ENOTSUP;
 	if (len > tq_rx_tuple_max_len(tuple))
 		len = tq_rx_tuple_max_len(tuple);
-	if (!tq_recv_mem_register(recv, len, pieces) &&
+	if (!tq_recv_mem_register(recv, len, tq_recv_mem_pieces(recv)) &&
 	    (len > core->limits->eager_max || !tq_recv_mem_bounce(recv, len, false)))
 		return -ENOTSUP;
 	rc = tq_recv_mem_post(recv, len);
@@ -179,7 +175,7 @@ static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	int rc;
 
 	assert(tuple->state == TQ_RX_TUPLE_DIRECT);
-	used(tuple->pair->ctx->core, tuple);
+	mark_used(tuple->pair->ctx->core, tuple);
 	if (message && message->seq == tuple->pos) {
 		tuple->pos++;
 		tq_unexpected_unlink(message);
@@ -193,8 +189,8 @@ static int take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 }
 
 /*
- * Called when the first receive that waits couldn't be posted. If the SRQ or the CQ is full, it
- * waits for a delivery. If nothing is in there that could be delivered, the device itself
+ * Called when the first receive that waits couldn't be posted. If the SRQ or the CQ is full, the
+ * receive waits for a delivery. If the SRQ is empty, nothing can be delivered and the device itself
  * refuses: then the tuple is recalled, as for a buffer that can't be posted.
  */
 static void wait_or_recall(struct tq_rx_tuple *tuple, int why)

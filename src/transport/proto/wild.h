@@ -5,7 +5,7 @@
 
 #include "proto/rx_objects.h"
 
-/* Returns what a receive or probe is for that names an MPI tag, or TQ_ANY_TAG. */
+/* Returns the pattern of a receive or probe with an MPI tag or TQ_ANY_TAG. */
 static inline struct tq_want tq_want(int rank, int32_t tag)
 {
 	if (tag == TQ_ANY_TAG)
@@ -45,10 +45,12 @@ static inline bool tq_fits_tuple(const struct tq_want *want, const struct tq_rx_
 
 /* Returns true if a wildcard waits that could match a message of the tuple. */
 bool tq_wild_meets(const struct tq_rx_tuple *tuple);
-/* Checks what a receive or probe with an MPI tag names. -EINVAL: there is no such rank, or the
- * context's user has promised not to use TQ_ANY_SOURCE; -EBADMSG: or TQ_ANY_TAG. */
+/* Checks the rank and the tag of a receive or probe. Returns 0; -EINVAL if there is no such rank,
+ * or if `rank` is TQ_ANY_SOURCE, which the context's user has promised not to use; -EBADMSG if
+ * `tag` is TQ_ANY_TAG, which the user has promised not to use. */
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
-/* Returns the first waiting wildcard that was posted before `order` and matches the tuple. */
+/* Returns the first waiting wildcard that was posted before `order` and matches messages of that
+ * rank and tag. */
 struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order);
 
 #endif

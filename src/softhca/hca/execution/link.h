@@ -25,8 +25,9 @@ uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start);
 /* Reserves the receiver's port from *first on, the second half; a busy port puts *first off.
  * Returns when the last byte is there. */
 uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first);
-/* Gives back the sender's port from byte `sent` on, unless another message has been put behind: of
- * a message of `bytes` for which shca_link_leave() returned `at_port`. */
+/* Shortens a message of `bytes`, for which shca_link_leave() returned `at_port`, to `sent` bytes:
+ * the sender's port is free from there on. Does nothing if another message has been put behind this
+ * one. */
 void shca_link_give_back(struct shca_hca *from, uint64_t at_port, uint64_t bytes, uint64_t sent);
 /* Returns the latency of the link, in ns. */
 uint64_t shca_link_latency(void);

@@ -8,17 +8,11 @@
 
 #include "fabric/fabric.h"
 
-/* Returns true if a GID names a multicast group. */
-static inline bool shca_gid_is_multicast(const union ibv_gid *gid)
-{
-	return gid->raw[0] == 0xff;
-}
-
 /* Adds a QP to a group. Returns 0, also for a member, or -ENOMEM if the table is full or max-mcast
  * is reached. */
 int shca_mcast_join(struct shca_fabric *fabric, unsigned hca, uint32_t qpn,
 		    const union ibv_gid *gid);
-/* Removes a QP from a group. Returns 0, or -EINVAL if it is no member. */
+/* Removes a QP from a group. Returns 0, or -EINVAL if the QP is no member. */
 int shca_mcast_leave(struct shca_fabric *fabric, unsigned hca, uint32_t qpn,
 		     const union ibv_gid *gid);
 /* Returns true if the QP is in any group. A member can't be destroyed (EBUSY, as in the kernel). */

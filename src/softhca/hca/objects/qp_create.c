@@ -90,15 +90,6 @@ static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr
 	return check_caps(attr, type);
 }
 
-static uint32_t pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 {
 	uint32_t sge_bytes, bytes;
@@ -109,7 +100,7 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 	qp->sq_stride =
 		((uint32_t)sizeof(struct shca_swqe) + bytes + SHCA_LINE - 1) & ~(SHCA_LINE - 1u);
 	qp->max_inline = cap->max_inline_data;
-	qp->sq_size = pow2_at_least(cap->max_send_wr);
+	qp->sq_size = shca_pow2_at_least(cap->max_send_wr);
 	qp->sq = aligned_alloc(SHCA_LINE, (size_t)qp->sq_size * qp->sq_stride);
 	if (!qp->sq)
 		return -ENOMEM;

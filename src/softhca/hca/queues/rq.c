@@ -19,20 +19,11 @@
  */
 #define ZERO_LENGTH_TRAP 0x80000000u
 
-static uint32_t round_up_pow2(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
 		 uint32_t max_sge)
 {
 	struct shca_fabric *fabric = &shca_self.fabric;
-	uint32_t size = round_up_pow2(is_srq ? *max_wr + 1 : *max_wr ? *max_wr : 1);
+	uint32_t size = shca_pow2_at_least(is_srq ? *max_wr + 1 : *max_wr ? *max_wr : 1);
 	uint32_t most = (uint32_t)shca_opt(fabric, is_srq ? SHCA_O_MAX_SRQ_WR : SHCA_O_MAX_QP_WR);
 	uint64_t ring_bytes, off;
 	char *mem;
@@ -132,7 +123,7 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 
 /* Backs the WQE of a slot with memory. Returns false if there is none. The caller holds
  * rq->lock. */
-static bool wqe_backed(struct shca_rq_local *rq, uint32_t slot)
+static bool back_wqe(struct shca_rq_local *rq, uint32_t slot)
 {
 	uint64_t ring_bytes = rq->ring_len - ((uint64_t)rq->mask + 1) * rq->shared->stride;
 	uint64_t end = ring_bytes + (slot + 1ull) * rq->shared->stride;
@@ -167,7 +158,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 			break;
 		}
 		slot = rq->free_list[rq->nfree - 1];
-		if (!wqe_backed(rq, slot)) {
+		if (!back_wqe(rq, slot)) {
 			rc = ENOMEM;
 			break;
 		}
