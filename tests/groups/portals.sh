@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group portals: libportals itself, then Open MPI's own components on it. Sourced by run.sh.
 
-takes portals 110
+takes portals 60
 
 group_portals() {
 	plain_build
