@@ -255,7 +255,7 @@ static tq_le32 handle(struct input *in, const struct tq_handles *handles)
 		return tq_put32(input_number(in));
 	n = b % handles->used;
 	for (i = 0; i < handles->room; i++) {
-		if (handles->slots[i].what && !n--)
+		if (handles->slots[i].object && !n--)
 			break;
 	}
 	return tq_put32(handles->slots[i].gen << TQ_HANDLE_INDEX_BITS | i);
