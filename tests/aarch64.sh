@@ -48,6 +48,10 @@ done
 status=0
 for unit in "${units[@]}"; do
 	case $unit in
+	*/unit_actors)
+		echo "ok ${unit##*/} # SKIP qemu has no set_robust_list(), so the lock of a process that dies stays taken"
+		continue
+		;;
 	*/unit_epoch | */unit_proc | */unit_reap)
 		echo "ok ${unit##*/} # SKIP qemu shows a process another /proc/self/stat than the kernel's"
 		continue
