@@ -126,11 +126,44 @@ static void held(const char *name, void (*take)(int i))
 	t_end();
 }
 
+/* Sends every `step`th message of a batch from number `first` on, or waits for their receives and
+ * checks each. */
+static void pass(int first, int step,
+		 int (*send)(const void *, int, MPI_Datatype, int, int, MPI_Comm))
+{
+	MPI_Status st;
+	int i;
+
+	for (i = first; i < PAIR_N; i += step) {
+		if (pair.sender) {
+			pair_fill(i);
+			send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG, MPI_COMM_WORLD);
+		} else {
+			MPI_Wait(&pair.req[i], &st);
+			pair_check(pair.in[i], &st, i);
+		}
+	}
+}
+
+/* Cancels every `step`th receive of a batch, which have no messages yet. */
+static void cancel(int step)
+{
+	MPI_Status st;
+	int i, flag;
+
+	for (i = 0; i < PAIR_N; i += step) {
+		t_doing("cancelling a posted receive");
+		MPI_Cancel(&pair.req[i]);
+		MPI_Wait(&pair.req[i], &st);
+		MPI_Test_cancelled(&st, &flag);
+		t_eq(flag, 1);
+	}
+}
+
 /* Cancels every second of N posted receives: N / 2 messages go to the others, in order. */
 static void cancel_posted(void)
 {
-	int round, i, flag;
-	MPI_Status st;
+	int round, i;
 
 	t_begin("late: posted receives are cancelled");
 	for (round = 0; round < 20 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
@@ -142,48 +175,18 @@ static void cancel_posted(void)
 			for (i = 0; i < PAIR_N; i++)
 				MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, TAG,
 					  MPI_COMM_WORLD, &pair.req[i]);
-			for (i = 0; i < PAIR_N; i += 2) {
-				t_doing("cancelling a posted receive");
-				MPI_Cancel(&pair.req[i]);
-				MPI_Wait(&pair.req[i], &st);
-				MPI_Test_cancelled(&st, &flag);
-				t_eq(flag, 1);
-			}
+			cancel(2);
 		}
 		pair_meet();
-		for (i = 1; i < PAIR_N; i += 2) {
-			if (pair.sender) {
-				pair_fill(i);
-				MPI_Send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
-					 MPI_COMM_WORLD);
-			} else {
-				MPI_Wait(&pair.req[i], &st);
-				pair_check(pair.in[i], &st, i);
-			}
-		}
+		pass(1, 2, MPI_Send);
 	}
 	t_end();
-}
-
-static void cancel_all(void)
-{
-	MPI_Status st;
-	int i, flag;
-
-	for (i = 0; i < PAIR_N; i++) {
-		t_doing("cancelling a persistent receive");
-		MPI_Cancel(&pair.req[i]);
-		MPI_Wait(&pair.req[i], &st);
-		MPI_Test_cancelled(&st, &flag);
-		t_eq(flag, 1);
-	}
 }
 
 /* Starts N persistent receives, cancels them, and starts them again: then each has its message. */
 static void cancel_persistent(void)
 {
 	int round, i;
-	MPI_Status st;
 
 	t_begin("late: persistent receives are cancelled and started again");
 	for (i = 0; i < PAIR_N && !pair.sender; i++)
@@ -194,20 +197,11 @@ static void cancel_persistent(void)
 			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
 		if (!pair.sender) {
 			MPI_Startall(PAIR_N, pair.req);
-			cancel_all();
+			cancel(1);
 			MPI_Startall(PAIR_N, pair.req);
 		}
 		pair_meet();
-		for (i = 0; i < PAIR_N; i++) {
-			if (pair.sender) {
-				pair_fill(i);
-				MPI_Send(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
-					 MPI_COMM_WORLD);
-			} else {
-				MPI_Wait(&pair.req[i], &st);
-				pair_check(pair.in[i], &st, i);
-			}
-		}
+		pass(0, 1, MPI_Send);
 	}
 	for (i = 0; i < PAIR_N && !pair.sender; i++)
 		MPI_Request_free(&pair.req[i]);
@@ -278,7 +272,6 @@ static void sender_away(const char *name, void (*take)(int i))
 
 static void receiver_away(void)
 {
-	MPI_Status st;
 	int i;
 
 	t_begin("late: the receiver is away with everything posted");
@@ -293,16 +286,7 @@ static void receiver_away(void)
 		pair_meet();
 		if (!pair.sender)
 			t_away(150);
-		for (i = 0; i < PAIR_N; i++) {
-			if (pair.sender) {
-				pair_fill(i);
-				MPI_Ssend(pair.out[i], pair.bytes[i], MPI_BYTE, pair.peer, TAG,
-					  MPI_COMM_WORLD);
-			} else {
-				MPI_Wait(&pair.req[i], &st);
-				pair_check(pair.in[i], &st, i);
-			}
-		}
+		pass(0, 1, MPI_Ssend);
 		pair.seq += PAIR_N;
 	}
 	t_end();
