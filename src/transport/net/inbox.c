@@ -135,13 +135,10 @@ bool tq_inbox_give(struct tq_net *net, struct tq_link *link)
 	}
 	if (n >= inbox->nused)
 		inbox->nused = n + 1;
-	inbox->ring[n].link = link;
-	inbox->ring[n].in = (struct tq_ring_in){
-		.ring = tq_rings_at(inbox->rings, n, inbox->size),
-		.size = inbox->size,
+	inbox->ring[n] = (struct tq_inbox_ring){
+		.in = {.ring = tq_rings_at(inbox->rings, n, inbox->size), .size = inbox->size},
+		.link = link,
 	};
-	inbox->ring[n].emptied = 0;
-	inbox->ring[n].in_vain = 0;
 	tq_ring_reset(&inbox->ring[n].in);
 	link->ring = &inbox->ring[n];
 	DL_APPEND2(net->senders, link, senders_prev, senders_next);
@@ -262,7 +259,7 @@ static void gather(struct tq_inbox *inbox)
 }
 
 /* Returns true if it doesn't pay to look at an empty ring any longer. */
-static bool is_quiet(const struct tq_inbox *inbox, const struct tq_inbox_ring *ring)
+static bool is_idle(const struct tq_inbox *inbox, const struct tq_inbox_ring *ring)
 {
 	return !ring->link || inbox->nwatched > WATCH_RINGS || ring->in_vain >= WATCH_POLLS;
 }
@@ -308,7 +305,7 @@ static int take_turns(struct tq_net *net, uint32_t first, uint32_t end, uint64_t
 		struct tq_inbox_ring *ring = &inbox->ring[n];
 		uint64_t start = ring->in.read, used;
 
-		if (take(net, ring, TURN_MESSAGES, TURN_BYTES, &events) && is_quiet(inbox, ring))
+		if (take(net, ring, TURN_MESSAGES, TURN_BYTES, &events) && is_idle(inbox, ring))
 			leave(inbox, n);
 		used = ring->in.read - start;
 		*bytes -= used < *bytes ? used : *bytes;
