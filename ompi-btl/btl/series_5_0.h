@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_BTL_SERIES_5_0_H
 #define TUPLEQ_BTL_SERIES_5_0_H
 
-/* Does nothing, because in this series a PML initialises the BTLs: --mca pml is known already. */
+/* Does nothing: in this series a PML initialises the BTLs, so --mca pml is known already. */
 static inline void series_btl_know_pml(void)
 {
 }

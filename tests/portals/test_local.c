@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What needs no other process: kinds of interfaces, logical ids, event queues, triggered changes of
- * lists, progress, and the end of the library.
+ * Functions that need no other process: kinds of interfaces, logical ids, event queues, triggered
+ * changes of lists, progress, and the end of the library.
  *
  * test_local, under "softhca run"
  */

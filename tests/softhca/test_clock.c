@@ -398,7 +398,7 @@ static void test_handed_lock(void **state)
 	t_ok(pthread_join(th, NULL));
 }
 
-static struct {
+static struct awaited {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
 	bool ready;
@@ -409,12 +409,12 @@ static struct {
 
 static void *awaiter(void *arg)
 {
-	int i = arg != NULL;
+	struct awaited *it = arg;
 
-	t_ok(pthread_mutex_lock(&awaited[i].lock));
-	while (!awaited[i].ready)
-		t_ok(pthread_cond_wait(&awaited[i].cond, &awaited[i].lock));
-	t_ok(pthread_mutex_unlock(&awaited[i].lock));
+	t_ok(pthread_mutex_lock(&it->lock));
+	while (!it->ready)
+		t_ok(pthread_cond_wait(&it->cond, &it->lock));
+	t_ok(pthread_mutex_unlock(&it->lock));
 	return NULL;
 }
 
@@ -429,7 +429,7 @@ static void test_two_conditions(void **state)
 	join_clock();
 	since = t_now();
 	for (int i = 0; i < 2; i++)
-		t_ok(pthread_create(&threads[i], NULL, awaiter, i ? awaited : NULL));
+		t_ok(pthread_create(&threads[i], NULL, awaiter, &awaited[i]));
 	usleep(1000);
 	passed(since, SECOND / 1000);
 	for (int i = 0; i < 2; i++) {

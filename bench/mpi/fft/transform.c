@@ -70,7 +70,8 @@ static void test_transposes(struct transform *transform)
 	transform->mpi_ns += clock_ns() - start;
 }
 
-/* Does what the options ask for after the `count` transforms of a plane. */
+/* Ends a plane of `count` transforms: lets their time pass and looks at the transposes, if the
+ * options say so. */
 static void after_plane(struct transform *transform, size_t count)
 {
 	if (transform->ns_per_flop > 0)

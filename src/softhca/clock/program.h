@@ -73,7 +73,8 @@ SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watch(bool world);
-/* Does that as with `world`, for a thread that waits for a lock. */
+/* Lets the next sleep, of a thread that waits for a lock, also end when anybody in the real world
+ * may have released the lock, or shca_program_wake_lock_waiters() is called. */
 SHCA_PROGRAM void shca_program_watch_lock(void);
 /* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
  * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would

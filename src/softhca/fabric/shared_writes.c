@@ -21,7 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* What the headers of older kernels lack: linux/userfaultfd.h and linux/fs.h. */
+/* Definitions of linux/userfaultfd.h and linux/fs.h that the headers of older kernels lack. */
 #define FEATURE_WP_ASYNC (1u << 15)
 
 struct mapping_query {
