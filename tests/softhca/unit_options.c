@@ -157,15 +157,17 @@ static void link_model(void **state)
 {
 	static const struct {
 		const char *text;
-		uint64_t on, latency, bandwidth, rate;
+		uint64_t on, latency, bandwidth, rate, loopback;
 	} good[] = {
-		{"off", 0, 0, 0, 0},
-		{"latency=1.3us", 1, 1300, 0, 0},
-		{"latency=1.3us,bandwidth=1.5GB/s", 1, 1300, 1500000000, 0},
-		{"rate=5M,bandwidth=1GiB/s", 1, 0, 1073741824, 5000000},
-		{"bandwidth=100Gbit/s", 1, 0, 12500000000, 0},
-		{"bandwidth=1000", 1, 0, 1000, 0},
-		{"bandwidth=2MB, rate=10k/s", 1, 0, 2000000, 10000},
+		{"off", 0, 0, 0, 0, 0},
+		{"latency=1.3us", 1, 1300, 0, 0, 0},
+		{"latency=1.3us,bandwidth=1.5GB/s", 1, 1300, 1500000000, 0, 1500000000},
+		{"rate=5M,bandwidth=1GiB/s", 1, 0, 1073741824, 5000000, 1073741824},
+		{"bandwidth=100Gbit/s", 1, 0, 12500000000, 0, 12500000000},
+		{"bandwidth=1000", 1, 0, 1000, 0, 1000},
+		{"bandwidth=2MB, rate=10k/s", 1, 0, 2000000, 10000, 2000000},
+		{"loopback=1MB/s,bandwidth=2MB/s", 1, 0, 2000000, 0, 1000000},
+		{"loopback=1MB/s", 1, 0, 0, 0, 1000000},
 	};
 	static const char *const bad[] = {
 		"",
@@ -185,6 +187,8 @@ static void link_model(void **state)
 		"bandwidth=1GB/s/s",
 		"latency=2000s",
 		"bandwidth=9999999999TB/s",
+		"loopback=0",
+		"loopback=1GB/s,loopback=1GB/s",
 	};
 
 	(void)state;
@@ -195,6 +199,7 @@ static void link_model(void **state)
 		t_eq(config.link_latency_ns, good[i].latency);
 		t_eq(config.link_bytes_per_sec, good[i].bandwidth);
 		t_eq(config.link_msgs_per_sec, good[i].rate);
+		t_eq(config.loopback_bytes_per_sec, good[i].loopback);
 	}
 	for (size_t i = 0; i < COUNT(bad); i++) {
 		if (set(SHCA_O_LINK, bad[i]) != -EINVAL)

@@ -454,5 +454,6 @@ int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 	config->link_latency_ns = link.latency_ns;
 	config->link_bytes_per_sec = link.bytes_per_sec;
 	config->link_msgs_per_sec = link.msgs_per_sec;
+	config->loopback_bytes_per_sec = link.loopback_bytes_per_sec;
 	return 0;
 }

@@ -49,8 +49,9 @@ struct shca_config {
 	uint64_t memlock_bytes;
 	uint64_t link_on; /* 0 = no link model */
 	uint64_t link_latency_ns;
-	uint64_t link_bytes_per_sec; /* 0 = unlimited */
-	uint64_t link_msgs_per_sec;  /* 0 = unlimited */
+	uint64_t link_bytes_per_sec;     /* 0 = unlimited */
+	uint64_t link_msgs_per_sec;      /* 0 = unlimited */
+	uint64_t loopback_bytes_per_sec; /* from an adapter to itself; 0 = unlimited */
 	uint32_t npkeys;
 	uint16_t pkeys[128];
 };

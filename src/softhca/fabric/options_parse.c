@@ -390,9 +390,11 @@ int shca_parse_link(const char *s, struct shca_link *link)
 		{"latency", shca_parse_time, 0, 1000000000000},
 		{"bandwidth", parse_bandwidth, 1, INT64_MAX},
 		{"rate", parse_msg_rate, 1, 1000000000},
+		{"loopback", parse_bandwidth, 1, INT64_MAX},
 	};
+	enum { FIELDS = sizeof(fields) / sizeof(fields[0]) };
 	char item[SHCA_OPT_TEXT_LEN];
-	int64_t got[3] = {-1, -1, -1};
+	int64_t got[FIELDS] = {-1, -1, -1, -1};
 
 	*link = (struct shca_link){0};
 	if (strcmp(s, "off") == 0)
@@ -407,9 +409,9 @@ int shca_parse_link(const char *s, struct shca_link *link)
 		if (!value)
 			return -EINVAL;
 		*value++ = '\0';
-		while (i < 3 && strcmp(item, fields[i].name) != 0)
+		while (i < FIELDS && strcmp(item, fields[i].name) != 0)
 			i++;
-		if (i == 3 || got[i] >= 0 || fields[i].parse(value, &got[i]))
+		if (i == FIELDS || got[i] >= 0 || fields[i].parse(value, &got[i]))
 			return -EINVAL;
 		if (got[i] < fields[i].min || got[i] > fields[i].max)
 			return -EINVAL;
@@ -418,5 +420,6 @@ int shca_parse_link(const char *s, struct shca_link *link)
 	link->latency_ns = got[0] > 0 ? (uint64_t)got[0] : 0;
 	link->bytes_per_sec = got[1] > 0 ? (uint64_t)got[1] : 0;
 	link->msgs_per_sec = got[2] > 0 ? (uint64_t)got[2] : 0;
+	link->loopback_bytes_per_sec = got[3] > 0 ? (uint64_t)got[3] : link->bytes_per_sec;
 	return 0;
 }

@@ -36,10 +36,12 @@ struct shca_link {
 	uint64_t latency_ns;
 	uint64_t bytes_per_sec;
 	uint64_t msgs_per_sec;
+	uint64_t loopback_bytes_per_sec;
 };
 /*
- * Parses "off", or a list of latency=T, bandwidth=B/s, rate=N, each at most once. Units are
- * decimal, as is usual for links (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i (GiB/s).
+ * Parses "off", or a list of latency=T, bandwidth=B/s, rate=N, loopback=B/s, each at most once.
+ * Units are decimal, as is usual for links (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i
+ * (GiB/s). Without loopback that is the bandwidth.
  */
 int shca_parse_link(const char *s, struct shca_link *link);
 

@@ -23,14 +23,22 @@ static uint64_t reserve(_Atomic uint64_t *free_at, uint64_t t, uint64_t busy)
 	return begin;
 }
 
-/* Returns how long (ns) a message keeps a port busy. */
-static uint64_t busy_time(uint64_t bytes)
+/* Returns the bandwidth in bytes a second, or 0 if it isn't limited. `to` may be NULL: a group. */
+static uint64_t bandwidth(const struct shca_hca *from, const struct shca_hca *to)
 {
 	const struct shca_config *config = &shca_self.fabric.hdr->config;
-	uint64_t busy = 0, least = 0;
 
-	if (config->link_bytes_per_sec)
-		busy = (uint64_t)((double)bytes * 1e9 / (double)config->link_bytes_per_sec);
+	return from == to ? config->loopback_bytes_per_sec : config->link_bytes_per_sec;
+}
+
+/* Returns how long (ns) a message keeps a port busy. */
+static uint64_t busy_time(const struct shca_hca *from, const struct shca_hca *to, uint64_t bytes)
+{
+	const struct shca_config *config = &shca_self.fabric.hdr->config;
+	uint64_t limit = bandwidth(from, to), busy = 0, least = 0;
+
+	if (limit)
+		busy = (uint64_t)((double)bytes * 1e9 / (double)limit);
 	if (config->link_msgs_per_sec)
 		least = 1000000000u / config->link_msgs_per_sec;
 	return busy < least ? least : busy;
@@ -141,38 +149,40 @@ static uint64_t fill(struct shca_calendar *calendar, uint64_t busy, uint64_t *fi
 	return last ? last : end;
 }
 
-uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start)
+uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint64_t bytes,
+			 uint64_t start)
 {
-	return reserve(&from->egress_free, start, busy_time(bytes)) + shca_link_latency();
+	return reserve(&from->egress_free, start, busy_time(from, to, bytes)) + shca_link_latency();
 }
 
-void shca_link_give_back(struct shca_hca *from, uint64_t at_port, uint64_t bytes, uint64_t sent)
+void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
+			 uint64_t bytes, uint64_t sent)
 {
-	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(bytes);
+	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(from, to, bytes);
 
-	atomic_compare_exchange_strong_explicit(&from->egress_free, &end, begin + busy_time(sent),
+	atomic_compare_exchange_strong_explicit(&from->egress_free, &end,
+						begin + busy_time(from, to, sent),
 						memory_order_relaxed, memory_order_relaxed);
 }
 
-uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first)
+uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,
+			  uint64_t *first)
 {
 	struct shca_calendar *calendar =
 		(struct shca_calendar *)((char *)shca_self.fabric.hdr + to->ingress);
 
-	return fill(calendar, busy_time(bytes), first);
+	return fill(calendar, busy_time(from, to, bytes), first);
 }
 
-uint64_t shca_link_until_nak(uint64_t mtu)
+uint64_t shca_link_until_nak(const struct shca_hca *from, const struct shca_hca *to, uint64_t mtu)
 {
-	const struct shca_config *config = &shca_self.fabric.hdr->config;
-
-	return mtu + (uint64_t)((double)config->link_bytes_per_sec * 2 *
-				(double)config->link_latency_ns / 1e9);
+	return mtu +
+	       (uint64_t)((double)bandwidth(from, to) * 2 * (double)shca_link_latency() / 1e9);
 }
 
 uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t bytes, uint64_t start,
 			uint64_t *first)
 {
-	*first = shca_link_leave(from, bytes, start);
-	return shca_link_arrive(to, bytes, first);
+	*first = shca_link_leave(from, to, bytes, start);
+	return shca_link_arrive(from, to, bytes, first);
 }

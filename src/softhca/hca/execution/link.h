@@ -19,20 +19,23 @@ static inline bool shca_link_on(void)
  */
 uint64_t shca_link_send(struct shca_hca *from, struct shca_hca *to, uint64_t bytes, uint64_t start,
 			uint64_t *first);
-/* Reserves the sender's port: the first half of shca_link_send(). Returns when the first byte can
- * be at a receiver. */
-uint64_t shca_link_leave(struct shca_hca *from, uint64_t bytes, uint64_t start);
+/* Reserves the sender's port: the first half of shca_link_send(). `to`: NULL for a multicast group.
+ * Returns when the first byte can be at a receiver. */
+uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint64_t bytes,
+			 uint64_t start);
 /* Reserves the receiver's port from *first on, the second half; a busy port puts *first off.
  * Returns when the last byte is there. */
-uint64_t shca_link_arrive(struct shca_hca *to, uint64_t bytes, uint64_t *first);
+uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,
+			  uint64_t *first);
 /* Shortens a message of `bytes`, for which shca_link_leave() returned `at_port`, to `sent` bytes:
  * the sender's port is free from there on. Does nothing if another message has been put behind this
  * one. */
-void shca_link_give_back(struct shca_hca *from, uint64_t at_port, uint64_t bytes, uint64_t sent);
+void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
+			 uint64_t bytes, uint64_t sent);
 /* Returns the latency of the link, in ns. */
 uint64_t shca_link_latency(void);
 /* Returns how many bytes have left when the NAK to a first packet of `mtu` bytes is back, and the
  * sender stops. */
-uint64_t shca_link_until_nak(uint64_t mtu);
+uint64_t shca_link_until_nak(const struct shca_hca *from, const struct shca_hca *to, uint64_t mtu);
 
 #endif

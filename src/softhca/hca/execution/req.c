@@ -137,8 +137,8 @@ static void give_back_link(struct shca_req *req)
 	struct shca_progress *progress = &req->qp->cur;
 
 	if (progress->arrives_at && !progress->to_us && progress->on_link < req->wqe->length)
-		shca_link_give_back(req->qp->ctx->hca, progress->at_port, req->wqe->length,
-				    progress->on_link);
+		shca_link_give_back(req->qp->ctx->hca, req->target.hca, progress->at_port,
+				    req->wqe->length, progress->on_link);
 	progress->arrives_at = progress->on_link = 0;
 }
 

@@ -92,6 +92,7 @@ static void schedule(struct shca_req *req, bool to_us)
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
 	struct shca_progress *progress = &req->qp->cur;
+	struct shca_hca *us = req->qp->ctx->hca, *to = req->target.hca;
 	uint64_t bytes = req->wqe->length, stop, from;
 
 	if (!shca_link_on() ||
@@ -99,17 +100,14 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		return;
 	if (progress->arrives_at) {
 		from = progress->arrives_at;
-		progress->arrives_at =
-			shca_link_arrive(req->target.hca, bytes - progress->on_link, &from);
+		progress->arrives_at = shca_link_arrive(us, to, bytes - progress->on_link, &from);
 		progress->on_link = bytes;
 		return;
 	}
-	stop = shca_link_until_nak(128u << req->qp->entry->attr.path_mtu);
+	stop = shca_link_until_nak(us, to, 128u << req->qp->entry->attr.path_mtu);
 	progress->on_link = answer == SHCA_ACK || bytes < stop ? bytes : stop;
-	progress->first_at = progress->at_port =
-		shca_link_leave(req->qp->ctx->hca, bytes, departs_at(req));
-	progress->arrives_at =
-		shca_link_arrive(req->target.hca, progress->on_link, &progress->first_at);
+	progress->first_at = progress->at_port = shca_link_leave(us, to, bytes, departs_at(req));
+	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
 }
 
 /*

@@ -148,7 +148,8 @@ static void deliver_multicast(struct datagram *datagram)
 		if (shca_link_on() && !at[hca]) {
 			uint64_t first = datagram->qp->cur.first_at;
 
-			at[hca] = shca_link_arrive(&hdr->hcas[hca], datagram->w->length, &first);
+			at[hca] = shca_link_arrive(datagram->qp->ctx->hca, &hdr->hcas[hca],
+						   datagram->w->length, &first);
 		}
 		datagram->arrives_at = at[hca];
 		deliver(datagram, hca, qpn);
@@ -159,17 +160,17 @@ static void deliver_multicast(struct datagram *datagram)
  * for each port at delivery. */
 static void schedule(struct shca_qp *qp, const struct shca_swqe *wqe)
 {
-	struct shca_hca *hcas = shca_self.fabric.hdr->hcas;
+	struct shca_hca *from = qp->ctx->hca;
+	struct shca_hca *to = wqe->ud.hca < 0 ? NULL : &shca_self.fabric.hdr->hcas[wqe->ud.hca];
 	struct shca_progress *progress = &qp->cur;
 
 	if (!shca_link_on() || progress->first_at)
 		return;
 	progress->first_at =
-		shca_link_leave(qp->ctx->hca, wqe->length,
+		shca_link_leave(from, to, wqe->length,
 				wqe->posted_at > qp->link_floor ? wqe->posted_at : qp->link_floor);
-	progress->arrives_at = wqe->ud.hca < 0 ? progress->first_at
-					       : shca_link_arrive(&hcas[wqe->ud.hca], wqe->length,
-								  &progress->first_at);
+	progress->arrives_at = to ? shca_link_arrive(from, to, wqe->length, &progress->first_at)
+				  : progress->first_at;
 }
 
 enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *wqe,
