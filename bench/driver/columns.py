@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The columns: ways to run the same MPI program that are compared."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,15 @@ class Column:
     softhca_options: tuple = ()  # further options, on softhca alone
     local: bool = False  # whether all ranks have to be on one host
     suffix: str = ""  # the end of the program's name, if the column has programs of its own
+
+    def uncached(self):
+        """Returns the column without a cache of registrations: each message registers its buffers."""
+        options = list(self.options)
+        if "mpi_leave_pinned" in options:
+            options[options.index("mpi_leave_pinned") + 1] = "0"
+        else:
+            options += mca(mpi_leave_pinned="0")
+        return replace(self, options=(*options, "-x", "UCX_IB_REG_METHODS=direct"))
 
 
 def mca(**parameters):

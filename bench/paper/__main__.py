@@ -25,6 +25,14 @@ import virtual
 FIGURES = {module.NAME: module for module in (overlap_figure, sp_figure, barrier_figure, depth_figure, bypass_figure, resources_figure, halo_figure)}
 
 
+def knobs(text):
+    """Returns the knobs of --knob."""
+    try:
+        return sp_figure.knobs(text)
+    except ValueError as problem:
+        raise argparse.ArgumentTypeError(problem) from problem
+
+
 def parse():
     """Returns the settings."""
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
@@ -49,7 +57,7 @@ def parse():
         metavar="FILE",
         help="sp, with --replay: take the time of computing from FILE, and measure only classes and ranks that FILE lacks, which are added to it",
     )
-    parser.add_argument("--knob", choices=sorted(sp_figure.KNOBS), help="sp, with --replay: " + "; ".join(sp_figure.KNOBS.values()))
+    parser.add_argument("--knob", metavar="LIST", default=[], type=knobs, help="sp, with --replay, one or more of: " + "; ".join(sp_figure.KNOBS.values()))
     parser.add_argument("--seeds", action="store_true", help="sp, halo: vary the prices of verbs at random, by another seed in each round")
     parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
     settings = parser.parse_args()

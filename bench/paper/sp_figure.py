@@ -28,9 +28,14 @@ CASES = {
 KNOBS = {
     "dense": "dense has twice as many ranks on a node",
     "half-link": "half-link has half the bandwidth",
+    "half-loopback": "half-loopback has half the bandwidth within a node",
+    "in-turn": "in-turn exchanges one face after the other, not all at once",
     "noise": "noise lets each stretch of computing take up to 20 %% longer or shorter",
+    "register": "register has no cache of registrations, so each message registers its buffers",
 }
 STEPS = {"S": 100, "A": 400, "B": 400, "C": 400}
+# Steps before those that --steps says, in which tuples get their queues. A face is one message a step.
+WARM_UP = 8
 QUICK = [("S", 4, "paper")]
 
 
@@ -51,33 +56,47 @@ def _label(case):
     return f"class {case[0]}, {case[1]} ranks, link of {'the paper' if case[2] == 'paper' else 'today'}"
 
 
-def _halved(link):
-    """Returns the link model with half the bandwidth."""
-    return re.sub(r"(?<=bandwidth=)[0-9.]+", lambda number: f"{float(number[0]) / 2:g}", link)
+def knobs(text):
+    """Returns the knobs of a comma-separated list. Raises ValueError if there is no such knob."""
+    names = text.split(",")
+    for name in names:
+        if name not in KNOBS:
+            raise ValueError(f"there is no knob {name}; there are: {', '.join(KNOBS)}")
+    return names
 
 
-def _turned(shape, knob):
-    """Returns the cluster with a knob turned."""
-    if knob == "dense":
-        return dataclasses.replace(shape, nodes=shape.nodes // 2)
-    if knob == "half-link":
-        return dataclasses.replace(shape, link=_halved(shape.link))
-    return shape
+_BANDWIDTH = re.compile(r"(?<=bandwidth=)[0-9.]+")
+
+
+def _halved(number):
+    return f"{float(number[0]) / 2:g}"
+
+
+def _turned(settings, shape):
+    """Returns the cluster with the knobs turned."""
+    link = shape.link
+    if "half-link" in settings.knob:
+        link = _BANDWIDTH.sub(_halved, link)
+    if "half-loopback" in settings.knob:
+        link += ",loopback=" + _BANDWIDTH.sub(_halved, link).partition("bandwidth=")[2]
+    return dataclasses.replace(shape, link=link, nodes=shape.nodes // 2 if "dense" in settings.knob else shape.nodes)
 
 
 def _computing(settings, case):
     """Returns the options that let a class sleep instead of computing."""
     if not settings.replay:
         return []
-    noise = ["--noise", "20"] if settings.knob == "noise" else []
+    noise = ["--noise", "20"] if "noise" in settings.knob else []
     return ["--replay", ",".join(f"{settings.cpu * ns:.4f}" for ns in computing.sections(settings, case)), *noise]
 
 
 def _run_case(settings, column, case, seed):
-    steps = ["--steps", str(settings.steps)] if settings.steps else []
+    steps = ["--steps", str(settings.steps), "--warm-up", str(WARM_UP)] if settings.steps else []
+    turns = ["--in-turn"] if "in-turn" in settings.knob else []
     cpu = 0 if settings.replay else None
-    program = ["sp/sp", "--class", case[0], *steps, *_computing(settings, case)]
-    return cluster.run_matched(settings, _turned(CASES[case], settings.knob), column, *program, cpu=cpu, seed=seed)
+    program = ["sp/sp", "--class", case[0], *steps, *turns, *_computing(settings, case)]
+    column = column.uncached() if "register" in settings.knob else column
+    return cluster.run_matched(settings, _turned(settings, CASES[case]), column, *program, cpu=cpu, seed=seed)
 
 
 def _run(settings, column, turn):

@@ -56,6 +56,8 @@ check "paper sp" figure sp "all(one['verified'] for one in rounds)"
 # Computing is slept, so it isn't verified, and takes the greater part of the time.
 check "paper sp --replay" figure sp "all(one['replay'] and one['verified'] is None and one['mpi_share'] < 0.5 for one in rounds)" \
 	--replay --cpu 20 --knob noise
+check "paper sp, all knobs" figure sp "all(one['replay'] and one['ranks'] == 4 for one in rounds)" \
+	--replay --cpu 20 --steps 2 --knob dense,half-link,half-loopback,in-turn,noise,register
 kept=$tmp/computing.json
 check "paper sp --computing, measured" figure sp "len(json.load(open('$kept'))['S4']) == 9" --replay --steps 2 --computing "$kept"
 # One microsecond a point in each section: more than any CPU takes.
@@ -81,6 +83,7 @@ check "a timeline of a figure" refused "invalid choice: 'overlap'" --timeline ov
 check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
+check "a knob that there isn't" refused "there is no knob none" sp --replay --knob noise,none
 check "a knob without --replay" refused "--knob goes with --replay" sp --knob dense
 check "--computing without --replay" refused "--computing goes with --replay" sp --computing "$kept"
 check "a file without times" refused "nothing.json" sp --replay --computing "$tmp/nothing.json"

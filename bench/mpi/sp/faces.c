@@ -108,31 +108,63 @@ void faces_free(struct faces *faces)
 	}
 }
 
+/* A message's tag names the face that it leaves from. The message arrives at the opposite face of
+ * the neighbour's cells. */
+static MPI_Request receive(struct faces *faces, const struct grid *grid, int face)
+{
+	return comm_irecv(faces->recv[face], faces->count[face], neighbour(grid, face),
+			  TAG_FACES + opposite(face));
+}
+
+static MPI_Request send(struct faces *faces, const struct grid *grid, int face)
+{
+	return comm_isend(faces->send[face], faces->count[face], neighbour(grid, face),
+			  TAG_FACES + face);
+}
+
+static void pack_timed(struct faces *faces, const struct grid *grid, int face)
+{
+	if (section_begin(SECTION_PACK, faces->count[face])) {
+		pack(grid, face, faces->send[face]);
+		section_end();
+	}
+}
+
+static void unpack_timed(struct faces *faces, struct grid *grid, int face)
+{
+	if (section_begin(SECTION_UNPACK, faces->count[face])) {
+		unpack(grid, face, faces->recv[face]);
+		section_end();
+	}
+}
+
 void faces_exchange(struct faces *faces, struct grid *grid)
 {
 	MPI_Request request[2 * FACES];
 
 	if (grid->p == 1)
 		return;
-	/* A message's tag names the face that it leaves from. The message arrives at the opposite
-	 * face of the neighbour's cells. */
-	for (int face = 0; face < FACES; face++) {
-		request[face] = comm_irecv(faces->recv[face], faces->count[face],
-					   neighbour(grid, face), TAG_FACES + opposite(face));
-	}
 	for (int face = 0; face < FACES; face++)
-		if (section_begin(SECTION_PACK, faces->count[face])) {
-			pack(grid, face, faces->send[face]);
-			section_end();
-		}
-	for (int face = 0; face < FACES; face++) {
-		request[FACES + face] = comm_isend(faces->send[face], faces->count[face],
-						   neighbour(grid, face), TAG_FACES + face);
-	}
+		request[face] = receive(faces, grid, face);
+	for (int face = 0; face < FACES; face++)
+		pack_timed(faces, grid, face);
+	for (int face = 0; face < FACES; face++)
+		request[FACES + face] = send(faces, grid, face);
 	comm_waitall(2 * FACES, request);
 	for (int face = 0; face < FACES; face++)
-		if (section_begin(SECTION_UNPACK, faces->count[face])) {
-			unpack(grid, face, faces->recv[face]);
-			section_end();
-		}
+		unpack_timed(faces, grid, face);
+}
+
+void faces_exchange_in_turn(struct faces *faces, struct grid *grid)
+{
+	if (grid->p == 1)
+		return;
+	for (int face = 0; face < FACES; face++) {
+		MPI_Request request[2] = {receive(faces, grid, opposite(face))};
+
+		pack_timed(faces, grid, face);
+		request[1] = send(faces, grid, face);
+		comm_waitall(2, request);
+		unpack_timed(faces, grid, opposite(face));
+	}
 }

@@ -18,6 +18,9 @@ struct faces {
 
 void faces_make(struct faces *faces, const struct grid *grid);
 void faces_free(struct faces *faces);
+/* Exchanges all faces at once. */
 void faces_exchange(struct faces *faces, struct grid *grid);
+/* Exchanges one face after the other: each message waits for the one before. */
+void faces_exchange_in_turn(struct faces *faces, struct grid *grid);
 
 #endif

@@ -20,6 +20,7 @@ struct solver {
 	struct grid grid;
 	struct faces faces;
 	struct sweeps sweeps;
+	bool in_turn; /* one face after the other */
 };
 
 static void add_increment(struct grid *grid)
@@ -42,7 +43,10 @@ static void add_increment(struct grid *grid)
 
 static void find_rhs(struct solver *solver)
 {
-	faces_exchange(&solver->faces, &solver->grid);
+	if (solver->in_turn)
+		faces_exchange_in_turn(&solver->faces, &solver->grid);
+	else
+		faces_exchange(&solver->faces, &solver->grid);
 	if (section_begin(SECTION_RHS, grid_points(&solver->grid))) {
 		rhs_compute(&solver->grid);
 		section_end();
@@ -81,13 +85,15 @@ static void free_all(struct solver *solver)
 	grid_free(&solver->grid);
 }
 
-/* Returns the time of `steps` steps. One step before touches all memory and opens connections. */
-static double run(struct solver *solver, int steps)
+/* Returns the time of `steps` steps. Those before touch all memory, open connections, and let an
+ * MPI library learn which messages come again. */
+static double run(struct solver *solver, int warm_up, int steps)
 {
 	double start;
 
 	field_start(&solver->grid);
-	step(solver);
+	for (int i = 0; i < warm_up; i++)
+		step(solver);
 	field_start(&solver->grid);
 	MPI_Barrier(MPI_COMM_WORLD);
 	comm_reset();
@@ -103,7 +109,7 @@ static void measure(struct solver *solver, const struct problem *problem, int ra
 {
 	comm_alone();
 	make(solver, problem, 0, ranks);
-	run(solver, 1);
+	run(solver, 1, 0);
 	section_measure();
 	for (int i = 0; i < steps; i++) {
 		field_start(&solver->grid);
@@ -183,13 +189,17 @@ static bool report(struct solver *solver, double seconds, int steps, int ranks)
 struct arguments {
 	const struct problem *problem;
 	int steps;   /* 0: all */
+	int warm_up; /* steps before */
 	int measure; /* ranks; 0: none */
 	int noise;   /* percent */
+	bool in_turn;
 };
 
 static const struct argp_option options[] = {
 	{"class", 'c', "S|W|A|B|C", 0, "the class: 12, 36, 64, 102 or 162 points each way; S", 0},
 	{"steps", 'n', "N", 0, "time N steps and verify nothing; the number of the class", 0},
+	{"warm-up", 'w', "N", 0, "steps before the first that counts; 1", 0},
+	{"in-turn", 't', NULL, 0, "exchange one face after the other, instead of all at once", 0},
 	{"measure", 'm', "RANKS", 0,
 	 "on one process: print the nanoseconds a point of each section of the first of RANKS "
 	 "ranks",
@@ -224,6 +234,12 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 	case 'n':
 		arguments->steps = number(state, arg, "--steps", 1000000);
 		return 0;
+	case 'w':
+		arguments->warm_up = number(state, arg, "--warm-up", 1000000);
+		return 0;
+	case 't':
+		arguments->in_turn = true;
+		return 0;
 	case 'm':
 		arguments->measure = number(state, arg, "--measure", MAX_CELLS * MAX_CELLS);
 		return 0;
@@ -245,7 +261,7 @@ int main(int argc, char **argv)
 		.options = options,
 		.parser = parse_option,
 		.doc = "The NAS parallel benchmark SP on 1, 4, 9, 16, ... MPI ranks."};
-	struct arguments arguments = {.problem = problem_find("S")};
+	struct arguments arguments = {.problem = problem_find("S"), .warm_up = 1};
 	static struct solver solver;
 	int rank, ranks;
 	const char *wrong;
@@ -272,8 +288,10 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	section_noise(arguments.noise / 100.0, rank);
+	solver.in_turn = arguments.in_turn;
 	make(&solver, arguments.problem, rank, ranks);
-	verified = report(&solver, run(&solver, arguments.steps), arguments.steps, ranks);
+	verified = report(&solver, run(&solver, arguments.warm_up, arguments.steps),
+			  arguments.steps, ranks);
 	free_all(&solver);
 	MPI_Finalize();
 	return !verified;
