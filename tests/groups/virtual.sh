@@ -60,9 +60,10 @@ group_virtual() {
 		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
 	! wanted transport/repeats.sh || run transport/repeats.sh 300 env TEST_BUILD="$build" "$top/tests/transport/repeats.sh"
 	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
-	! wanted virtual_turns.sh || run virtual_turns.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
+	! wanted virtual_turns.sh || run virtual_turns.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
 	! wanted virtual_syncs.sh || run virtual_syncs.sh 240 env TEST_BUILD="$build" "$top/tests/mpi/virtual_syncs.sh"
 	! wanted virtual_within.sh || run virtual_within.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_within.sh"
+	! wanted virtual_service.sh || run virtual_service.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_service.sh"
 	! wanted virtual_life.sh || run virtual_life.sh 300 env BUILD="$build" "$top/tests/mpi/virtual_life.sh"
 	in_full "the lines of mpi/virtual_long.list, perftest and ucx_perftest in virtual time" || return 0
 	run_mpi mpi/virtual_long.list "virtual: "

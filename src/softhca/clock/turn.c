@@ -40,8 +40,8 @@ static void make_due(uint32_t actor, enum shca_actor_state state, uint64_t when)
 	shca_actor_sooner(shca_turn_clock(), actor, when);
 }
 
-/* Makes a thread due now from which the monitor took the turn, because the thread was stopped or
- * asleep when the turn came (watch.c), or whose wait a signal has ended. */
+/* Makes a thread due now from which the monitor took the turn on its way to the next one, because
+ * the thread was stopped, asleep or slow (watch.c), or whose wait a signal has ended. */
 static void make_due_again(uint32_t actor)
 {
 	uint64_t now;
@@ -57,6 +57,7 @@ static void await(uint32_t actor)
 {
 	struct shca_actor *record = &shca_turn_clock()->actors[actor];
 	int cancel = shca_cancel_hold();
+	uint32_t state;
 
 	for (;;) {
 		/* The process has left virtual time: it ends, and another may have the actor. */
@@ -66,7 +67,8 @@ static void await(uint32_t actor)
 			make_due_again(actor);
 		if (shca_turn_step(actor))
 			break;
-		if (atomic_load(&record->state) == SHCA_ACTOR_OUT) {
+		state = atomic_load(&record->state);
+		if (state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES) {
 			make_due_again(actor);
 			continue;
 		}
