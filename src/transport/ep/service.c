@@ -32,13 +32,14 @@
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
-/* While the application makes progress, it sees everything first: the thread then looks once
- * in so many ms, however many wake-ups there would be. */
-#define BUSY_PAUSE (1 * MS)
-
 /* The time in which an application that is in the library would have called tq_progress()
  * again. */
 #define BUSY_PROBE (50 * US)
+
+/* While the application makes progress, it sees everything first: the thread then pauses for
+ * BUSY_PROBE, and for twice as long each time, however many wake-ups there would be. An application
+ * that computes in between leaves the library soon. */
+#define BUSY_PAUSE_MAX (1 * MS)
 
 /* The pause while sends are waited for. Their completions wake the thread, except for those
  * that came before the queue was armed. */
@@ -123,11 +124,20 @@ static bool record_progress(struct tq_ep *ep)
  * to stop. */
 static bool let_application_first(struct tq_ep *ep)
 {
+	struct tq_service *service = ep->service;
+
 	if (!record_progress(ep))
 		return false;
 	if (wait_for(ep, false, BUSY_PROBE))
 		return true;
-	return record_progress(ep) && wait_for(ep, false, BUSY_PAUSE);
+	if (!record_progress(ep)) {
+		service->pause = 0;
+		return false;
+	}
+	service->pause = service->pause ? 2 * service->pause : BUSY_PROBE;
+	if (service->pause > BUSY_PAUSE_MAX)
+		service->pause = BUSY_PAUSE_MAX;
+	return wait_for(ep, false, service->pause);
 }
 
 /* Completes requests, if that is the thread's task. Called with the lock, returns without it.

@@ -17,6 +17,7 @@ struct tq_service {
 	bool timed;     /* under the lock: the thread will look again by itself soon */
 	bool completes; /* under the lock: tq_thread_progress() */
 	uint64_t seen;  /* the thread's: value of tq_ep.progress */
+	uint64_t pause; /* the thread's last one (ns) while the application made progress */
 };
 
 /* Starts the thread. 0, or -errno. */
