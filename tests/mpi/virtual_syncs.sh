@@ -7,7 +7,7 @@ set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 ranks=8 messages=2000
 log=$(mktemp)
-trap 'rm -f "$log"' EXIT
+trap 'rm -f "$log" "$log.trace"' EXIT
 failed=0
 
 # count PROGRAM ARGUMENT...: runs it, and stores its numbers in $syncs and $waits.
@@ -36,6 +36,8 @@ count idle 0
 check "$syncs" "sync points of $ranks ranks that start and end" 5000
 check "$waits" "waits for all processes of $ranks ranks that start and end" 300
 few_syncs=$syncs few_waits=$waits
+SOFTHCA_TRACE=$log.trace count idle 0
+check "$syncs" "sync points of them when they are traced" "$few_syncs"
 count idle "$messages"
 check "${syncs:+$(((syncs - few_syncs) / (2 * messages)))}" "sync points of a message while $((ranks - 2)) ranks wait" 18
 check "${waits:+$((waits - few_waits))}" "waits for all processes for $messages messages there and back" 150

@@ -21,6 +21,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "trace.h"
+
 /* Definitions of linux/userfaultfd.h and linux/fs.h that the headers of older kernels lack. */
 #define FEATURE_WP_ASYNC (1u << 15)
 
@@ -196,15 +198,22 @@ static uint64_t current_size(void)
 	return strtoull(text, NULL, 10);
 }
 
-/* Lists the shared mappings, mappings side by side as one. */
-static void list(const struct stat *fabric)
+static bool is_of(const struct mapping_query *mapping, int fd)
+{
+	struct stat file;
+
+	return fd >= 0 && !fstat(fd, &file) && mapping->inode == file.st_ino &&
+	       makedev(mapping->dev_major, mapping->dev_minor) == file.st_dev;
+}
+
+/* Lists the shared mappings that the program has made, mappings side by side as one. */
+static void list(const struct shca_fabric *fabric)
 {
 	struct mapping_query mapping = {.end = 0};
 
 	here.nmappings = 0;
 	while (here.nmappings < MAPPINGS && query(mapping.end, &mapping)) {
-		if ((mapping.inode == fabric->st_ino &&
-		     makedev(mapping.dev_major, mapping.dev_minor) == fabric->st_dev) ||
+		if (is_of(&mapping, fabric->fd) || is_of(&mapping, shca_trace_fd()) ||
 		    !watch(mapping.start, mapping.end))
 			continue;
 		if (here.nmappings && here.mappings[here.nmappings - 1].end == mapping.start)
@@ -217,15 +226,14 @@ static void list(const struct stat *fabric)
 
 void shca_shared_writes_watch(const struct shca_fabric *fabric)
 {
-	struct stat file;
 	uint64_t size;
 
 	pthread_mutex_lock(&here.lock);
 	if (!here.is_open && open_all())
 		measure();
 	size = current_size();
-	if (size != here.size && !fstat(fabric->fd, &file))
-		list(&file);
+	if (size != here.size)
+		list(fabric);
 	here.size = size;
 	pthread_mutex_unlock(&here.lock);
 }

@@ -10,7 +10,7 @@
 /* Returns true if the kernel tells of such writes. The other functions may be called only then. */
 bool shca_shared_writes_are_told(void);
 /* Starts to watch the shared mappings that the process has made since the last call, but for those
- * of the fabric's file. */
+ * of the fabric's file and of the trace. */
 void shca_shared_writes_watch(const struct shca_fabric *fabric);
 /* Returns the number of pages of watched mappings that the process has written to since the last
  * call. */

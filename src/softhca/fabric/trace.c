@@ -144,6 +144,11 @@ void shca_trace_stop(void)
 	pthread_mutex_unlock(&file.lock);
 }
 
+int shca_trace_fd(void)
+{
+	return file.fd;
+}
+
 void shca_trace_reset(void)
 {
 	pthread_mutex_init(&file.lock, NULL);

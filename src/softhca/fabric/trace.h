@@ -67,6 +67,8 @@ static inline bool shca_tracing(void)
  * are told on the standard error output, once; the process goes on without. */
 void shca_trace_start(const struct shca_fabric *fabric, unsigned slot);
 void shca_trace_stop(void);
+/* Returns the descriptor of the file of records, or -1 if there is none. */
+int shca_trace_fd(void);
 /* Forgets the parent's records in a forked child. */
 void shca_trace_reset(void);
 
