@@ -85,12 +85,13 @@ static void free_all(struct solver *solver)
 	grid_free(&solver->grid);
 }
 
-/* Returns the time of `steps` steps. Those before touch all memory, open connections, and let an
- * MPI library learn which messages come again. */
+/* Returns the time of `steps` steps. What comes before touches all memory, opens connections, those
+ * of the barrier, too, and lets an MPI library learn which messages come again. */
 static double run(struct solver *solver, int warm_up, int steps)
 {
 	double start;
 
+	MPI_Barrier(MPI_COMM_WORLD);
 	field_start(&solver->grid);
 	for (int i = 0; i < warm_up; i++)
 		step(solver);
