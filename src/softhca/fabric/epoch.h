@@ -19,7 +19,7 @@
 
 /* Returns this thread's executor in its process's table, or NULL if the process is not attached.
  * The executor is taken on first use and given back when the thread ends. */
-struct shca_exec *shca_exec_self(void);
+struct shca_exec *shca_epoch_self(void);
 
 /* The executor that threads beyond the others share, and the functions that lock it. */
 extern struct shca_exec *shca_epoch_shared;
@@ -65,7 +65,7 @@ void shca_epoch_sync(struct shca_fabric *fabric);
 
 /* Called again and again while a thread waits there, because others may need this process before
  * they get out. May be NULL. */
-extern bool (*shca_epoch_waiting)(void);
+extern bool (*shca_epoch_while_waiting)(void);
 
 /* Binds this process's threads to the executors of a process entry; NULL = not attached. proc.c
  * calls this. */

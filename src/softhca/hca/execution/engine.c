@@ -424,7 +424,7 @@ int shca_engine_start(void)
 		pthread_sigmask(SIG_SETMASK, &all, &old);
 		pthread_attr_init(&attr);
 		pin(&attr);
-		shca_epoch_waiting = shca_peer_copy_serve;
+		shca_epoch_while_waiting = shca_peer_copy_serve;
 		shca_clock_adapter = execute_due;
 		rc = -pthread_create(&eng.thread, &attr, engine_main, NULL);
 		pthread_attr_destroy(&attr);

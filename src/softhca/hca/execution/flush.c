@@ -62,7 +62,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 {
 	struct shca_rq_local *rq = &qp->rq;
 	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
 		free(f.slots);
@@ -86,7 +86,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
  * completed or in its place. */
 static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 	uint32_t slot;
 
 	pthread_mutex_lock(&qp->rq.lock);
@@ -100,7 +100,7 @@ static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 /* Completes the receive that an interrupted message holds, under the queue's lock, as above. */
 static void flush_held(struct shca_qp *qp)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	if (qp->rq.shared)
 		pthread_mutex_lock(&qp->rq.lock);

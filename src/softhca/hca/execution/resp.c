@@ -142,7 +142,7 @@ enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */
 	if (rc == -EAGAIN && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
-		shca_rq_wait(target->rq);
+		shca_rq_add_waiter(target->rq);
 		rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 		target->wakes_us = rc == -EAGAIN;
 	}

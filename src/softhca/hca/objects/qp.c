@@ -139,7 +139,7 @@ static void end_tgt(struct shca_qp *qp, bool left)
 	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
 	 * receive flushed. */
 	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
-		struct shca_exec *exec = shca_exec_self();
+		struct shca_exec *exec = shca_epoch_self();
 
 		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
 		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);

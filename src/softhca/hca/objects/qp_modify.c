@@ -351,7 +351,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	shca_lock(&qp->entry->tgt_lock);
 	rc = modify(qp, attr, mask);
 	if (!rc && (mask & Q(STATE)) && attr->qp_state == S(ERR)) {
-		exec = shca_exec_self();
+		exec = shca_epoch_self();
 		shca_epoch_enter(exec);
 		shca_resp_flush_held(qp->ctx->hca, qp->entry);
 		shca_epoch_exit(exec);

@@ -99,8 +99,8 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *wqe, const str
  * woken, so none is missed. */
 void shca_rq_wake_waiters(struct shca_rq *rq)
 {
-	/* Pairs with the fence in shca_rq_wait(): either the waiter finds the posted receive, or
-	 * this thread sees it waiting. */
+	/* Pairs with the fence in shca_rq_add_waiter(): either the waiter finds the posted receive,
+	 * or this thread sees it waiting. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&rq->rnr_waiting, memory_order_relaxed))
 		return;
@@ -294,7 +294,7 @@ struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const s
 					    (uint64_t)slot * rq->stride);
 }
 
-void shca_rq_wait(struct shca_rq *rq)
+void shca_rq_add_waiter(struct shca_rq *rq)
 {
 	atomic_fetch_or(&rq->rnr_waiters[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
 	atomic_store(&rq->rnr_waiting, true);
