@@ -124,7 +124,7 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 			       const struct shca_target *target)
 {
 	uint32_t epsn = atomic_load_explicit(&target->qp->epsn, memory_order_relaxed);
-	uint32_t ahead = (qp->psn - epsn) & 0xffffff;
+	uint32_t ahead = (atomic_load_explicit(&qp->psn, memory_order_relaxed) - epsn) & 0xffffff;
 
 	if (!ahead || qp->entry->type == IBV_QPT_UC ||
 	    (ahead >= 0x800000 && wqe->opcode == IBV_WR_RDMA_READ))
