@@ -60,8 +60,10 @@ static void add_size(struct pair *pair, size_t size)
 	pair->size[pair->nsizes++] = size;
 }
 
-void pair_sizes(struct pair *pair, const char *text)
+void pair_sizes(struct pair *pair, const char *list)
 {
+	const char *text = list;
+
 	pair->nsizes = 0;
 	do {
 		size_t from = parse_size(&text), to = from;
@@ -71,13 +73,15 @@ void pair_sizes(struct pair *pair, const char *text)
 			to = parse_size(&text);
 			if (!from)
 				die("a range of message sizes can't begin with 0");
+			if (to < from)
+				die("the range of message sizes %zu-%zu is empty", from, to);
 		}
 		add_size(pair, from);
 		for (size_t s = 2 * from; from && s <= to; s *= 2)
 			add_size(pair, s);
 	} while (*text++ == ',');
 	if (text[-1])
-		die("message sizes look like 1,8K,64K-4M; what is \"%s\"?", text - 1);
+		die("\"%s\" is no list of message sizes such as 1,8K,64K-4M", list);
 }
 
 void pair_start(struct pair *pair, int *argc, char ***argv)

@@ -26,8 +26,8 @@ struct pair {
 /* Prints a message and ends the job with status 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void die(const char *fmt, ...);
 
-/* Parses "1,8K,4M"; "A-B" stands for the powers of two from A to B. */
-void pair_sizes(struct pair *pair, const char *text);
+/* Parses "1,8K,4M"; "A-B" stands for A, 2A, 4A, ... up to B. */
+void pair_sizes(struct pair *pair, const char *list);
 
 /* Returns memory for n timings; free() takes it back. */
 double *pair_samples(long n);

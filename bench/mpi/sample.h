@@ -15,7 +15,7 @@ struct summary {
 /* Sorts the n (> 0) values and returns their summary. */
 struct summary sample_summarise(double *value, size_t n);
 
-/* Prints the values as an array of a JSON object of which something is already printed. */
+/* Prints the values as a further member of a JSON object: a comma, the name, an array. */
 void sample_print(const char *name, const double *value, size_t n);
 
 #endif
