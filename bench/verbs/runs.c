@@ -73,7 +73,7 @@ void run_write_pingpong(struct bench *bench, const struct row *row, unsigned cou
 	out[0] = us(end - start) / count / 2;
 }
 
-/* The receiving side of all one-way sends. */
+/* Receives the messages of a one-way run. */
 static void receive(struct bench *bench, struct lane *lane, unsigned count)
 {
 	while (count) {
@@ -83,10 +83,8 @@ static void receive(struct bench *bench, struct lane *lane, unsigned count)
 	bench->pair.sh->end_ns = now_ns();
 }
 
-/*
- * Sends one way, and returns the time until they are complete at the sender and, for those that the
- * receiver takes from its CQ, until it has taken them all.
- */
+/* Sends `count` messages one way. Returns the time until the sender has all completions and, for
+ * SENDs, until the receiver has taken all of theirs. */
 static uint64_t one_way(struct bench *bench, const struct row *row, unsigned count)
 {
 	struct lane *lane = &bench->end.lane[row->kind];
@@ -121,7 +119,7 @@ void run_rate(struct bench *bench, const struct row *row, unsigned count, double
 	out[0] = count * 1e3 / (double)one_way(bench, row, count);
 }
 
-/* Arithmetic that touches no memory and calls nothing. */
+/* Computes without touching memory or calling a function. */
 static void compute(uint64_t steps)
 {
 	uint64_t x = steps;
@@ -161,9 +159,10 @@ static double median_us(uint64_t *ns, unsigned n)
 }
 
 /*
- * The receiver sleeps in the barrier all the while, so a core is free for an engine; and each send
- * follows work done a moment ago, so an engine that stays awake for a while is awake. Medians,
- * because a thread that loses its core once would otherwise decide the result.
+ * Measures posting and overlap. The receiver sleeps in the barrier meanwhile, so a core is free for
+ * an engine. Each send follows work done a moment ago, so an engine that stays awake for a while is
+ * awake. The results are medians, because a thread that loses its core once would otherwise decide
+ * a mean.
  */
 void run_post(struct bench *bench, const struct row *row, unsigned count, double *out)
 {

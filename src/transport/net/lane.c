@@ -122,7 +122,8 @@ static void posted_done(struct tq_net *net, struct tq_work *work, const struct i
 	complete(net, lane, n);
 	if (posted->awaited)
 		tq_lane_unawait(net, lane);
-	/* So that tq_lane_await_all() doesn't count it again, should the lane fail meanwhile. */
+	/* Marks the send as counted: tq_lane_await_all() must not count it again if the lane fails
+	 * meanwhile. */
 	posted->awaited = true;
 	if (wc->status != IBV_WC_SUCCESS) {
 		lane->erred = true;

@@ -123,7 +123,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 	tq_assert_held(net->lock);
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
-	/* A cache may find memory for it, by dropping registrations that are idle. */
+	/* The cache may make room by dropping idle registrations. */
 	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
@@ -338,7 +338,7 @@ static void all_open(struct tq_net *net)
 	}
 }
 
-/* ---- */
+/* ---- opening and closing ---- */
 
 int tq_mem_open(struct tq_net *net)
 {
