@@ -28,16 +28,6 @@ struct shca_rq_ahead {
 	const void *position, *wqe;
 };
 
-/* Returns the smallest power of two that is at least n: the entries of a queue's ring. */
-static inline uint32_t shca_pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 /* ---------------------------------------------------------------- the owner */
 
 /* Makes the rings of a queue for at least max_wr receives (a power of two, minus one on an SRQ, as
