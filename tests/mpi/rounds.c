@@ -164,8 +164,7 @@ int main(int argc, char **argv)
 		t_true(ring ? counted >= started : !counted, "%lld of %ld are counted", counted,
 		       started);
 	t_end();
-	MPI_Comm_free(&groups[1].comm);
-	free(groups[1].in);
+	rounds_free_group(&groups[1]);
 	rounds_free_group(&groups[2]);
 	return t_finish();
 }
