@@ -228,7 +228,7 @@ void options_parse(const struct program *program, int argc, char **argv, void *s
 
 void options_run(const struct program *program, int argc, char **argv, void *settings)
 {
-	struct pair *pair = program->pair;
+	struct job_pair *pair = program->pair;
 
 	pair_start(pair, &argc, &argv);
 	options_parse(program, argc, argv, settings);

@@ -4,8 +4,6 @@
  */
 #include "runs.h"
 
-#include <stdlib.h>
-
 #define OVERLAP_FACTOR 2 /* computation, in transfer times */
 
 static double us(uint64_t ns)
@@ -145,19 +143,6 @@ static void send_one(struct lane *lane, uint32_t len)
 	lane_flush(lane);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double median_us(uint64_t *ns, unsigned n)
-{
-	qsort(ns, n, sizeof *ns, ascending);
-	return us(ns[n / 2]);
-}
-
 /*
  * Measures posting and overlap. The receiver sleeps in the barrier meanwhile, so a core is free for
  * an engine. Each send follows work done a moment ago, so an engine that stays awake for a while is
@@ -167,7 +152,7 @@ static double median_us(uint64_t *ns, unsigned n)
 void run_post(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
 	struct lane *lane = &bench->end.lane[row->kind];
-	uint64_t post[POST_MOST], transfer[POST_MOST], alone[POST_MOST], overlapped[POST_MOST];
+	double post[POST_MOST], transfer[POST_MOST], alone[POST_MOST], overlapped[POST_MOST];
 	uint64_t steps, t[5];
 
 	lane_pace(lane, LANE_SQ_DEPTH, 1, false);
@@ -192,13 +177,13 @@ void run_post(struct bench *bench, const struct row *row, unsigned count, double
 		compute(steps);
 		lane_flush(lane);
 		t[4] = now_ns();
-		post[i] = t[1] - t[0];
-		transfer[i] = t[2] - t[0];
-		alone[i] = t[3] - t[2];
-		overlapped[i] = t[4] - t[3];
+		post[i] = us(t[1] - t[0]);
+		transfer[i] = us(t[2] - t[0]);
+		alone[i] = us(t[3] - t[2]);
+		overlapped[i] = us(t[4] - t[3]);
 	}
 	pair_barrier(&bench->pair);
-	out[0] = median_us(transfer, count);
-	out[1] = median_us(post, count);
-	out[2] = median_us(overlapped, count) - median_us(alone, count);
+	out[0] = row_median(transfer, count);
+	out[1] = row_median(post, count);
+	out[2] = row_median(overlapped, count) - row_median(alone, count);
 }
