@@ -296,7 +296,7 @@ struct shca_qp_entry {
 
 	/* XRC target QPs: the processes that have it open. */
 	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];
-	pthread_mutex_t tgt_lock; /* robust; transitions of a target QP shared by processes */
+	pthread_mutex_t tgt_lock; /* robust; attributes and transitions of a target QP */
 } SHCA_ALIGNED;
 
 /* XRC domain. Written under the HCA's control lock. */
