@@ -8,9 +8,9 @@
  * RCU. An executor whose process died counts as out.
  *
  * Epochs don't nest. The first SHCA_MAX_EXEC - 1 threads of a process have an executor each; all
- * others share the last one, which a process-private mutex guards from enter to exit. An epoch therefore comes last in the
- * lock order: inside one, take no lock that any thread holds while it enters one. The other fields
- * of shca_exec are the thread's own only inside an epoch.
+ * others share the last one, which a process-private mutex guards from enter to exit. An epoch
+ * therefore comes last in the lock order: inside one, take no lock that any thread holds while it
+ * enters one. The other fields of shca_exec are the thread's own only inside an epoch.
  */
 #ifndef SHCA_EPOCH_H
 #define SHCA_EPOCH_H
