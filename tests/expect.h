@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Ends the test as failed; fmt is the reason in printf form. */
@@ -34,7 +35,7 @@ void t_fail_at(const char *file, int line, const char *fmt, ...)
 #define t_str_eq(a, b) t_str_eq_at((a), (b), #a, #b, __FILE__, __LINE__)
 /* Expects equal bytes. */
 #define t_mem_eq(a, b, size) t_mem_eq_at((a), (b), (size), #a, #b, __FILE__, __LINE__)
-/* Expects a call that returns 0 or an errno value to return want. */
+/* Expects a call that returns 0, an errno value or a negative one to return want. */
 #define t_rc(expr, want) t_rc_at((expr), (want), #expr, __FILE__, __LINE__)
 #define t_ok(expr)       t_rc(expr, 0)
 /* Expects a call that returns an object to return NULL with errno want. */
@@ -79,8 +80,8 @@ static inline void t_mem_eq_at(const void *a, const void *b, size_t size, const 
 static inline void t_rc_at(int rc, int want, const char *what, const char *file, int line)
 {
 	if (rc != want)
-		t_fail_at(file, line, "%s: returned %d (%s), not %d (%s)", what, rc, strerror(rc),
-			  want, strerror(want));
+		t_fail_at(file, line, "%s: returned %d (%s), not %d (%s)", what, rc,
+			  strerror(abs(rc)), want, strerror(abs(want)));
 }
 
 static inline void t_null_at(bool null, int err, int want, const char *what, const char *file,

@@ -21,4 +21,5 @@ same "the node in tupleq.map" "$(sed -n 's/^\(TUPLEQ_[0-9]*\) {$/\1/p' src/trans
 [ -e "debian/libtupleq$soname.install" ] || { echo "there is no debian/libtupleq$soname.install" && status=1; }
 grep -q "^Version: *@PACKAGE_VERSION@$" tupleq.spec.in || { echo "tupleq.spec.in has a version of its own" && status=1; }
 grep -q "^Version: @VERSION@$" src/transport/tupleq.pc.in || { echo "tupleq.pc.in has a version of its own" && status=1; }
+! grep -rn "define TUPLEQ_MAJOR" ompi-btl || { echo "an Open MPI component has a version of its own" && status=1; }
 exit "$status"

@@ -18,7 +18,7 @@
 #define MAX_COUNTS 16
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	long window;
 	long tags[MAX_COUNTS]; /* numbers of tags that are measured */
 	unsigned ntags;
@@ -38,7 +38,7 @@ static int nth_tag(long tags, long *next)
 /* Returns the time of one window in ns. Its messages share a buffer, as in the usual benchmarks. */
 static uint64_t one_window(const struct settings *settings, size_t bytes, long tags)
 {
-	const struct pair *pair = &settings->pair;
+	const struct job_pair *pair = &settings->pair;
 	MPI_Request request[2 * MAX_WINDOW];
 	uint64_t start = clock_ns();
 	long receive = 0, send = 0;
@@ -61,8 +61,8 @@ static uint64_t one_window(const struct settings *settings, size_t bytes, long t
 }
 
 /* Measures the time of each of n windows, in us. */
-static struct summary measure(const struct settings *settings, size_t bytes, long tags, double *us,
-			      long n)
+static struct sample_summary measure(const struct settings *settings, size_t bytes, long tags,
+				     double *us, long n)
 {
 	for (long i = 0; i < n; i++)
 		us[i] = (double)one_window(settings, bytes, tags) / 1e3;
@@ -71,7 +71,7 @@ static struct summary measure(const struct settings *settings, size_t bytes, lon
 
 /* Prints the rates. Their first quartile is that of the slow windows. */
 static void print_result(const struct settings *settings, size_t bytes, long tags,
-			 struct summary us, const double *sorted_us, long n)
+			 struct sample_summary us, const double *sorted_us, long n)
 {
 	double messages = (double)settings->window * (settings->both_ways ? 2 : 1);
 	double kb = (double)bytes * messages / 1e3;
@@ -90,7 +90,7 @@ static void print_result(const struct settings *settings, size_t bytes, long tag
 static void run_tags(const struct settings *settings, size_t bytes, long tags)
 {
 	double *us = effort_samples(&settings->effort);
-	struct summary sum;
+	struct sample_summary sum;
 	long n;
 
 	pair_clear(&settings->pair, bytes);

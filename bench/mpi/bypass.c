@@ -18,7 +18,7 @@
 #define MAX_MESSAGES 64
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	long work_us[MAX_WORKS], tests[MAX_TESTS];
 	unsigned nworks, ntests;
 	long messages;
@@ -51,7 +51,7 @@ static void work_and_test(const struct step *step, MPI_Request *request)
  * (us) the rank waits after its work. */
 static double exchange(const struct settings *settings, const struct step *step)
 {
-	const struct pair *pair = &settings->pair;
+	const struct job_pair *pair = &settings->pair;
 	MPI_Request request[2 * MAX_MESSAGES];
 	int n = (int)settings->messages;
 	uint64_t start;
@@ -73,7 +73,7 @@ static void run_step(const struct settings *settings, const struct step *step, l
 {
 	const struct effort *effort = &settings->effort;
 	double *wait = effort_samples(effort);
-	struct summary summary;
+	struct sample_summary summary;
 	uint64_t start = clock_ns();
 	long n;
 

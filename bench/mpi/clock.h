@@ -2,8 +2,8 @@
 /*
  * clock.h - the time, and work of a known length.
  */
-#ifndef BENCH_CLOCK_H
-#define BENCH_CLOCK_H
+#ifndef BENCH_MPI_CLOCK_H
+#define BENCH_MPI_CLOCK_H
 
 #include <stdbool.h>
 #include <stdint.h>

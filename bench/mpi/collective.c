@@ -19,7 +19,7 @@ enum operation { BARRIER, ALLREDUCE, BCAST, REDUCE };
 static const char *const names[] = {"barrier", "allreduce", "bcast", "reduce"};
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	enum operation operation;
 	struct effort effort;
 };
@@ -64,7 +64,7 @@ static void run(const void *input, size_t bytes)
 {
 	const struct settings *settings = input;
 	double *us = effort_samples(&settings->effort);
-	struct summary sum;
+	struct sample_summary sum;
 	long n;
 
 	repeat(settings, bytes, settings->effort.warm_up, us);

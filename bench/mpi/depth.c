@@ -18,7 +18,7 @@
 #define MAX_PAIRS  1001
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	long depth[MAX_DEPTHS];
 	unsigned ndepths;
 	bool unexpected, random;

@@ -16,7 +16,7 @@
 #define MAX_WORKS 32
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	long work_us[MAX_WORKS];
 	unsigned nworks;
 	uint64_t work_per_us; /* iterations */
@@ -25,7 +25,7 @@ struct settings {
 };
 
 /* Takes one step. Both ranks do so at the same time, as in a sweep. */
-static void step(const struct pair *pair, size_t bytes, uint64_t iterations)
+static void step(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request[2];
 
@@ -36,7 +36,7 @@ static void step(const struct pair *pair, size_t bytes, uint64_t iterations)
 
 /* Times n steps, each followed by its work alone, so that a busy neighbour or the clock frequency
  * affects both alike. */
-static void run_steps(const struct pair *pair, size_t bytes, uint64_t iterations, long n,
+static void run_steps(const struct job_pair *pair, size_t bytes, uint64_t iterations, long n,
 		      double *us, double *alone)
 {
 	MPI_Barrier(MPI_COMM_WORLD);
@@ -57,7 +57,7 @@ static void run_work(const struct settings *settings, size_t bytes, long work_us
 	const struct effort *effort = &settings->effort;
 	uint64_t iterations = (uint64_t)work_us * settings->work_per_us;
 	double *us = effort_samples(effort), *alone = effort_samples(effort), *added;
-	struct summary steps, works, adds;
+	struct sample_summary steps, works, adds;
 	long n;
 
 	run_steps(&settings->pair, bytes, iterations, effort->warm_up, us, alone);

@@ -18,7 +18,7 @@ static const double amounts[] = {1, 1.5};
 #define AMOUNTS (sizeof(amounts) / sizeof(amounts[0]))
 
 struct settings {
-	struct pair pair; /* for its sizes */
+	struct job_pair pair; /* for its sizes */
 	struct operands operands;
 	const char *only; /* names, with commas, or NULL for all */
 	struct effort effort;

@@ -11,12 +11,12 @@
 #include "sample.h"
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	struct effort effort;
 	bool samples;
 };
 
-static void print_result(const struct settings *settings, size_t bytes, struct summary sum,
+static void print_result(const struct settings *settings, size_t bytes, struct sample_summary sum,
 			 const double *sorted_us, long n)
 {
 	printf("{\"test\":\"latency\",\"bytes\":%zu,\"half_us\":%.4f,\"q1_us\":%.4f,"
@@ -33,7 +33,7 @@ static void run(const void *input, size_t bytes)
 	const struct settings *settings = input;
 	const struct effort *effort = &settings->effort;
 	double *us = effort_samples(effort);
-	struct summary sum;
+	struct sample_summary sum;
 	long n;
 
 	pair_clear(&settings->pair, bytes);

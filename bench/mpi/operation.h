@@ -2,8 +2,8 @@
 /*
  * operation.h - the collectives that have a nonblocking form, each with data whose result is known.
  */
-#ifndef BENCH_OPERATION_H
-#define BENCH_OPERATION_H
+#ifndef BENCH_MPI_OPERATION_H
+#define BENCH_MPI_OPERATION_H
 
 #include <mpi.h>
 #include <stddef.h>

@@ -60,7 +60,8 @@ static char *with_default(const char *text, const char *what, long value)
 /* ---- sizes ---- */
 
 static const struct argp_option sizes_options[] = {
-	{"sizes", 's', "LIST", 0, "message sizes, as 1,8K,64K-4M (a range: powers of two)", 0},
+	{"sizes", 's', "LIST", 0,
+	 "message sizes, as 1,8K,64K-4M (A-B stands for A, 2A, 4A, ... up to B)", 0},
 	{0},
 };
 
@@ -227,7 +228,7 @@ void options_parse(const struct program *program, int argc, char **argv, void *s
 
 void options_run(const struct program *program, int argc, char **argv, void *settings)
 {
-	struct pair *pair = program->pair;
+	struct job_pair *pair = program->pair;
 
 	pair_start(pair, &argc, &argv);
 	options_parse(program, argc, argv, settings);

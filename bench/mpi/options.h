@@ -3,8 +3,8 @@
  * options.h - the frame of a benchmark: its command line, with the options that several benchmarks
  * have and their defaults in --help, and its measurement of one size after the other.
  */
-#ifndef BENCH_OPTIONS_H
-#define BENCH_OPTIONS_H
+#ifndef BENCH_MPI_OPTIONS_H
+#define BENCH_MPI_OPTIONS_H
 
 #include <argp.h>
 
@@ -27,7 +27,7 @@ struct program {
 	int ranks;                         /* the number of ranks it is for; 0: any */
 	const struct argp_option *options; /* the options of this program alone; may be NULL */
 	argp_parser_t parser;              /* their parser; its input is the settings */
-	struct pair *pair;
+	struct job_pair *pair;
 	const char *sizes;     /* the default of --sizes; NULL: there is no such option */
 	struct effort *effort; /* the defaults and the result of --ms, --least, --most, --warm-up;
 				  NULL: there are no such options */

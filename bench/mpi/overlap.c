@@ -23,16 +23,16 @@ struct side {
 	const char *name;
 	/* One iteration of the measured rank with so many iterations of work; returns its loop time
 	 * in ns. */
-	uint64_t (*measured)(const struct pair *pair, size_t bytes, uint64_t iterations);
+	uint64_t (*measured)(const struct job_pair *pair, size_t bytes, uint64_t iterations);
 	/* One iteration of the other rank. `amount` is the delay of a late one in ns, and the
 	 * iterations of work of one that works. */
-	void (*other)(const struct pair *pair, size_t bytes, uint64_t amount);
+	void (*other)(const struct job_pair *pair, size_t bytes, uint64_t amount);
 	enum peer peer;
 	bool receives[2]; /* by rank */
 };
 
 struct settings {
-	struct pair pair;
+	struct job_pair pair;
 	unsigned sides; /* a bit for each that is measured */
 	double base_threshold, end_threshold;
 	double late;    /* the part of the work that is done when a late peer posts */
@@ -46,7 +46,7 @@ struct settings {
 struct step {
 	uint64_t iterations;
 	long repeats;
-	struct summary loop_us;
+	struct sample_summary loop_us;
 	double *sample_us;
 };
 
@@ -55,12 +55,12 @@ struct result {
 	unsigned nsteps, nbase;
 	double base_us;
 	/* With the work of the last step. */
-	struct summary loop_us, work_us, overhead_us;
+	struct sample_summary loop_us, work_us, overhead_us;
 };
 
 /* Measures a send. The word to go and its answer are outside the timed part, so only the message
  * itself reaches the measured rank while it works and waits. */
-static uint64_t send_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
+static uint64_t send_measured(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
 	uint64_t start;
@@ -76,7 +76,7 @@ static uint64_t send_measured(const struct pair *pair, size_t bytes, uint64_t it
 }
 
 /* Receives a message whose receive is posted before the message comes. */
-static void send_other(const struct pair *pair, size_t bytes, uint64_t amount)
+static void send_other(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
 	MPI_Request request;
 
@@ -90,7 +90,7 @@ static void send_other(const struct pair *pair, size_t bytes, uint64_t amount)
 
 /* Receives a message whose receive is posted after the message has come. Without a delay the
  * receive is in time: it is posted before the answer gets to the sender. */
-static void late_receiver(const struct pair *pair, size_t bytes, uint64_t amount)
+static void late_receiver(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
 	pair_hear(pair);
 	pair_tell(pair);
@@ -101,7 +101,7 @@ static void late_receiver(const struct pair *pair, size_t bytes, uint64_t amount
 
 /* Measures a receive. The receive is posted in time, because the word to go takes longer to the
  * other rank, and the message longer back, than the post. */
-static uint64_t recv_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
+static uint64_t recv_measured(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
 	uint64_t start;
@@ -115,7 +115,7 @@ static uint64_t recv_measured(const struct pair *pair, size_t bytes, uint64_t it
 	return clock_ns() - start;
 }
 
-static void recv_other(const struct pair *pair, size_t bytes, uint64_t amount)
+static void recv_other(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
 	pair_hear(pair);
 	let_pass(amount);
@@ -124,7 +124,7 @@ static void recv_other(const struct pair *pair, size_t bytes, uint64_t amount)
 
 /* Measures a send and a receive at once. The ranks begin within a message's latency of each other.
  */
-static uint64_t both_measured(const struct pair *pair, size_t bytes, uint64_t iterations)
+static uint64_t both_measured(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request[2];
 	uint64_t start;
@@ -138,7 +138,7 @@ static uint64_t both_measured(const struct pair *pair, size_t bytes, uint64_t it
 	return clock_ns() - start;
 }
 
-static void both_other(const struct pair *pair, size_t bytes, uint64_t amount)
+static void both_other(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
 	both_measured(pair, bytes, amount);
 }
@@ -172,7 +172,7 @@ static void lead(const struct side *side, const struct settings *settings, long 
 }
 
 /* Takes the other rank's part, until rank 0 says 0 repeats. */
-static void follow(const struct side *side, const struct pair *pair, size_t bytes)
+static void follow(const struct side *side, const struct job_pair *pair, size_t bytes)
 {
 	long repeats;
 

@@ -53,15 +53,17 @@ static size_t parse_size(const char **at)
 	return (size_t)value;
 }
 
-static void add_size(struct pair *pair, size_t size)
+static void add_size(struct job_pair *pair, size_t size)
 {
 	if (pair->nsizes == PAIR_MAX_SIZES)
 		die("there are more than %d message sizes", PAIR_MAX_SIZES);
 	pair->size[pair->nsizes++] = size;
 }
 
-void pair_sizes(struct pair *pair, const char *text)
+void pair_sizes(struct job_pair *pair, const char *list)
 {
+	const char *text = list;
+
 	pair->nsizes = 0;
 	do {
 		size_t from = parse_size(&text), to = from;
@@ -71,16 +73,18 @@ void pair_sizes(struct pair *pair, const char *text)
 			to = parse_size(&text);
 			if (!from)
 				die("a range of message sizes can't begin with 0");
+			if (to < from)
+				die("the range of message sizes %zu-%zu is empty", from, to);
 		}
 		add_size(pair, from);
 		for (size_t s = 2 * from; from && s <= to; s *= 2)
 			add_size(pair, s);
 	} while (*text++ == ',');
 	if (text[-1])
-		die("message sizes look like 1,8K,64K-4M; what is \"%s\"?", text - 1);
+		die("\"%s\" is no list of message sizes such as 1,8K,64K-4M", list);
 }
 
-void pair_start(struct pair *pair, int *argc, char ***argv)
+void pair_start(struct job_pair *pair, int *argc, char ***argv)
 {
 	MPI_Init(argc, argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &pair->rank);
@@ -95,7 +99,7 @@ static char sent_byte(int rank, size_t at)
 	return (char)(1 + (at + at / 251 + 100 * (size_t)rank) % 251);
 }
 
-void pair_allocate(struct pair *pair, int ranks)
+void pair_allocate(struct job_pair *pair, int ranks)
 {
 	size_t most = 1;
 
@@ -113,12 +117,12 @@ void pair_allocate(struct pair *pair, int ranks)
 	memset(pair->recv_buf, 0, most);
 }
 
-void pair_clear(const struct pair *pair, size_t bytes)
+void pair_clear(const struct job_pair *pair, size_t bytes)
 {
 	memset(pair->recv_buf, NOT_SENT, bytes);
 }
 
-void pair_check(const struct pair *pair, size_t bytes)
+void pair_check(const struct job_pair *pair, size_t bytes)
 {
 	for (size_t i = 0; i < bytes; i++)
 		if (pair->recv_buf[i] != sent_byte(pair->peer, i))
@@ -126,24 +130,24 @@ void pair_check(const struct pair *pair, size_t bytes)
 			    pair->rank, bytes, i);
 }
 
-void pair_end(struct pair *pair)
+void pair_end(struct job_pair *pair)
 {
 	MPI_Finalize();
 	free(pair->send_buf);
 	free(pair->recv_buf);
 }
 
-void pair_tell(const struct pair *pair)
+void pair_tell(const struct job_pair *pair)
 {
 	MPI_Send(NULL, 0, MPI_BYTE, pair->peer, TAG_STEP, MPI_COMM_WORLD);
 }
 
-void pair_hear(const struct pair *pair)
+void pair_hear(const struct job_pair *pair)
 {
 	MPI_Recv(NULL, 0, MPI_BYTE, pair->peer, TAG_STEP, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-void pair_exchange(const struct pair *pair, size_t bytes, MPI_Request request[2])
+void pair_exchange(const struct job_pair *pair, size_t bytes, MPI_Request request[2])
 {
 	MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		  &request[0]);

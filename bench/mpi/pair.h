@@ -2,8 +2,8 @@
 /*
  * pair.h - two ranks that measure: start and end, buffers, message sizes, number of repeats.
  */
-#ifndef BENCH_PAIR_H
-#define BENCH_PAIR_H
+#ifndef BENCH_MPI_PAIR_H
+#define BENCH_MPI_PAIR_H
 
 #include <mpi.h>
 #include <stdbool.h>
@@ -15,7 +15,7 @@
  */
 enum { TAG_DATA = 1, TAG_STEP, TAG_OTHER };
 
-struct pair {
+struct job_pair {
 	int rank, peer;
 	int ranks; /* of the job */
 	size_t size[PAIR_MAX_SIZES];
@@ -26,33 +26,33 @@ struct pair {
 /* Prints a message and ends the job with status 1. */
 __attribute__((format(printf, 1, 2), noreturn)) void die(const char *fmt, ...);
 
-/* Parses "1,8K,4M"; "A-B" stands for the powers of two from A to B. */
-void pair_sizes(struct pair *pair, const char *text);
+/* Parses "1,8K,4M"; "A-B" stands for A, 2A, 4A, ... up to B. */
+void pair_sizes(struct job_pair *pair, const char *list);
 
 /* Returns memory for n timings; free() takes it back. */
 double *pair_samples(long n);
 
 /* Starts MPI. */
-void pair_start(struct pair *pair, int *argc, char ***argv);
+void pair_start(struct job_pair *pair, int *argc, char ***argv);
 /*
  * Allocates and fills the buffers for the largest size. Ends the program if the job hasn't `ranks`
  * ranks; 0: any number will do. Comes after the options, so that --help runs on one rank too.
  */
-void pair_allocate(struct pair *pair, int ranks);
+void pair_allocate(struct job_pair *pair, int ranks);
 /* Clears the receive buffer before a size is measured. */
-void pair_clear(const struct pair *pair, size_t bytes);
+void pair_clear(const struct job_pair *pair, size_t bytes);
 /* Ends the program unless the receive buffer has the data that the peer sends. */
-void pair_check(const struct pair *pair, size_t bytes);
+void pair_check(const struct job_pair *pair, size_t bytes);
 /* Ends MPI and frees the buffers. */
-void pair_end(struct pair *pair);
+void pair_end(struct job_pair *pair);
 
 /* Tells the peer that this rank is ready for the next step. */
-void pair_tell(const struct pair *pair);
+void pair_tell(const struct job_pair *pair);
 /* Waits until the peer has said so. */
-void pair_hear(const struct pair *pair);
+void pair_hear(const struct job_pair *pair);
 
 /* Starts a receive from the peer and a send to it. */
-void pair_exchange(const struct pair *pair, size_t bytes, MPI_Request request[2]);
+void pair_exchange(const struct job_pair *pair, size_t bytes, MPI_Request request[2]);
 
 /* Returns rank 0's value on all ranks. */
 long pair_agree(long value);

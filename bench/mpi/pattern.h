@@ -3,8 +3,8 @@
  * pattern.h - communication patterns, which the ranks of a program repeat. A step is one
  * repetition. Its messages have the size that is measured.
  */
-#ifndef BENCH_PATTERN_H
-#define BENCH_PATTERN_H
+#ifndef BENCH_MPI_PATTERN_H
+#define BENCH_MPI_PATTERN_H
 
 #include <mpi.h>
 #include <stdbool.h>

@@ -19,7 +19,7 @@
 #define SAMPLES_MOST 100000
 
 struct settings {
-	struct pair pair; /* for its sizes */
+	struct job_pair pair; /* for its sizes */
 	struct world world;
 	const char *only; /* names, with commas, or NULL for all */
 	long ms, block_us, warm_up, settle;
@@ -78,7 +78,7 @@ static void run_steps(const struct pattern *pattern, struct world *world, long b
 static void print_result(const struct settings *settings, const struct pattern *pattern, long block,
 			 double *us, size_t n)
 {
-	struct summary sum;
+	struct sample_summary sum;
 
 	printf("{\"test\":\"patterns\",\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,"
 	       "\"messages\":%d,\"steps_per_sample\":%ld",

@@ -3,18 +3,18 @@
 
 #include "clock.h"
 
-static void send_one(const struct pair *pair, size_t bytes)
+static void send_one(const struct job_pair *pair, size_t bytes)
 {
 	MPI_Send(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD);
 }
 
-static void receive_one(const struct pair *pair, size_t bytes)
+static void receive_one(const struct job_pair *pair, size_t bytes)
 {
 	MPI_Recv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		 MPI_STATUS_IGNORE);
 }
 
-void pingpong(const struct pair *pair, size_t bytes, long n, double *half_us)
+void pingpong(const struct job_pair *pair, size_t bytes, long n, double *half_us)
 {
 	uint64_t then, now;
 

@@ -2,13 +2,13 @@
 /*
  * pingpong.h - round trips of a message.
  */
-#ifndef BENCH_PINGPONG_H
-#define BENCH_PINGPONG_H
+#ifndef BENCH_MPI_PINGPONG_H
+#define BENCH_MPI_PINGPONG_H
 
 #include "pair.h"
 
 /* Measures n round trips between two ranks, which both call this function. Rank 0 gets half of each
  * round trip in us. */
-void pingpong(const struct pair *pair, size_t bytes, long n, double *half_us);
+void pingpong(const struct job_pair *pair, size_t bytes, long n, double *half_us);
 
 #endif

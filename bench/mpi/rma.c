@@ -53,7 +53,7 @@ static void long_puts(void)
 }
 
 /* Returns the summary of n timings, in us. */
-static struct summary time_of(void (*operate)(void), double *us, long n)
+static struct sample_summary time_of(void (*operate)(void), double *us, long n)
 {
 	for (long i = 0; i < n; i++) {
 		uint64_t start = clock_ns();

@@ -11,10 +11,10 @@ static int by_value(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-struct summary sample_summarise(double *value, size_t n)
+struct sample_summary sample_summarise(double *value, size_t n)
 {
 	size_t from = n / 4, to = n - n / 4;
-	struct summary s = {0};
+	struct sample_summary s = {0};
 
 	qsort(value, n, sizeof(*value), by_value);
 	for (size_t i = from; i < to; i++)

@@ -2,20 +2,20 @@
 /*
  * sample.h - statistics of many timings of one operation.
  */
-#ifndef BENCH_SAMPLE_H
-#define BENCH_SAMPLE_H
+#ifndef BENCH_MPI_SAMPLE_H
+#define BENCH_MPI_SAMPLE_H
 
 #include <stddef.h>
 
-struct summary {
+struct sample_summary {
 	double mean; /* of the middle half, so that a preempted iteration doesn't move it */
 	double q1, median, q3;
 };
 
 /* Sorts the n (> 0) values and returns their summary. */
-struct summary sample_summarise(double *value, size_t n);
+struct sample_summary sample_summarise(double *value, size_t n);
 
-/* Prints the values as an array of a JSON object of which something is already printed. */
+/* Prints the values as a further member of a JSON object: a comma, the name, an array. */
 void sample_print(const char *name, const double *value, size_t n);
 
 #endif

@@ -248,8 +248,8 @@ static void connect_lane(struct endpoint *endpoint, struct lane *lane)
 	lane->wr.wr.rdma.rkey = peer->rkey;
 }
 
-void endpoint_open(struct endpoint *endpoint, struct pair *pair, const char *device, uint32_t size,
-		   int xrc_fd)
+void endpoint_open(struct endpoint *endpoint, struct process_pair *pair, const char *device,
+		   uint32_t size, int xrc_fd)
 {
 	struct ibv_xrcd_init_attr xrcd = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,

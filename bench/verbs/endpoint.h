@@ -4,13 +4,13 @@
  * buffer and receives into one buffer, whatever the test, so that all tests of a size touch the
  * same memory.
  */
-#ifndef BENCH_ENDPOINT_H
-#define BENCH_ENDPOINT_H
+#ifndef BENCH_VERBS_ENDPOINT_H
+#define BENCH_VERBS_ENDPOINT_H
 
 #include "lane.h"
 
 struct endpoint {
-	struct pair *pair;
+	struct process_pair *pair;
 	struct ibv_context *ctx;
 	struct ibv_pd *pd;
 	struct ibv_xrcd *xrcd;
@@ -26,8 +26,8 @@ struct endpoint {
  * Opens the device (NULL: the first), makes all lanes and connects them; both processes call it.
  * xrc_fd is an open file that both have, which names the XRC domain.
  */
-void endpoint_open(struct endpoint *endpoint, struct pair *pair, const char *device, uint32_t size,
-		   int xrc_fd);
+void endpoint_open(struct endpoint *endpoint, struct process_pair *pair, const char *device,
+		   uint32_t size, int xrc_fd);
 void endpoint_close(struct endpoint *endpoint);
 
 /* Sends a pattern over each lane in each direction and by each operation, and ends the benchmark if

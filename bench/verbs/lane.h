@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* lane.h - a connection of one kind between the two processes. */
-#ifndef BENCH_LANE_H
-#define BENCH_LANE_H
+#ifndef BENCH_VERBS_LANE_H
+#define BENCH_VERBS_LANE_H
 
 #include <infiniband/verbs.h>
 
@@ -13,7 +13,7 @@
 #define LANE_GRH      40
 
 struct lane {
-	struct pair *pair;
+	struct process_pair *pair;
 	enum lane_kind kind;
 	struct ibv_qp *qp;     /* sends leave here; RC and UD receive here too */
 	struct ibv_qp *target; /* XRC: the peer's sends come here */

@@ -68,7 +68,7 @@ static void peer_ended(int sig)
 	}
 }
 
-static void share(struct pair *pair)
+static void share(struct process_pair *pair)
 {
 	pthread_barrierattr_t attr;
 
@@ -83,7 +83,7 @@ static void share(struct pair *pair)
 	pthread_barrierattr_destroy(&attr);
 }
 
-void pair_start(struct pair *pair)
+void pair_start(struct process_pair *pair)
 {
 	struct sigaction action = {.sa_handler = peer_ended, .sa_flags = SA_RESTART};
 	pid_t parent = getpid(), pid;
@@ -109,19 +109,19 @@ void pair_start(struct pair *pair)
 	pair->gates = 0;
 }
 
-void pair_end(struct pair *pair)
+void pair_end(struct process_pair *pair)
 {
 	pair_barrier(pair);
 	if (pair->rank)
 		_exit(0);
 }
 
-void pair_barrier(struct pair *pair)
+void pair_barrier(struct process_pair *pair)
 {
 	pthread_barrier_wait(&pair->sh->barrier);
 }
 
-void pair_gate(struct pair *pair)
+void pair_gate(struct process_pair *pair)
 {
 	struct idle idle = {0};
 
@@ -132,7 +132,7 @@ void pair_gate(struct pair *pair)
 		pair_idle(&idle);
 }
 
-void pair_pin(struct pair *pair, bool on)
+void pair_pin(struct process_pair *pair, bool on)
 {
 	cpu_set_t set = allowed;
 	int skip = pair->rank;

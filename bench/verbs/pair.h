@@ -3,8 +3,8 @@
  * pair.h - the two processes of the benchmark, and what they share without verbs: a page of control
  * data, barriers, the clock, and a way to fail that takes both down.
  */
-#ifndef BENCH_PAIR_H
-#define BENCH_PAIR_H
+#ifndef BENCH_VERBS_PAIR_H
+#define BENCH_VERBS_PAIR_H
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -52,7 +52,7 @@ struct pair_shared {
 	struct padded_counter taken;                 /* what its reader has taken */
 };
 
-struct pair {
+struct process_pair {
 	struct pair_shared *sh;
 	int rank; /* 0 measures, 1 answers */
 	uint64_t gates;
@@ -66,21 +66,21 @@ struct idle {
 
 /* Maps the shared data and forks rank 1. Each process returns with its rank; neither outlives the
  * other. */
-void pair_start(struct pair *pair);
+void pair_start(struct process_pair *pair);
 
 /* Rank 0 waits here for the end of rank 1; rank 1 doesn't return. */
-void pair_end(struct pair *pair);
+void pair_end(struct process_pair *pair);
 
 /* Waits for the other process, asleep. */
-void pair_barrier(struct pair *pair);
+void pair_barrier(struct process_pair *pair);
 
 /* A barrier that both leave at the same moment, awake: a process that was asleep is late by its
  * wake. */
-void pair_gate(struct pair *pair);
+void pair_gate(struct process_pair *pair);
 
 /* Pins rank 0 to the first and rank 1 to the second CPU they may use, or gives both all of them
  * back. */
-void pair_pin(struct pair *pair, bool on);
+void pair_pin(struct process_pair *pair, bool on);
 
 /* Returns how many CPUs this process may use. */
 int pair_cpus(void);

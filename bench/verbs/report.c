@@ -61,8 +61,8 @@ static const char *number(char buf[16], double v)
 	return buf;
 }
 
-static void print_target(const struct row *row, const struct summary *value,
-			 const struct summary *ratio, bool has_ratio)
+static void print_target(const struct row *row, const struct row_summary *value,
+			 const struct row_summary *ratio, bool has_ratio)
 {
 	static const char *const sense[] = {"", "<=", ">=", ">="};
 	char limit[16];
@@ -83,7 +83,7 @@ void report_group(const struct bench *bench, const struct group *group)
 	       "", "target");
 	for (unsigned i = 0; i < group->nrows; i++) {
 		const struct row *row = &group->row[i];
-		struct summary v, r;
+		struct row_summary v, r;
 		char n[3][16], range[48];
 		bool has_ratio;
 
@@ -133,7 +133,7 @@ void report_sweep(const struct bench *bench, const struct group *group, unsigned
 	for (unsigned k = 0; k < n; k++) {
 		print_size(group[k].row[0].len);
 		for (unsigned i = 0; i < group[k].nrows; i++) {
-			struct summary v;
+			struct row_summary v;
 			char text[16];
 
 			printf(" %12s",
@@ -146,14 +146,14 @@ void report_sweep(const struct bench *bench, const struct group *group, unsigned
 	fflush(stdout);
 }
 
-static json_t *json_summary(const struct summary *summary)
+static json_t *json_summary(const struct row_summary *summary)
 {
 	return json_pack("{s:f,s:f,s:f,s:f,s:f}", "median", summary->median, "q1", summary->q1,
 			 "q3", summary->q3, "min", summary->min, "max", summary->max);
 }
 
-static json_t *json_target(const struct row *row, const struct summary *value,
-			   const struct summary *ratio)
+static json_t *json_target(const struct row *row, const struct row_summary *value,
+			   const struct row_summary *ratio)
 {
 	static const char *const what[] = {"", "ratio at most", "ratio at least", "value at least"};
 
@@ -166,7 +166,7 @@ static json_t *json_row(const struct bench *bench, const struct group *group, co
 	json_t *o = json_pack("{s:s,s:s,s:s,s:i}", "key", row->key, "label", row->label, "unit",
 			      row->unit, "bytes", (int)row->len);
 	json_t *values = json_array();
-	struct summary v, r;
+	struct row_summary v, r;
 	bool has_ratio;
 
 	if (!row_summary(group, row, bench->rounds, false, &v)) {

@@ -2,8 +2,8 @@
 /*
  * report.h - what the user sees: tables on stdout, and a JSON file.
  */
-#ifndef BENCH_REPORT_H
-#define BENCH_REPORT_H
+#ifndef BENCH_VERBS_REPORT_H
+#define BENCH_VERBS_REPORT_H
 
 #include "row.h"
 

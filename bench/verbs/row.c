@@ -151,8 +151,19 @@ static double quantile(const double *sorted, unsigned n, double q)
 	return sorted[below] + (at - below) * (sorted[below + 1] - sorted[below]);
 }
 
+static void sort(double *value, unsigned n)
+{
+	qsort(value, n, sizeof *value, ascending);
+}
+
+double row_median(double *value, unsigned n)
+{
+	sort(value, n);
+	return quantile(value, n, 0.5);
+}
+
 bool row_summary(const struct group *group, const struct row *row, unsigned rounds, bool ratio,
-		 struct summary *summary)
+		 struct row_summary *summary)
 {
 	const struct row *base = ratio && row->base >= 0 ? &group->row[row->base] : NULL;
 	double *sorted;
@@ -164,7 +175,7 @@ bool row_summary(const struct group *group, const struct row *row, unsigned roun
 		die("out of memory");
 	for (unsigned i = 0; i < rounds; i++)
 		sorted[i] = row->value[i] / (base ? base->value[i] : 1);
-	qsort(sorted, rounds, sizeof *sorted, ascending);
+	sort(sorted, rounds);
 	summary->median = quantile(sorted, rounds, 0.5);
 	summary->q1 = quantile(sorted, rounds, 0.25);
 	summary->q3 = quantile(sorted, rounds, 0.75);
@@ -174,7 +185,8 @@ bool row_summary(const struct group *group, const struct row *row, unsigned roun
 	return true;
 }
 
-bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio)
+bool row_met(const struct row *row, const struct row_summary *value,
+	     const struct row_summary *ratio)
 {
 	switch (row->target) {
 	case TARGET_RATIO_MAX:

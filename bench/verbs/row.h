@@ -4,8 +4,8 @@
  * compared with. Rows of a group take turns (all of them once per round), so that whatever else the
  * machine does meanwhile meets them all alike, and a ratio is formed within a round.
  */
-#ifndef BENCH_ROW_H
-#define BENCH_ROW_H
+#ifndef BENCH_VERBS_ROW_H
+#define BENCH_VERBS_ROW_H
 
 #include "endpoint.h"
 
@@ -16,7 +16,7 @@
 struct row;
 
 struct bench {
-	struct pair pair;
+	struct process_pair pair;
 	struct endpoint end;
 	unsigned rounds;
 	unsigned round_ms;
@@ -68,7 +68,7 @@ struct group {
 	bool unwanted; /* left out by --only */
 };
 
-struct summary {
+struct row_summary {
 	double median, q1, q3, min, max;
 };
 
@@ -76,12 +76,15 @@ struct summary {
 void group_run(struct bench *bench, struct group *group, unsigned round_ms);
 void group_free(struct group *group);
 
+/* Sorts the n (> 0) values and returns their median. */
+double row_median(double *value, unsigned n);
 /* Summarises the values of a row, or with `ratio` their ratios to the row it is compared with.
  * Returns false if there are none. */
 bool row_summary(const struct group *group, const struct row *row, unsigned rounds, bool ratio,
-		 struct summary *summary);
+		 struct row_summary *summary);
 
 /* Whether the target is met; only for a row that has one and was run. */
-bool row_met(const struct row *row, const struct summary *value, const struct summary *ratio);
+bool row_met(const struct row *row, const struct row_summary *value,
+	     const struct row_summary *ratio);
 
 #endif

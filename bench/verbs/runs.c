@@ -4,8 +4,6 @@
  */
 #include "runs.h"
 
-#include <stdlib.h>
-
 #define OVERLAP_FACTOR 2 /* computation, in transfer times */
 
 static double us(uint64_t ns)
@@ -73,7 +71,7 @@ void run_write_pingpong(struct bench *bench, const struct row *row, unsigned cou
 	out[0] = us(end - start) / count / 2;
 }
 
-/* The receiving side of all one-way sends. */
+/* Receives the messages of a one-way run. */
 static void receive(struct bench *bench, struct lane *lane, unsigned count)
 {
 	while (count) {
@@ -83,10 +81,8 @@ static void receive(struct bench *bench, struct lane *lane, unsigned count)
 	bench->pair.sh->end_ns = now_ns();
 }
 
-/*
- * Sends one way, and returns the time until they are complete at the sender and, for those that the
- * receiver takes from its CQ, until it has taken them all.
- */
+/* Sends `count` messages one way. Returns the time until the sender has all completions and, for
+ * SENDs, until the receiver has taken all of theirs. */
 static uint64_t one_way(struct bench *bench, const struct row *row, unsigned count)
 {
 	struct lane *lane = &bench->end.lane[row->kind];
@@ -121,7 +117,7 @@ void run_rate(struct bench *bench, const struct row *row, unsigned count, double
 	out[0] = count * 1e3 / (double)one_way(bench, row, count);
 }
 
-/* Arithmetic that touches no memory and calls nothing. */
+/* Computes without touching memory or calling a function. */
 static void compute(uint64_t steps)
 {
 	uint64_t x = steps;
@@ -147,28 +143,16 @@ static void send_one(struct lane *lane, uint32_t len)
 	lane_flush(lane);
 }
 
-static int ascending(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
-
-static double median_us(uint64_t *ns, unsigned n)
-{
-	qsort(ns, n, sizeof *ns, ascending);
-	return us(ns[n / 2]);
-}
-
 /*
- * The receiver sleeps in the barrier all the while, so a core is free for an engine; and each send
- * follows work done a moment ago, so an engine that stays awake for a while is awake. Medians,
- * because a thread that loses its core once would otherwise decide the result.
+ * Measures posting and overlap. The receiver sleeps in the barrier meanwhile, so a core is free for
+ * an engine. Each send follows work done a moment ago, so an engine that stays awake for a while is
+ * awake. The results are medians, because a thread that loses its core once would otherwise decide
+ * a mean.
  */
 void run_post(struct bench *bench, const struct row *row, unsigned count, double *out)
 {
 	struct lane *lane = &bench->end.lane[row->kind];
-	uint64_t post[POST_MOST], transfer[POST_MOST], alone[POST_MOST], overlapped[POST_MOST];
+	double post[POST_MOST], transfer[POST_MOST], alone[POST_MOST], overlapped[POST_MOST];
 	uint64_t steps, t[5];
 
 	lane_pace(lane, LANE_SQ_DEPTH, 1, false);
@@ -193,13 +177,13 @@ void run_post(struct bench *bench, const struct row *row, unsigned count, double
 		compute(steps);
 		lane_flush(lane);
 		t[4] = now_ns();
-		post[i] = t[1] - t[0];
-		transfer[i] = t[2] - t[0];
-		alone[i] = t[3] - t[2];
-		overlapped[i] = t[4] - t[3];
+		post[i] = us(t[1] - t[0]);
+		transfer[i] = us(t[2] - t[0]);
+		alone[i] = us(t[3] - t[2]);
+		overlapped[i] = us(t[4] - t[3]);
 	}
 	pair_barrier(&bench->pair);
-	out[0] = median_us(transfer, count);
-	out[1] = median_us(post, count);
-	out[2] = median_us(overlapped, count) - median_us(alone, count);
+	out[0] = row_median(transfer, count);
+	out[1] = row_median(post, count);
+	out[2] = row_median(overlapped, count) - row_median(alone, count);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* runs.h - the runs of rows: by verbs (runs.c), and of the bare machine (bare.c). */
-#ifndef BENCH_RUNS_H
-#define BENCH_RUNS_H
+#ifndef BENCH_VERBS_RUNS_H
+#define BENCH_VERBS_RUNS_H
 
 #include "row.h"
 

@@ -7,10 +7,6 @@
 
 #include <tupleq/tupleq.h>
 
-#define TUPLEQ_MAJOR   0
-#define TUPLEQ_MINOR   1
-#define TUPLEQ_RELEASE 0
-
 /* The longest active message (bytes, with Open MPI's header) that the user may ask for: the library
  * sends it eagerly. */
 #define TUPLEQ_SEND_MAX 65536u

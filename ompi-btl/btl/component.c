@@ -262,8 +262,7 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 	*n = 0;
 	if (!is_guest() && !mca_pml_tupleq_is_named("opal", "btl", false))
 		return NULL;
-	mca_btl_tupleq_proc_name(ompi_proc_local(), mca_btl_tupleq.name,
-				 sizeof(mca_btl_tupleq.name));
+	series_proc_name(ompi_proc_local(), mca_btl_tupleq.name, sizeof(mca_btl_tupleq.name));
 	modules = malloc(sizeof(*modules));
 	if (!modules || mca_btl_tupleq_rma_open())
 		goto free_modules;

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <utlist.h>
 
+#include "pml/log_peer.h"
+
 /* Under whose name pml/tupleq has published its address. */
 static const mca_base_component_t pml = {
 	.mca_type_name = "pml",
@@ -14,18 +16,9 @@ static const mca_base_component_t pml = {
 	.mca_component_release_version = TUPLEQ_RELEASE,
 };
 
-void mca_btl_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
-{
-	snprintf(name, size, "rank %u on host %s", series_rank(proc),
-		 opal_get_proc_hostname(&proc->super));
-}
-
 static void say(const char *name, const char *what)
 {
-	char text[512];
-
-	snprintf(text, sizeof(text), "%s %s", name, what);
-	mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+	mca_pml_tupleq_log_peer(mca_btl_tupleq_log, TQ_LOG_WARN, name, what);
 }
 
 static int add_own_peer(const char *name, const void *address, size_t len,
@@ -63,7 +56,7 @@ static mca_btl_base_endpoint_t *add(ompi_proc_t *proc)
 
 	if (!endpoint)
 		return NULL;
-	mca_btl_tupleq_proc_name(proc, name, sizeof(name));
+	series_proc_name(proc, name, sizeof(name));
 	endpoint->proc = proc;
 	if (proc->super.proc_arch != opal_local_arch ||
 	    series_modex_recv(is_owner ? &mca_btl_tupleq_component.btl_version : &pml, proc,

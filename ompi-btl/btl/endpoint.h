@@ -8,14 +8,11 @@
 typedef struct mca_btl_base_endpoint_t {
 	struct tq_peer *peer;
 	ompi_proc_t *proc;
-	bool has_failed; /* and that is reported */
-	/* The owner's: */
+	bool has_failed; /* true once the failure was reported */
+	/* Only if this component owns the library's endpoint: */
 	int rank; /* in the context of active messages */
 	struct mca_btl_base_endpoint_t *next, *prev;
 } mca_btl_base_endpoint_t;
-
-/* Writes the process's name for messages: "rank 3 on host n1". */
-void mca_btl_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size);
 
 int mca_btl_tupleq_add_procs(mca_btl_base_module_t *module, size_t n, opal_proc_t **procs,
 			     mca_btl_base_endpoint_t **endpoints, opal_bitmap_t *reachable);

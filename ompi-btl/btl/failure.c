@@ -32,7 +32,7 @@ static void report(ompi_proc_t *proc)
 {
 	char name[300], text[400];
 
-	mca_btl_tupleq_proc_name(proc, name, sizeof(name));
+	series_proc_name(proc, name, sizeof(name));
 	if (!error_function) {
 		/* Logged as well, because mpirun sometimes loses what MPI prints of an error. */
 		snprintf(text, sizeof(text),

@@ -14,10 +14,6 @@
 #include "segment.h"
 #include "stamp.h"
 
-#define TUPLEQ_MAJOR   0
-#define TUPLEQ_MINOR   1
-#define TUPLEQ_RELEASE 0
-
 /* The number before a communicator's first operation. As with the kernel's jiffies, numbers start
  * close to their wrap, so that every program exercises it. */
 #define TUPLEQ_FIRST (UINT64_MAX - 100)

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators as contexts of matching. */
+#include "comm.h"
+
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "log.h"
-#include "pml.h"
 #include "procs.h"
 
 static unsigned ctx_flags(uint32_t assertions)
@@ -84,7 +84,7 @@ int mca_pml_tupleq_del_comm(ompi_communicator_t *comm)
 	/* MPI_Finalize ends the predefined communicators first, and then all others, even those
 	 * that the user has freed and that operations under way still reference. */
 	if (series_is_predefined(comm))
-		mca_pml_tupleq.finalizing = true;
+		mca_pml_tupleq.life = TUPLEQ_FINALIZING;
 	if (!pc)
 		return OMPI_SUCCESS;
 	comm->c_pml_comm = NULL;

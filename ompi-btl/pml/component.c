@@ -4,14 +4,17 @@
 #include <stdlib.h>
 
 #include "cache.h"
+#include "comm.h"
+#include "dump.h"
 #include "gpu.h"
 #include "log.h"
 #include "params.h"
-#include "pml.h"
+#include "probe.h"
 #include "procs.h"
 #include "pvars.h"
+#include "recv.h"
 #include "report.h"
-#include "request.h"
+#include "send.h"
 #include "value.h"
 
 struct mca_pml_tupleq mca_pml_tupleq;
@@ -101,9 +104,9 @@ static int open_endpoint(void)
 	cache = mca_pml_tupleq_cache_open(&cache_owner);
 	if (cache)
 		mca_pml_tupleq_gpu_cache_pages();
-	mca_pml_tupleq.opening = true;
+	mca_pml_tupleq.life = TUPLEQ_OPENING;
 	rc = tq_open(params, &job, cache, &mca_pml_tupleq.ep);
-	mca_pml_tupleq.opening = false;
+	mca_pml_tupleq.life = rc ? TUPLEQ_CLOSED : TUPLEQ_OPEN;
 	tq_params_free(params);
 	if (!rc)
 		return 0;
@@ -141,6 +144,7 @@ static void close_endpoint(void)
 	mca_pml_tupleq_pvars_keep();
 	tq_close(mca_pml_tupleq.ep);
 	mca_pml_tupleq.ep = NULL;
+	mca_pml_tupleq.life = TUPLEQ_CLOSED;
 }
 
 static mca_pml_base_module_t *component_init(int *priority, bool progress_threads, bool mpi_threads)
@@ -148,8 +152,7 @@ static mca_pml_base_module_t *component_init(int *priority, bool progress_thread
 	int rc;
 
 	(void)progress_threads; /* any level of threads will do */
-	mca_pml_tupleq_proc_name(ompi_proc_local(), mca_pml_tupleq.name,
-				 sizeof(mca_pml_tupleq.name));
+	series_proc_name(ompi_proc_local(), mca_pml_tupleq.name, sizeof(mca_pml_tupleq.name));
 	rc = open_endpoint();
 	*priority = mca_pml_tupleq.priority;
 	if (rc) {
@@ -184,7 +187,7 @@ static int enable(bool on)
 				 opal_cache_line_size, 32, -1, 128, NULL, 0, NULL, NULL, NULL);
 	if (rc != OPAL_SUCCESS)
 		return rc;
-	mca_pml_tupleq.enabled = true;
+	mca_pml_tupleq.life = TUPLEQ_ENABLED;
 	opal_progress_register(progress);
 	return mca_pml_tupleq.stats ? mca_pml_tupleq_report_open() : OMPI_SUCCESS;
 }
@@ -192,18 +195,19 @@ static int enable(bool on)
 /* Called for each component that returned a module, selected or not. */
 static int component_finalize(void)
 {
+	bool was_enabled = mca_pml_tupleq.life >= TUPLEQ_ENABLED;
+
 	if (!mca_pml_tupleq.ep)
 		return OMPI_SUCCESS;
-	if (mca_pml_tupleq.enabled) {
+	if (was_enabled) {
 		if (mca_pml_tupleq.stats)
 			mca_pml_tupleq_report_close();
 		opal_progress_unregister(progress);
 	}
 	close_endpoint();
 	mca_pml_tupleq_procs_close();
-	if (mca_pml_tupleq.enabled)
+	if (was_enabled)
 		OBJ_DESTRUCT(&mca_pml_tupleq.requests);
-	mca_pml_tupleq.enabled = false;
 	return OMPI_SUCCESS;
 }
 

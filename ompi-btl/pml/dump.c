@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Prints the state of a communicator, for debugging. */
+#include "dump.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
-
-#include "pml.h"
 
 enum { TUPLES = 64 };
 

@@ -40,7 +40,7 @@ void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 	if (level == TQ_LOG_WARN_HOST && !is_first_to_warn())
 		return;
 	/* If Open MPI may select another PML, this isn't an error yet: component.c decides. */
-	if (mca_pml_tupleq.opening && level == TQ_LOG_ERROR)
+	if (mca_pml_tupleq.life == TUPLEQ_OPENING && level == TQ_LOG_ERROR)
 		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s", text);
 	else if (!verbosity[level])
 		opal_output(0, "tupleq, %s: %s", mca_pml_tupleq.name, text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Probes and matched probes. */
+#include "probe.h"
+
 #include <errno.h>
 
-#include "pml.h"
+#include "comm.h"
 #include "request.h"
 
 static void set_status(ompi_status_public_t *to, const struct tq_status *from)

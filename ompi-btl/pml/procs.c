@@ -15,6 +15,7 @@
 #include <uthash.h>
 
 #include "log.h"
+#include "log_peer.h"
 #include "pml.h"
 
 struct proc {
@@ -29,18 +30,9 @@ _Static_assert(sizeof(opal_process_name_t) == 2 * sizeof(uint32_t), "a key has n
 static struct proc *procs_known;
 static opal_mutex_t procs_lock = OPAL_MUTEX_STATIC_INIT;
 
-void mca_pml_tupleq_proc_name(const ompi_proc_t *proc, char *name, size_t size)
-{
-	snprintf(name, size, "rank %u on host %s", series_rank(proc),
-		 opal_get_proc_hostname(&proc->super));
-}
-
 static void log_peer(enum tq_log_level level, const char *name, const char *what)
 {
-	char text[512];
-
-	snprintf(text, sizeof(text), "%s %s", name, what);
-	mca_pml_tupleq_log(NULL, level, text);
+	mca_pml_tupleq_log_peer(mca_pml_tupleq_log, level, name, what);
 }
 
 static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
@@ -50,7 +42,7 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	size_t len = 0;
 	int rc;
 
-	mca_pml_tupleq_proc_name(proc, name, sizeof(name));
+	series_proc_name(proc, name, sizeof(name));
 	if (proc->super.proc_arch != opal_local_arch) {
 		log_peer(TQ_LOG_ERROR, name, "is of another architecture, which isn't supported.");
 		return series_peer_error();
@@ -199,7 +191,7 @@ void mca_pml_tupleq_procs_look(void)
 	opal_process_name_t name;
 	ompi_proc_t *proc;
 
-	if (mca_pml_tupleq.finalizing ||
+	if (mca_pml_tupleq.life == TUPLEQ_FINALIZING ||
 	    __atomic_add_fetch(&idle_polls, 1, __ATOMIC_RELAXED) % IDLE_POLLS)
 		return;
 	while (find_failed(&name)) {

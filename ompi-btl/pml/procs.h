@@ -24,7 +24,4 @@ void mca_pml_tupleq_procs_look(void);
 /* Frees the table. The peers themselves end with the endpoint. */
 void mca_pml_tupleq_procs_close(void);
 
-/* Writes the name of a process: "rank 3 on host n1". */
-void mca_pml_tupleq_proc_name(const struct ompi_proc_t *proc, char *name, size_t size);
-
 #endif

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Receives: blocking, nonblocking, persistent, and those of messages from matched probes. */
+#include "recv.h"
+
 #include <errno.h>
 
-#include "pml.h"
-#include "request.h"
+#include "comm.h"
 
 /* The source of a receive: a rank and a tag, or the message that a matched probe has taken. */
 struct from {

@@ -5,6 +5,9 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "recv.h"
+#include "send.h"
+
 /* Polls of the adapter between calls of opal_progress(). */
 enum { SPINS = 64 };
 
@@ -140,7 +143,7 @@ void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
 		OMPI_DATATYPE_RELEASE(request->type);
 	series_handed_over(request);
 	opal_free_list_return(&mca_pml_tupleq.requests, &request->op.ompi.super);
-	if (OPAL_LIKELY(!mca_pml_tupleq.finalizing))
+	if (OPAL_LIKELY(mca_pml_tupleq.life != TUPLEQ_FINALIZING))
 		OBJ_RELEASE(comm);
 }
 

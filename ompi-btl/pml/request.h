@@ -75,9 +75,8 @@ void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request);
 /* Frees a request that hasn't been started and that the user doesn't have. */
 void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request);
 
-/* Start a persistent request. Return 0 or an error. */
-int mca_pml_tupleq_send_start(mca_pml_tupleq_request_t *request);
-int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request);
+/* Starts persistent requests. Returns an MPI error. */
+int mca_pml_tupleq_start(size_t count, ompi_request_t **requests);
 
 /* Sets MPI's status of a message that was received into a buffer of `room` bytes. */
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,

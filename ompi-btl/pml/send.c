@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Sends in all modes: blocking, nonblocking and persistent. */
+#include "send.h"
+
 #include <errno.h>
 #include <sched.h>
 #include <time.h>
 
-#include "pml.h"
-#include "request.h"
+#include "comm.h"
 
 /* How long a buffered send waits for room while others are under way. */
 enum { BSEND_WAIT_MS = 100 };

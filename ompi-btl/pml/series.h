@@ -152,6 +152,13 @@ static inline unsigned series_rank(const ompi_proc_t *proc)
 	return OMPI_CAST_RTE_NAME(&proc->super.proc_name)->vpid;
 }
 
+/* Writes the name of a process: "rank 3 on host n1". */
+static inline void series_proc_name(const ompi_proc_t *proc, char *name, size_t size)
+{
+	snprintf(name, size, "rank %u on host %s", series_rank(proc),
+		 opal_get_proc_hostname(&proc->super));
+}
+
 /* Returns a number of a communicator's process that is unique among all connected jobs. */
 static inline uint64_t series_process_number(ompi_communicator_t *comm, int rank)
 {

@@ -78,7 +78,7 @@ static void choose_params(struct input *in, uint8_t near, struct world *world)
 	p.unexpected_limit = INPUT_ONE_OF(in, 1 << 20, 60, 300);
 	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)INPUT_ONE_OF(in, 16, 0, 4),
-		.eager_max = (uint32_t)(p.eager_limit + INPUT_ONE_OF(in, 4, 16)),
+		.control_data_max = (uint32_t)(p.eager_limit + INPUT_ONE_OF(in, 4, 16)),
 		.max_direct = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 0, 40, 100),
 		.max_send = (uint64_t)INPUT_ONE_OF(in, 1 << 20, 100),
 		.max_sge = (uint32_t)INPUT_ONE_OF(in, 1, 3),
@@ -86,9 +86,9 @@ static void choose_params(struct input *in, uint8_t near, struct world *world)
 		.max_srq_sge = 3,
 		.srq_depth = (uint32_t)INPUT_ONE_OF(in, 100, 1, 3),
 	};
-	p.eager_max = limits.eager_max;
-	if (limits.max_inline > limits.eager_max)
-		limits.max_inline = limits.eager_max;
+	p.eager_max = limits.control_data_max;
+	if (limits.max_inline > limits.control_data_max)
+		limits.max_inline = limits.control_data_max;
 	for (int e = 0; e < world->model.conf.neps; e++) {
 		world->model.ep[e].params = p;
 		world->model.ep[e].limits = limits;

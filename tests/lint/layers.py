@@ -41,6 +41,14 @@ _TRANSPORT = {
     "man": ["base"],
 }
 
+# The Open MPI components: each stands by itself, and shares a few files of the PML.
+_OMPI = {
+    "pml": [],
+    "coll": ["pml/series.h", "pml/value.h"],
+    "shim/opal/mca/threads/pthreads": [],
+    "btl": ["pml/series.h", "pml/params.h", "pml/cache.h", "pml/log_peer.h"],
+}
+
 
 @dataclass
 class Tree:
@@ -63,6 +71,10 @@ LAYERS = [
         "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
     }, circle=5),
     Tree("src/portals", {"": []}),
+    Tree("ompi-btl", _OMPI, {
+        "coll/coll.h": "the component's state, and the functions of the files that work on it",
+        "btl/btl.h": "the component's state, and the functions of component.c",
+    }),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

@@ -20,6 +20,9 @@ CASES = [
     ("doc/a.md", "* The same in a list.", 1),
     ("doc/a.md", "| a | Likewise in a table |", 0),
     ("README.md", "It is the first word.", 1),
+    ("README.md", "**A heading.** Such a sentence.", 1),
+    ("README.md", "A sentence. **It** is in bold.", 1),
+    ("README.md", "**Such** is the first word.", 1),
 ]
 
 

@@ -90,6 +90,7 @@ short=(--least 2 --most 20 --warm-up 10)
 sorted="all(sorted(o['sorted_us']) == o['sorted_us'] != [] for o in objects)"
 program latency 2 "[o['bytes'] for o in objects] == [1, 8192, 3 << 20] and all(o['half_us'] > 0 for o in objects) and $sorted" \
 	--sizes 1,8K,3M --ms 1 --samples "${short[@]}"
+PATH=$BENCH_PROGRAMS:$PATH fails "the range of message sizes 65536-8192 is empty" 60 mpirun -n 1 latency --sizes 64K-8K
 program bandwidth 2 "[(o['bytes'], o['tags']) for o in objects] == [(1, 1), (1, 16), (1 << 20, 1), (1 << 20, 16)] and all(
 	o['ways'] == 1 and o['gb_per_s'] > 0 and o['million_per_s'] > 0 for o in objects)" --sizes 1,1M --tags 1,16 --ms 1 "${short[@]}"
 program bandwidth 2 "len(objects) == 2 and all(o['ways'] == 2 and o['gb_per_s'] > 0 for o in objects) and $sorted" \

@@ -4,8 +4,8 @@
  * (many of them zero), layouts that differ between the sides, in place, on communicators with and
  * without a topology. Many are outstanding and complete in another order; some ranks are late.
  *
- * rounds [ROUNDS [SEED [RING]]]: RING is coll_tupleq_ring, by which the counters are judged.
- * With 0 ROUNDS only the check of calls runs for which one rank is late.
+ * rounds [ROUNDS [SEED [RING]]]: RING is the value of coll_tupleq_ring in this run. With ROUNDS = 0
+ * only calls_return() runs.
  */
 #include "rounds.h"
 
@@ -26,8 +26,8 @@ static void start(struct rounds_op *op)
 /* Waits for all operations, in an order that differs between ranks. */
 static void wait_all(struct rounds_op *ops, int n, struct t_rng *own)
 {
-	int order[MANY];
-	MPI_Request requests[MANY];
+	int *order = t_alloc((size_t)n * sizeof(*order));
+	MPI_Request *requests = t_alloc((size_t)n * sizeof(MPI_Request));
 
 	for (int i = 0; i < n; i++)
 		order[i] = i;
@@ -45,6 +45,8 @@ static void wait_all(struct rounds_op *ops, int n, struct t_rng *own)
 				MPI_Test(&requests[i], &done, MPI_STATUS_IGNORE);
 	}
 	MPI_Waitall(n, requests, MPI_STATUSES_IGNORE);
+	free(order);
+	free(requests);
 }
 
 static void many_at_once(const struct rounds_group *groups, int ngroups, long round)
@@ -74,26 +76,28 @@ static void freed_under_way(long round)
 {
 	struct t_rng common = t_rng(seed, (uint64_t)round, 2000000);
 	struct t_rng own = t_rng(seed, (uint64_t)round, (uint64_t)t_rank + 3000000);
-	static struct rounds_op ops[3 * RING];
+	int n = (int)ring + 2 * RING;
+	struct rounds_op *ops = t_alloc((size_t)n * sizeof(*ops));
 	struct rounds_group group;
 	MPI_Comm comm;
 
 	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 	group = rounds_group(comm);
-	for (int i = 0; i < 3 * RING; i++)
+	for (int i = 0; i < n; i++)
 		rounds_make_op(&ops[i], &group, &common, &own);
-	for (int i = 0; i < 3 * RING; i++)
+	for (int i = 0; i < n; i++)
 		rounds_call(&ops[i], ops[i].want, NULL);
 	if (t_rank == 0)
 		t_away(2);
-	for (int i = 0; i < 3 * RING; i++)
+	for (int i = 0; i < n; i++)
 		start(&ops[i]);
 	MPI_Comm_free(&comm);
-	wait_all(ops, 3 * RING, &own);
-	for (int i = 0; i < 3 * RING; i++) {
+	wait_all(ops, n, &own);
+	for (int i = 0; i < n; i++) {
 		rounds_verify(&ops[i]);
 		rounds_free_op(&ops[i]);
 	}
+	free(ops);
 }
 
 /* Checks that calls return although a late rank holds up the others' entries. */
@@ -160,8 +164,7 @@ int main(int argc, char **argv)
 		t_true(ring ? counted >= started : !counted, "%lld of %ld are counted", counted,
 		       started);
 	t_end();
-	MPI_Comm_free(&groups[1].comm);
-	free(groups[1].in);
+	rounds_free_group(&groups[1]);
 	rounds_free_group(&groups[2]);
 	return t_finish();
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_engine.c [CPU] - the engine thread exists while a device is open, and runs where
- * --engine-cpus says: on the CPU of the argument, else wherever the process may run.
+ * --engine-cpus says: on the CPU of the argument, else (there is no such CPU, or no option)
+ * wherever the process may run.
  */
 #define _GNU_SOURCE 1
 #include <dirent.h>

@@ -187,6 +187,26 @@ static void test_sqd_draining(void **state)
 	t_pair_free(&p);
 }
 
+/* Checks that a change of attributes while the queue drains leaves the event that it owes. */
+static void test_sqd_modify_draining(void **state)
+{
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_sge sge = t_sge(&p.bb, 0, 64);
+	struct ibv_qp_attr a = {.qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1, .retry_cnt = 6};
+
+	(void)state;
+	t_send(p.a, 1, sge); /* RNR */
+	t_none(p.a->scq, 5);
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY));
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_RETRY_CNT));
+	t_ok(ibv_modify_qp(p.a->qp, &a, IBV_QP_STATE | IBV_QP_RETRY_CNT));
+	t_recv(p.b, 2, &sge, 1);
+	t_next(p.b->rcq, 2, IBV_WC_SUCCESS);
+	t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+	t_qp_event(p.a, 1u << IBV_EVENT_SQ_DRAINED);
+	t_pair_free(&p);
+}
+
 /* Checks that SQD allows changes that RTS doesn't. */
 static void test_sqd_modify(void **state)
 {
@@ -283,10 +303,15 @@ static void test_destroy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_too_early),    cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset),        cmocka_unit_test(test_sqd),
-		cmocka_unit_test(test_sqd_draining), cmocka_unit_test(test_sqd_modify),
-		cmocka_unit_test(test_sqe),          cmocka_unit_test(test_destroy),
+		cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd_draining),
+		cmocka_unit_test(test_sqd_modify),
+		cmocka_unit_test(test_sqe),
+		cmocka_unit_test(test_destroy),
+		cmocka_unit_test(test_sqd_modify_draining),
 	};
 
 	return cmocka_run_group_tests_name("qp-work", tests, setup, t_teardown);

@@ -164,6 +164,13 @@ static void test_mac(void **state)
 	t_ok(memcmp(local.raw + 13, mac + 3, 3));
 }
 
+/* Returns the bytes of the headers and the padded data in a packet with immediate data: BTH, DETH,
+ * ImmDt, data, ICRC. */
+static uint32_t payload(uint32_t bytes)
+{
+	return 12 + 8 + 4 + (bytes + 3) / 4 * 4 + 4;
+}
+
 static void check_ipv4(const struct iphdr *ip, uint32_t bytes)
 {
 	union ibv_gid gid = gid_at(3);
@@ -176,8 +183,8 @@ static void check_ipv4(const struct iphdr *ip, uint32_t bytes)
 	t_eq(ip->tos, 0x5a);
 	t_eq(ip->ttl, 77);
 	t_eq(ip->protocol, IPPROTO_UDP);
-	/* IP, UDP, BTH, DETH, data, ICRC */
-	t_eq(ntohs(ip->tot_len), 20 + 8 + 12 + 8 + bytes + 4);
+	/* IP, UDP, and the rest */
+	t_eq(ntohs(ip->tot_len), 20 + 8 + payload(bytes));
 	t_eq(ip->saddr, own);
 	t_eq(ip->daddr, own);
 	memcpy(words, ip, sizeof(words));
@@ -193,22 +200,23 @@ static void check_ipv6(const struct ibv_grh *grh, int index, uint32_t bytes)
 	t_eq(ntohl(grh->version_tclass_flow), 6u << 28 | 0x5au << 20 | 0xabcdeu);
 	t_eq(grh->hop_limit, 77);
 	t_eq(grh->next_hdr, is_v2(index) ? IPPROTO_UDP : 0x1b);
-	t_eq(ntohs(grh->paylen), (is_v2(index) ? 8u : 0u) + 12 + 8 + bytes + 4);
+	t_eq(ntohs(grh->paylen), (is_v2(index) ? 8u : 0u) + payload(bytes));
 	t_ok(memcmp(&grh->sgid, &gid, sizeof(gid)));
 	t_ok(memcmp(&grh->dgid, &gid, sizeof(gid)));
 }
 
-/* Sends a datagram by each entry of the table, and answers it. */
+/* Sends a datagram with immediate data by each entry of the table, and answers it. */
 static void test_datagrams(void **state)
 {
 	static const struct t_spec ud = {.type = IBV_QPT_UD};
+	enum { BYTES = 7 }; /* not whole words */
 
 	(void)state;
 	for (int i = 0; i < GIDS; i++) {
 		struct t_pair p = t_pair(dev, &ud, NULL, 4096);
-		struct ibv_sge one = t_sge(&p.ba, 0, 8), to = t_sge(&p.bb, 0, 200),
+		struct ibv_sge one = t_sge(&p.ba, 0, BYTES), to = t_sge(&p.bb, 0, 200),
 			       back_to = t_sge(&p.ba, 1024, 200);
-		struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &one, 1);
+		struct ibv_send_wr wr = t_wr(IBV_WR_SEND_WITH_IMM, 1, &one, 1);
 		struct ibv_grh *grh = (void *)p.bb.addr;
 		struct ibv_ah_attr a = way(i), back;
 		struct ibv_ah *ah = ibv_create_ah(dev->pd, &a);
@@ -228,9 +236,9 @@ static void test_datagrams(void **state)
 		/* ConnectX reports the kind of packet in the place of a service level. */
 		t_eq(wc.sl, !is_v2(i) ? 0 : is_ipv4(i) ? 2 : 1);
 		if (is_v2(i) && is_ipv4(i))
-			check_ipv4((void *)(p.bb.addr + T_GRH - 20), 8);
+			check_ipv4((void *)(p.bb.addr + T_GRH - 20), BYTES);
 		else
-			check_ipv6(grh, i, 8);
+			check_ipv6(grh, i, BYTES);
 		t_ok(ibv_init_ah_from_wc(dev->ctx, 1, &wc, grh, &back));
 		t_eq(back.grh.sgid_index, i);
 		t_eq(back.grh.traffic_class, 0x5a);

@@ -38,7 +38,8 @@ static void join(pthread_t *th)
 	}
 }
 
-/* The state of threads that send on one QP and poll both CQs, until all messages were seen. */
+/* The state of threads that send on one QP, query it and poll both CQs, until all messages were
+ * seen. */
 struct common {
 	struct t_pair *p;
 	unsigned id;
@@ -85,6 +86,8 @@ static void *post_and_poll(void *arg)
 	uint64_t t0 = t_now();
 	unsigned posted = 0;
 	const char *err = NULL;
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
 
 	while (!err && (atomic_load(common->sent) < NTHREADS * EACH ||
 			atomic_load(common->received) < NTHREADS * EACH)) {
@@ -102,6 +105,8 @@ static void *post_and_poll(void *arg)
 			posted++;
 		else if (rc != ENOMEM)
 			return "posting failed";
+		if (ibv_query_qp(common->p->a->qp, &attr, IBV_QP_SQ_PSN, &init))
+			return "a query failed";
 		err = look(common, common->p->a->scq, false);
 		if (!err)
 			err = look(common, common->p->b->rcq, true);

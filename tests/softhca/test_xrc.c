@@ -378,6 +378,54 @@ static void test_destroy_srq(void **state)
 	x_set_free(&x);
 }
 
+/*
+ * Checks that a target which is reset amid messages gives back the receive that one of them holds.
+ * An older receive of the SRQ is therefore completed before a newer one, whether the message was
+ * interrupted, complete or not begun.
+ */
+static void test_reset_target(void **state)
+{
+	enum { BIG = 16 << 20, ROUNDS = 10 };
+	struct t_params params = t_params(*state);
+	struct x_set x;
+	struct t_buf big;
+	struct t_addr ini, tgt;
+	struct ibv_sge all, one;
+
+	params.timeout = 8;
+	params.retry_cnt = 0;
+	x = x_set(*state, &params);
+	big = t_buf(x.d, 2 * BIG);
+	all = t_sge(&big, 0, BIG);
+	one = t_sge(&x.b, 0, 8);
+	ini = t_addr(x.ini);
+	tgt = t_addr(x.tgt);
+	for (unsigned i = 0; i < ROUNDS; i++) {
+		struct ibv_wc wc;
+
+		t_srq_recv(x.srq, 2 * i, &all, 1);
+		x_send(x.ini, 1, t_sge(&big, BIG, BIG), x.srqn);
+		usleep(i * 500);
+		t_ok(t_to_state(x.tgt, IBV_QPS_RESET));
+		t_poll(x.ini->scq, &wc, 1);
+		t_ok(t_to_state(x.ini, IBV_QPS_RESET));
+		t_up(x.tgt, &params, &ini);
+		t_up(x.ini, &params, &tgt);
+		t_srq_recv(x.srq, 2 * i + 1, &all, 1);
+		x_send(x.ini, 2, one, x.srqn);
+		t_next(x.ini->scq, 2, IBV_WC_SUCCESS);
+		t_poll(x.cq, &wc, 1);
+		t_eq(wc.wr_id, 2 * i);
+		if (wc.status == IBV_WC_SUCCESS && wc.byte_len == 8) {
+			x_send(x.ini, 3, one, x.srqn);
+			t_next(x.ini->scq, 3, IBV_WC_SUCCESS);
+		}
+		t_next(x.cq, 2 * i + 1, IBV_WC_SUCCESS);
+	}
+	t_buf_free(&big);
+	x_set_free(&x);
+}
+
 /* Checks that an initiator has no receive queue, and a target no send queue. */
 static void test_wrong_posts(void **state)
 {
@@ -395,12 +443,12 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_sizes),         TEST(test_srq_decides), TEST(test_unknown_srq),
-		TEST(test_destroyed_srq), TEST(test_foreign_srq), TEST(test_basic_srq),
-		TEST(test_too_long),      TEST(test_rnr),         TEST(test_rnr_expiry),
-		TEST(test_limit_event),   TEST(test_busy),        TEST(test_domains),
-		TEST(test_same_domain),   TEST(test_wr_api),      TEST(test_destroy_srq),
-		TEST(test_wrong_posts),
+		TEST(test_sizes),         TEST(test_srq_decides),  TEST(test_unknown_srq),
+		TEST(test_destroyed_srq), TEST(test_foreign_srq),  TEST(test_basic_srq),
+		TEST(test_too_long),      TEST(test_rnr),          TEST(test_rnr_expiry),
+		TEST(test_limit_event),   TEST(test_busy),         TEST(test_domains),
+		TEST(test_same_domain),   TEST(test_wr_api),       TEST(test_destroy_srq),
+		TEST(test_wrong_posts),   TEST(test_reset_target),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -243,13 +243,88 @@ static void test_fan_in(void **state)
 	procs_run(4, NULL, fan_in, NULL);
 }
 
+/*
+ * Checks that an opener of a target QP which waits for a stopped sender holds up no other opener.
+ * Child 0 writes to child 1 and is stopped; child 1 puts the target into ERR; child 2, which has it
+ * open too, is told at once that RTS can't follow.
+ */
+enum { K_WRITING = X_K_FREE, K_ANSWERED, K_STOPPED, BIG = 32 << 20, WRITES = 8 };
+
+static void stopped_writer(void)
+{
+	struct x_sender s = x_sender(1);
+	struct t_buf big = t_buf(s.d, BIG);
+	struct procs_buf to = procs_get_buf(1, X_K_BUF);
+	uint32_t srqn = (uint32_t)procs_get(1, X_K_SRQ);
+	struct ibv_sge all = t_sge(&big, 0, BIG);
+	struct ibv_wc wc;
+
+	procs_barrier();
+	for (unsigned i = 0; i < WRITES; i++) {
+		struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, i, &all, 1, to.addr, to.rkey);
+
+		x_post(s.q, &wr, srqn);
+	}
+	procs_put(K_WRITING, 1);
+	for (unsigned i = 0; i < WRITES; i++)
+		t_poll(s.q->scq, &wc, 1);
+	procs_barrier();
+	t_buf_free(&big);
+	x_sender_free(&s);
+}
+
+static void stopped_sender(unsigned me, void *arg)
+{
+	struct x_receiver r;
+	struct t_buf big;
+	struct t_qp *tgt, opened;
+
+	(void)arg;
+	if (me == 0) {
+		stopped_writer();
+		return;
+	}
+	r = x_receiver(path);
+	big = t_buf(r.d, BIG);
+	procs_put_buf(X_K_BUF, &big);
+	tgt = me == 1 ? x_target(&r) : NULL;
+	procs_barrier();
+	if (me == 2)
+		opened.qp = x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
+	procs_get(PROCS_PARENT, K_STOPPED);
+	if (me == 1) {
+		t_ok(t_to_state(tgt, IBV_QPS_ERR));
+	} else {
+		t_none(r.cq, T_QUIET_MS);
+		t_rc(t_to_state(&opened, IBV_QPS_RTS), EINVAL);
+		procs_put(K_ANSWERED, 1);
+		t_ok(ibv_destroy_qp(opened.qp));
+	}
+	procs_barrier();
+	if (tgt)
+		t_qp_free(tgt);
+	t_buf_free(&big);
+	x_receiver_free(&r);
+}
+
+static void test_stopped_sender(void **state)
+{
+	(void)state;
+	procs_start(3, NULL, stopped_sender, NULL);
+	procs_get(0, K_WRITING);
+	procs_stop(0);
+	procs_put(K_STOPPED, 1);
+	procs_get(2, K_ANSWERED);
+	procs_cont(0);
+	procs_finish();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fan_out),
-		cmocka_unit_test(test_fan_in),
-		cmocka_unit_test(test_rdma),
-		cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_fan_out),        cmocka_unit_test(test_fan_in),
+		cmocka_unit_test(test_rdma),           cmocka_unit_test(test_nodes),
+		cmocka_unit_test(test_stopped_sender),
 	};
 	int rc;
 

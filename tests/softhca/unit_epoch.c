@@ -22,13 +22,13 @@ static void *stay_inside(void *arg)
 	struct timespec while_it_waits = {0, 20000000};
 
 	(void)arg;
-	shca_epoch_enter(shca_exec_self());
+	shca_epoch_enter(shca_epoch_self());
 	atomic_store(&inside, 1);
 	while (!atomic_load(&waiting))
 		sched_yield();
 	nanosleep(&while_it_waits, NULL); /* a sync that doesn't wait would return meanwhile */
 	atomic_store(&left, 1);
-	shca_epoch_exit(shca_exec_self());
+	shca_epoch_exit(shca_epoch_self());
 	return NULL;
 }
 
@@ -51,7 +51,7 @@ static _Atomic int in_shared, most_in_shared;
 
 static void *many(void *arg)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 	int i, n;
 
 	(void)arg;
@@ -96,7 +96,7 @@ static void enter_epoch(unsigned slot, void *arg)
 {
 	(void)slot;
 	(void)arg;
-	shca_epoch_enter(shca_exec_self());
+	shca_epoch_enter(shca_epoch_self());
 }
 
 static void death_inside_an_epoch(void **state)

@@ -37,13 +37,13 @@ static void slots_are_given_back(void **state)
 	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
 	for (i = 0; i < 20; i++) {
 		shca_proc_detach(&u_fab, (unsigned)u_slot);
-		t_holds(shca_exec_self() == NULL);
+		t_holds(shca_epoch_self() == NULL);
 		t_holds(!shca_proc_alive(&u_fab, (unsigned)u_slot));
 		u_slot = shca_proc_attach(&u_fab);
 		t_holds(u_slot != first); /* the one used longest ago */
 		t_eq(read(fd, &say, sizeof(say)), sizeof(say));
 		t_eq(say, u_slot);
-		t_holds(shca_exec_self() == &u_fab.hdr->procs[u_slot].exec[0]);
+		t_holds(shca_epoch_self() == &u_fab.hdr->procs[u_slot].exec[0]);
 		t_eq(strncmp(u_fab.hdr->procs[u_slot].comm, program_invocation_short_name, 15), 0);
 	}
 	close(fd);
@@ -51,7 +51,7 @@ static void slots_are_given_back(void **state)
 	 * epoch. */
 	first = u_slot;
 	shca_table_publish(u_make(u_hca, SHCA_MR, (unsigned)u_slot, NULL));
-	shca_epoch_enter(shca_exec_self());
+	shca_epoch_enter(shca_epoch_self());
 	u_slot = shca_proc_attach(&u_fab);
 	t_holds(u_slot != first);
 	t_holds(!shca_proc_alive(&u_fab, (unsigned)first));

@@ -133,10 +133,10 @@ static void *churn(void *arg)
 		number = shca_table_number(mr);
 		mr->va = number;
 		shca_table_publish(mr);
-		shca_epoch_enter(shca_exec_self());
+		shca_epoch_enter(shca_epoch_self());
 		if (shca_table_find(&u_fab, u_hca, SHCA_MR, number, &idx) != mr || mr->va != number)
 			atomic_fetch_add(wrong, 1);
-		shca_epoch_exit(shca_exec_self());
+		shca_epoch_exit(shca_epoch_self());
 		if (atomic_load(&u_hca->tables[SHCA_MR].count) > 3)
 			atomic_fetch_add(wrong, 1);
 		shca_table_retire(mr);

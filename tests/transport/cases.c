@@ -85,7 +85,7 @@ struct world *case_world(const struct small_case *small_case)
 			ep->params.tuples = small_case->tuples;
 		ep->limits = (struct tq_net_limits){
 			.max_inline = EAGER,
-			.eager_max = EAGER,
+			.control_data_max = EAGER,
 			.max_direct = max_direct(small_case),
 			.max_send = 1u << 20,
 			.max_sge = 2,

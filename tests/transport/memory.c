@@ -114,7 +114,8 @@ bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
 
-	t_true(len <= ep->limits.eager_max, "reserve_get() of %llu bytes", (unsigned long long)len);
+	t_true(len <= ep->limits.control_data_max, "reserve_get() of %llu bytes",
+	       (unsigned long long)len);
 	if (ep->reserve_used)
 		return false;
 	ep->reserve_used = true;

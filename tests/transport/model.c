@@ -114,7 +114,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	t_true(ep->eager && buf == ep->eager && len == ep->eager_len,
 	       "eager_send() of another buffer");
 	t_true(tq_msg_has_data(type), "eager_send(): %s", tq_msg_name(type));
-	t_true(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.eager_max,
+	t_true(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.control_data_max,
 	       "%s malformed or too long", tq_msg_name(type));
 	t_true(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
 	check_asking(ep, to, buf);

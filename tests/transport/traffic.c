@@ -85,7 +85,7 @@ static void random_params(struct sim_rng *rng, struct world *world, bool harsh)
 	p.rdma_chunk = SIM_ONE_OF(rng, 24, 1 << 20);
 	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
-		.eager_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
+		.control_data_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
 		.max_direct = 1 << 20,
 		.max_send = 1 << 20,
 		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
@@ -93,8 +93,8 @@ static void random_params(struct sim_rng *rng, struct world *world, bool harsh)
 		.max_srq_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),
 		.srq_depth = (uint32_t)SIM_ONE_OF(rng, 2, 100, 100, 100),
 	};
-	if (limits.max_inline > limits.eager_max)
-		limits.max_inline = limits.eager_max;
+	if (limits.max_inline > limits.control_data_max)
+		limits.max_inline = limits.control_data_max;
 	if (harsh) {
 		limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 100, 1 << 20, 1 << 20);
 		limits.max_send = (uint64_t)SIM_ONE_OF(rng, 100, 1 << 20, 1 << 20);

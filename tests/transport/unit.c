@@ -14,7 +14,7 @@
 
 struct unit unit;
 const struct tq_net_limits unit_limits = {.max_inline = 64,
-					  .eager_max = 4096,
+					  .control_data_max = 4096,
 					  .max_direct = 65536,
 					  .max_send = 65536,
 					  .max_sge = 1,

@@ -355,7 +355,7 @@ static bool never_stops(uint64_t data)
 	} m = {.head = {.hdr = {.type = TQ_MSG_EAGER}, .env = {.ctx = {UNIT_CTX}}}};
 	/* Twice as much as a correct peer can send. */
 	const uint64_t most = 2 * (4 * 65536u + 16384 * sizeof(struct tq_unexpected) +
-				   2048 * (uint64_t)unit_limits.eager_max);
+				   2048 * (uint64_t)unit_limits.control_data_max);
 	uint64_t kept = 0;
 
 	unit_start("promote_after", "4");

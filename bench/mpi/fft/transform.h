@@ -3,8 +3,8 @@
  * transform.h - the 3-D Fourier transform of a cube, which ranks share as slabs. The data are
  * transposed in pieces, each by a nonblocking collective, while other pieces are transformed.
  */
-#ifndef BENCH_FFT_TRANSFORM_H
-#define BENCH_FFT_TRANSFORM_H
+#ifndef BENCH_MPI_FFT_TRANSFORM_H
+#define BENCH_MPI_FFT_TRANSFORM_H
 
 #include <fftw3.h>
 #include <mpi.h>

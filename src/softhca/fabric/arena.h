@@ -12,12 +12,13 @@
 /* Allocates `len` zeroed bytes, page aligned. Returns their offset in the own arena, or 0 if
  * there is no memory. Thread-safe. */
 uint64_t shca_arena_alloc(struct shca_fabric *fabric, unsigned proc, uint64_t len);
-/* Frees them. No peer may reach them any more (epoch.h). */
+/* Frees `len` bytes at `off`. No peer may reach them any more (epoch.h). */
 void shca_arena_free(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t len);
 
 /*
  * Reserve and free addresses for `len` bytes of which only the first `backed` have memory, for
- * objects that are used bit by bit. At first `backed` is SHCA_ARENA_FIRST, or all if that is less.
+ * objects that are used bit by bit. At first `backed` is what the object needs at once plus
+ * SHCA_ARENA_FIRST, or all if that is less.
  */
 #define SHCA_ARENA_FIRST (1ULL << 20)
 uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t len,
@@ -28,7 +29,7 @@ void shca_arena_unreserve(struct shca_fabric *fabric, unsigned proc, uint64_t of
  * there stays, so several processes may do this at a time. Returns 0 or -ENOMEM. */
 int shca_arena_back(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t backed,
 		    uint64_t wanted);
-/* Counts memory that was backed like this, for `softhca stat`; one of the processes that backed
+/* Counts memory that shca_arena_back() backed, for `softhca stat`; one of the processes that backed
  * it calls this. */
 void shca_arena_count(struct shca_fabric *fabric, unsigned proc, uint64_t backed, uint64_t wanted);
 /* Forgets all that was handed out, in a forked child and when a slot is used again. proc.c calls

@@ -75,7 +75,7 @@ static struct shca_exec *take_slot(void)
 	return self.exec;
 }
 
-struct shca_exec *shca_exec_self(void)
+struct shca_exec *shca_epoch_self(void)
 {
 	if (__builtin_expect(self.exec && self.binding == atomic_load_explicit(
 								  &binding, memory_order_acquire),
@@ -104,11 +104,11 @@ void shca_epoch_bind(struct shca_proc *proc)
 	atomic_fetch_add(&binding, 1);
 }
 
-bool (*shca_epoch_waiting)(void);
+bool (*shca_epoch_while_waiting)(void);
 
 void shca_epoch_reset(void)
 {
-	shca_epoch_waiting = NULL;
+	shca_epoch_while_waiting = NULL;
 	if (self.exec)
 		pthread_setspecific(key, NULL);
 	self.exec = NULL;
@@ -154,7 +154,7 @@ static void pause_a_while(unsigned n)
 
 	if (n < SPINS)
 		relax();
-	else if (shca_epoch_waiting && shca_epoch_waiting())
+	else if (shca_epoch_while_waiting && shca_epoch_while_waiting())
 		return;
 	else if (n < 2 * SPINS)
 		sched_yield();

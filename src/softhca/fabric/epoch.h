@@ -7,10 +7,10 @@
  * shca_epoch_sync() until each executor that was inside has left. This is the idea of the kernel's
  * RCU. An executor whose process died counts as out.
  *
- * Epochs don't nest. A process has SHCA_MAX_EXEC executors; threads beyond that share the last one,
- * which a process-private mutex guards from enter to exit. An epoch therefore comes last in the
- * lock order: inside one, take no lock that any thread holds while it enters one. The other fields
- * of shca_exec are the thread's own only inside an epoch.
+ * Epochs don't nest. The first SHCA_MAX_EXEC - 1 threads of a process have an executor each; all
+ * others share the last one, which a process-private mutex guards from enter to exit. An epoch
+ * therefore comes last in the lock order: inside one, take no lock that any thread holds while it
+ * enters one. The other fields of shca_exec are the thread's own only inside an epoch.
  */
 #ifndef SHCA_EPOCH_H
 #define SHCA_EPOCH_H
@@ -19,7 +19,7 @@
 
 /* Returns this thread's executor in its process's table, or NULL if the process is not attached.
  * The executor is taken on first use and given back when the thread ends. */
-struct shca_exec *shca_exec_self(void);
+struct shca_exec *shca_epoch_self(void);
 
 /* The executor that threads beyond the others share, and the functions that lock it. */
 extern struct shca_exec *shca_epoch_shared;
@@ -63,9 +63,10 @@ bool shca_epoch_sync_for(struct shca_fabric *fabric, unsigned owner, uint64_t ns
 /* Waits, without a limit, until no executor holds objects of the calling process. */
 void shca_epoch_sync(struct shca_fabric *fabric);
 
-/* Called again and again while a thread waits there, because others may need this process before
- * they get out. May be NULL. */
-extern bool (*shca_epoch_waiting)(void);
+/* Called again and again while a thread waits in shca_epoch_sync(), because others may need this
+ * process before they leave their epochs. Returns true if it did something, so the thread looks
+ * again at once. May be NULL. */
+extern bool (*shca_epoch_while_waiting)(void);
 
 /* Binds this process's threads to the executors of a process entry; NULL = not attached. proc.c
  * calls this. */

@@ -31,7 +31,8 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
  * wait in vain. */
 void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,
 		       uint64_t number);
-/* Returns true if a descriptor is the readable end of a channel of this process. */
+/* Returns true if a descriptor is the readable end of a channel of this process. Descriptors from
+ * 4096 on are not recognised. */
 bool shca_event_is_channel(int fd);
 /* Forgets cached descriptors, in a forked child. */
 void shca_event_reset(void);

@@ -296,7 +296,7 @@ struct shca_qp_entry {
 
 	/* XRC target QPs: the processes that have it open. */
 	_Atomic uint64_t openers[SHCA_MAX_PROCS / 64];
-	pthread_mutex_t tgt_lock; /* robust; transitions of a target QP shared by processes */
+	pthread_mutex_t tgt_lock; /* robust; attributes and transitions of a target QP */
 } SHCA_ALIGNED;
 
 /* XRC domain. Written under the HCA's control lock. */
@@ -324,7 +324,6 @@ struct shca_table {
 	uint32_t limit; /* from the options */
 };
 
-/* One virtual HCA: device d of node n. */
 /* The times at which a port receives, in slots that are used again and again. A slot's word holds
  * the lap through the calendar and the part of the slot that is taken. */
 #define SHCA_CALENDAR_LOG2  10 /* ns of a slot */
@@ -334,6 +333,7 @@ struct shca_calendar {
 	_Atomic uint64_t slots[SHCA_CALENDAR_SLOTS];
 };
 
+/* One virtual HCA: device d of node n. */
 struct shca_hca {
 	uint64_t guid;
 	uint16_t lid; /* Ethernet: 0 */

@@ -24,7 +24,7 @@ static enum ibv_event_type type_of(uint32_t word)
 void shca_pending_event_note(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			     enum ibv_event_type type, uint32_t number)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	exec->pending_event_hca = shca_hca_index(fabric, hca);
 	exec->pending_event_number = number;
@@ -33,7 +33,7 @@ void shca_pending_event_note(const struct shca_fabric *fabric, const struct shca
 
 void shca_pending_event_clear(void)
 {
-	atomic_store_explicit(&shca_exec_self()->pending_event, 0, memory_order_release);
+	atomic_store_explicit(&shca_epoch_self()->pending_event, 0, memory_order_release);
 }
 
 /* Has the owner flush a QP that was put into ERR. A target QP has no queue to flush. */

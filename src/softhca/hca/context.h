@@ -6,7 +6,7 @@
  * Lock order of the library, outermost first: the lock of event_ack.h; the locks of lists of
  * objects (execution/flush.c, queues/cq.c); cq->lock; qp->sq_lock; rq->lock; the locks of the
  * engine, of due CQ events and of memory/segment.c. A thread that waits for another process holds
- * no lock.
+ * no lock, except that the RESET of a target QP holds its tgt_lock (fabric/README.md).
  */
 #ifndef SHCA_CONTEXT_H
 #define SHCA_CONTEXT_H

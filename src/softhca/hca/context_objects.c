@@ -46,17 +46,17 @@ void shca_context_objects_add(struct ibv_context *ibctx, struct shca_context_obj
 }
 
 /* Takes a node out of its list. Needs the lock. */
-static void take_out(struct shca_context_object *object)
+static void take_out(struct shca_context_object *node)
 {
-	*object->link = object->next;
-	if (object->next)
-		object->next->link = object->link;
+	*node->link = node->next;
+	if (node->next)
+		node->next->link = node->link;
 }
 
-void shca_context_objects_remove(struct shca_context_object *object)
+void shca_context_objects_remove(struct shca_context_object *node)
 {
 	pthread_mutex_lock(&lock);
-	take_out(object);
+	take_out(node);
 	pthread_mutex_unlock(&lock);
 }
 
@@ -72,15 +72,15 @@ bool shca_context_objects_any(struct shca_context *ctx)
 
 void *shca_context_objects_take(struct shca_context *ctx, enum shca_object_kind kind)
 {
-	struct shca_context_object *object;
+	struct shca_context_object *node;
 
 	pthread_mutex_lock(&lock);
-	for (object = ctx->objects; object && object->kind != kind; object = object->next)
+	for (node = ctx->objects; node && node->kind != kind; node = node->next)
 		;
-	if (object)
-		take_out(object);
+	if (node)
+		take_out(node);
 	pthread_mutex_unlock(&lock);
-	return object ? object->object : NULL;
+	return node ? node->object : NULL;
 }
 
 void shca_context_objects_each(struct shca_context *ctx,

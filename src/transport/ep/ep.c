@@ -136,12 +136,6 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i)
 	return tq_stats_high(&ep->stats, i);
 }
 
-int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)
-{
-	return tq_mem_register(&ep->net, addr, len, TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0),
-			       mr);
-}
-
 /* ---- closing ---- */
 
 /* Drains all lanes. Returns true if all messages are delivered. */

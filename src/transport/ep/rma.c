@@ -11,15 +11,6 @@
 #include "proto/req.h"
 #include "proto/rma.h"
 
-int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr)
-{
-	if (access & ~(TQ_ACCESS_READ | TQ_ACCESS_WRITE | TQ_ACCESS_ATOMIC))
-		return -EINVAL;
-	if (access & TQ_ACCESS_ATOMIC && !ep->net.limits.has_atomics)
-		return -EOPNOTSUPP;
-	return tq_mem_register(&ep->net, addr, len, access, mr);
-}
-
 enum tq_atomics tq_rma_atomics(const struct tq_ep *ep)
 {
 	switch (ep->net.dev.attr.atomic_cap) {

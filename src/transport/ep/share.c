@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Functions for other parts of a process than the one that opened an endpoint: finding the
- * endpoint, its peers' nodes and connections, registrations, and writing into peers' memory. */
+ * endpoint, its peers' nodes and connections, keys of buffers, and writing into peers' memory. */
 #include "ep/share.h"
 
 #include <errno.h>
@@ -70,13 +70,6 @@ int tq_address_node(const void *bytes, size_t len, struct tq_node_id *node)
 	return 0;
 }
 
-void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr)
-{
-	tq_lock(&ep->lock);
-	tq_mem_abandon(&ep->net, mr);
-	tq_unlock(&ep->lock);
-}
-
 int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_key *key)
 {
 	struct tq_reg *reg;
@@ -84,7 +77,7 @@ int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_k
 	if (!len)
 		return -EINVAL;
 	tq_lock(&ep->lock);
-	reg = tq_mem_reg(&ep->net, addr, len, write, &key->cookie);
+	reg = tq_mem_reg_get(&ep->net, addr, len, write, &key->cookie);
 	tq_unlock(&ep->lock);
 	if (!reg)
 		return -ENOMEM;
@@ -96,7 +89,7 @@ int tq_key_get(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_k
 void tq_key_put(struct tq_ep *ep, const struct tq_key *key)
 {
 	tq_lock(&ep->lock);
-	tq_mem_unreg(&ep->net, key->registration, key->cookie);
+	tq_mem_reg_put(&ep->net, key->registration, key->cookie);
 	tq_unlock(&ep->lock);
 }
 

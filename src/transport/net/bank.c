@@ -108,7 +108,7 @@ static int bounce_post(struct tq_bounce *bounce)
 
 uint32_t tq_bank_size(const struct tq_net *net, int cls)
 {
-	uint32_t size = net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_eager);
+	uint32_t size = net->limits.control_data_max + (uint32_t)sizeof(struct tq_msg_eager);
 	uint32_t small = (uint32_t)net->params->small_size;
 
 	if (cls == TQ_SMALL)
@@ -246,7 +246,7 @@ int tq_banks_open(struct tq_net *net)
 		       "The control queues (small_depth %lld, large_depth %lld, messages of %u "
 		       "bytes) can't be made: %s%s.",
 		       (long long)net->params->small_depth, (long long)net->params->large_depth,
-		       net->limits.eager_max, strerror(-rc), tq_limit_hint(rc));
+		       net->limits.control_data_max, strerror(-rc), tq_limit_hint(rc));
 	return rc;
 }
 

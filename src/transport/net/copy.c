@@ -286,6 +286,13 @@ uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
 	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
 }
 
+bool tq_copy_wanted_back(const struct tq_net *net, const struct tq_sg *sg)
+{
+	uint64_t bytes = tq_copy_bytes(net, sg);
+
+	return !bytes || net->copies_sent + bytes > (uint64_t)net->params->copy_pool / 4;
+}
+
 int tq_copies_open(struct tq_net *net)
 {
 	const char *what = "Memory for copies of short messages";

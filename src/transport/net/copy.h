@@ -40,7 +40,7 @@ void tq_copies_close(struct tq_net *net);
 /* Returns the size of a buffer of the reserve for pieces, which is the longest DATA message. */
 static inline uint32_t tq_copy_piece_max(const struct tq_net *net)
 {
-	return net->limits.eager_max + (uint32_t)sizeof(struct tq_msg_data);
+	return net->limits.control_data_max + (uint32_t)sizeof(struct tq_msg_data);
 }
 
 /* Takes a buffer of `len` bytes from the pool, from the reserve for pieces, or from that for
@@ -54,5 +54,8 @@ bool tq_copy_has_piece(const struct tq_net *net);
 void tq_copy_put(struct tq_net *net, struct tq_sg *sg);
 /* Returns the bytes of the pool that a buffer occupies, or 0 for a buffer of a reserve. */
 uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg);
+/* Returns true if a send from this buffer should be signalled, because the pool wants the buffer
+ * back soon. */
+bool tq_copy_wanted_back(const struct tq_net *net, const struct tq_sg *sg);
 
 #endif

@@ -56,6 +56,11 @@ static inline bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
 	cq->used += n;
 	return true;
 }
+/* Returns true if the send queue can keep a slot for the next drain of a further hold lane. */
+static inline bool tq_cq_can_keep_drain(const struct tq_cq *scq)
+{
+	return scq->kept < scq->size / 8 && scq->kept < scq->size - scq->used;
+}
 /* Gives n reserved slots back. */
 static inline void tq_cq_release(struct tq_cq *cq, uint32_t n)
 {

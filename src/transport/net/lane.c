@@ -60,13 +60,6 @@ static void release(struct tq_net *net, struct tq_lane *lane, uint32_t n)
 	tq_lane_keep_drain(net, lane);
 }
 
-bool tq_lane_has_drain(const struct tq_net *net)
-{
-	const struct tq_cq *scq = &net->scq;
-
-	return scq->kept < scq->size / 8 && scq->kept < scq->size - scq->used;
-}
-
 void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane)
 {
 	net->scq.kept += !lane->drain;
@@ -122,7 +115,8 @@ static void posted_done(struct tq_net *net, struct tq_work *work, const struct i
 	complete(net, lane, n);
 	if (posted->awaited)
 		tq_lane_unawait(net, lane);
-	/* So that tq_lane_await_all() doesn't count it again, should the lane fail meanwhile. */
+	/* Marks the send as counted: tq_lane_await_all() must not count it again if the lane fails
+	 * meanwhile. */
 	posted->awaited = true;
 	if (wc->status != IBV_WC_SUCCESS) {
 		lane->erred = true;
@@ -225,18 +219,11 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 	return tq_lane_post(net, lane, link, &wr, done, !(flags & TQ_DIRECT_LAZY));
 }
 
-bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy)
-{
-	uint64_t bytes = tq_copy_bytes(net, copy);
-
-	return !bytes || net->copies_sent + bytes > (uint64_t)net->params->copy_pool / 4;
-}
-
 int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		      struct ibv_send_wr *wr, const struct tq_sg *copy, tq_lane_again *again,
 		      struct tq_posted **posted)
 {
-	bool back = tq_lane_wants_back(net, copy);
+	bool back = tq_copy_wanted_back(net, copy);
 	int rc;
 
 	if (back)

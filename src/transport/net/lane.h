@@ -126,9 +126,6 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
  * inline data (NULL: there are none) for that. */
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
 			       const void *bytes, uint32_t len);
-/* Returns true if a send from this copy should be signalled, because the pool wants it back soon.
- */
-bool tq_lane_wants_back(const struct tq_net *net, const struct tq_sg *copy);
 /* Posts a send from a copy, as tq_lane_post() and tq_lane_keep() do. Unless posting fails the lane
  * owns the copy, which goes back with the completion of this WQE or of a later one. */
 int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
@@ -158,9 +155,9 @@ static inline void tq_lane_unawait(struct tq_net *net, struct tq_lane *lane)
 /* ---- a slot of the send CQ for the next drain of a hold lane, without which what has ended there
  * might never be reported ---- */
 
-/* Returns true if a further lane can have such a slot. */
-bool tq_lane_has_drain(const struct tq_net *net);
+/* Keeps a slot for the lane, where tq_cq_can_keep_drain() allows it. */
 void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane);
+/* Gives the lane's slot back, if it has one. */
 void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);
 
 /* ---- failures ---- */

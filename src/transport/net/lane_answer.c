@@ -89,7 +89,7 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 		return;
 	tq_link_up(net, link, TQ_HERE);
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
-	    link->size[TQ_LARGE] < net->limits.eager_max + sizeof(struct tq_msg_eager))
+	    link->size[TQ_LARGE] < net->limits.control_data_max + sizeof(struct tq_msg_eager))
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
 			     "its control buffers are smaller than ours: eager_limit and "
 			     "eager_max must be the same in all processes");

@@ -202,7 +202,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 	if (link->contact->asked[TQ_LANE_HOLD] || link->contact->no_hold)
 		return NULL;
 	if (!other && node->nhold < net->params->hold_lanes && !node->hold_full &&
-	    tq_lane_has_drain(net))
+	    tq_cq_can_keep_drain(&net->scq))
 		other = lane_new(net, link, TQ_LANE_HOLD);
 	if (other)
 		ask(net, other, link);

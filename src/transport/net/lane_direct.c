@@ -87,7 +87,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {
-		if (tq_lane_wants_back(net, sg))
+		if (tq_copy_wanted_back(net, sg))
 			flags &= ~TQ_DIRECT_LAZY;
 		else
 			size = tq_copy_bytes(net, sg);

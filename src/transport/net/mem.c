@@ -15,10 +15,10 @@
 #define READ   IBV_ACCESS_REMOTE_READ
 #define ACCESS (READ | IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE)
 
-/* The memory behind all of the trash mapping. */
-#define TRASH_PIECE ((size_t)2 << 20)
-/* The trash mapping takes up to 1/TRASH_SHARE of the memlock limit. */
-#define TRASH_SHARE 4
+/* The memory behind all of the sink mapping. */
+#define SINK_PIECE ((size_t)2 << 20)
+/* The sink mapping takes up to 1/SINK_SHARE of the memlock limit. */
+#define SINK_SHARE 4
 
 struct tq_mr {
 	struct tq_reg reg;
@@ -73,7 +73,7 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access,
 	return 0;
 }
 
-void tq_mr_deregister(struct tq_mr *mr)
+void tq_mem_deregister(struct tq_mr *mr)
 {
 	TQ_LEVEL_SHARED(mr->stats, registered_bytes, -(int64_t)mr->mr->length);
 	TQ_LEVEL_SHARED(mr->stats, registered, -1);
@@ -81,7 +81,7 @@ void tq_mr_deregister(struct tq_mr *mr)
 	free(mr);
 }
 
-void tq_mr_count_outdated(struct tq_mr *mr)
+void tq_mem_count_outdated(struct tq_mr *mr)
 {
 	atomic_fetch_add_explicit(&mr->stats->outdated, 1, memory_order_relaxed);
 }
@@ -91,7 +91,7 @@ struct tq_reg *tq_mem_reg_of(struct tq_mr *mr)
 	return mr ? &mr->reg : NULL;
 }
 
-uint32_t tq_mr_key(const struct tq_mr *mr)
+uint32_t tq_mem_key(const struct tq_mr *mr)
 {
 	return mr->reg.rkey;
 }
@@ -116,14 +116,15 @@ static void warn_full(struct tq_net *net)
 	       "processes), or, if it is unlimited, let fewer processes share the adapter.");
 }
 
-struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
+struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
+			      void **cookie)
 {
 	struct tq_mr *mr = NULL;
 
 	tq_assert_held(net->lock);
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
-	/* A cache may find memory for it, by dropping registrations that are idle. */
+	/* The cache may make room by dropping idle registrations. */
 	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
 	if (net->cache)
 		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
@@ -139,7 +140,7 @@ struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool wri
 	return &mr->reg;
 }
 
-void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
+void tq_mem_reg_put(struct tq_net *net, struct tq_reg *reg, void *cookie)
 {
 	tq_assert_held(net->lock);
 	if (net->mem->all[0])
@@ -147,7 +148,7 @@ void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie)
 	if (net->cache)
 		net->cache->put(net->cache->arg, cookie);
 	else
-		tq_mr_deregister((struct tq_mr *)reg);
+		tq_mem_deregister((struct tq_mr *)reg);
 }
 
 void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
@@ -196,9 +197,9 @@ void tq_mem_free(struct tq_net *net, void *addr)
 
 /* Maps a large range of addresses to the same few pages: whatever is written there is lost. The
  * whole range counts as locked memory. */
-static int trash_map(struct tq_mem *mem, size_t len)
+static int sink_map(struct tq_mem *mem, size_t len)
 {
-	size_t piece = len < TRASH_PIECE ? len : TRASH_PIECE, at;
+	size_t piece = len < SINK_PIECE ? len : SINK_PIECE, at;
 	char *range;
 	int fd, rc;
 
@@ -215,8 +216,8 @@ static int trash_map(struct tq_mem *mem, size_t len)
 			 0) == MAP_FAILED)
 			goto unmap;
 	close(fd);
-	mem->trash = range;
-	mem->trash_len = len;
+	mem->sink_range = range;
+	mem->sink_range_len = len;
 	return 0;
 
 unmap:
@@ -229,8 +230,8 @@ close:
 	return rc;
 }
 
-/* Returns the size of the trash mapping to try first: a power of two, for pieces that fill it. */
-static size_t trash_size(const struct tq_net *net)
+/* Returns the size of the sink mapping to try first: a power of two, for pieces that fill it. */
+static size_t sink_range_size(const struct tq_net *net)
 {
 	uint64_t wanted = (uint64_t)net->params->sink, len = TQ_PAGE;
 	struct rlimit limit;
@@ -238,29 +239,29 @@ static size_t trash_size(const struct tq_net *net)
 	if (wanted > net->limits.max_send)
 		wanted = net->limits.max_send;
 	if (!getrlimit(RLIMIT_MEMLOCK, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-	    wanted > limit.rlim_cur / TRASH_SHARE)
-		wanted = limit.rlim_cur / TRASH_SHARE;
+	    wanted > limit.rlim_cur / SINK_SHARE)
+		wanted = limit.rlim_cur / SINK_SHARE;
 	while (len * 2 <= wanted)
 		len *= 2;
 	return (size_t)len;
 }
 
-static void trash_open(struct tq_net *net)
+static void sink_range_open(struct tq_net *net)
 {
 	struct tq_mem *mem = net->mem;
 	int error = 0;
 	size_t len;
 
-	for (len = trash_size(net); len >= TQ_PAGE; len /= 2) {
-		error = -trash_map(mem, len);
+	for (len = sink_range_size(net); len >= TQ_PAGE; len /= 2) {
+		error = -sink_map(mem, len);
 		if (error)
 			break;
-		mem->sink = ibv_reg_mr(net->dev.pd, mem->trash, len, IBV_ACCESS_LOCAL_WRITE);
+		mem->sink = ibv_reg_mr(net->dev.pd, mem->sink_range, len, IBV_ACCESS_LOCAL_WRITE);
 		if (mem->sink)
 			return;
 		error = errno;
-		munmap(mem->trash, len);
-		mem->trash = NULL;
+		munmap(mem->sink_range, len);
+		mem->sink_range = NULL;
 	}
 	tq_log(net->job, TQ_LOG_WARN,
 	       "No message goes to a tuple queue, because no memory can be registered to take the "
@@ -284,10 +285,10 @@ static void sink_open(struct tq_net *net)
 		net->limits.max_direct = net->limits.max_send;
 		what = "null MR";
 	} else {
-		trash_open(net);
-		net->limits.max_direct = mem->sink ? mem->trash_len : 0;
+		sink_range_open(net);
+		net->limits.max_direct = mem->sink ? mem->sink_range_len : 0;
 		if (mem->sink)
-			what = "trash mapping";
+			what = "sink mapping";
 	}
 describe:
 	snprintf(dev->text + used, sizeof(dev->text) - used, ", %s", what);
@@ -299,7 +300,7 @@ bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge)
 
 	if (!mem->sink)
 		return false;
-	sge->addr = (uintptr_t)mem->trash;
+	sge->addr = (uintptr_t)mem->sink_range;
 	sge->lkey = mem->sink->lkey;
 	sge->length = (uint32_t)net->limits.max_direct;
 	return true;
@@ -338,7 +339,7 @@ static void all_open(struct tq_net *net)
 	}
 }
 
-/* ---- */
+/* ---- opening and closing ---- */
 
 int tq_mem_open(struct tq_net *net)
 {
@@ -360,11 +361,11 @@ void tq_mem_close(struct tq_net *net)
 
 	assert(!mem->own);
 	LL_FOREACH_SAFE(mem->abandoned, mr, next)
-		tq_mr_deregister(mr);
+		tq_mem_deregister(mr);
 	if (mem->sink)
 		ibv_dereg_mr(mem->sink);
-	if (mem->trash)
-		munmap(mem->trash, mem->trash_len);
+	if (mem->sink_range)
+		munmap(mem->sink_range, mem->sink_range_len);
 	all_close(mem);
 	free(mem);
 	net->mem = NULL;

@@ -36,20 +36,26 @@ struct tq_mem {
 	_Atomic bool full;       /* a registration has failed for lack of memory */
 	bool warned;             /* that this makes messages slow */
 	struct ibv_mr *sink;
-	void *trash; /* NULL: the sink is a null MR */
-	size_t trash_len;
+	void *sink_range; /* NULL: the sink is a null MR */
+	size_t sink_range_len;
 };
 
 int tq_mem_open(struct tq_net *net);
 void tq_mem_close(struct tq_net *net);
 
-/* Registers a user's buffer, from the cache if there is one. NULL: it can't be registered. */
-struct tq_reg *tq_mem_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie);
-void tq_mem_unreg(struct tq_net *net, struct tq_reg *reg, void *cookie);
-/* Registers memory of the caller's: tq_mr_register() and tq_mr_expose() of an endpoint; access:
- * TQ_ACCESS_*. Needs no lock, and neither do the tq_mr_*() functions: a cache calls them, with
- * locks of its own. */
+/* Gets the registration of a user's buffer, from the cache if there is one, until tq_mem_reg_put().
+ * NULL: the buffer can't be registered. */
+struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
+			      void **cookie);
+void tq_mem_reg_put(struct tq_net *net, struct tq_reg *reg, void *cookie);
+/* Registers memory of the caller's; access: TQ_ACCESS_*. This function and the four below need no
+ * lock: a cache calls them, with locks of its own. */
 int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+void tq_mem_deregister(struct tq_mr *mr);
+/* Returns the key by which peers reach the memory. */
+uint32_t tq_mem_key(const struct tq_mr *mr);
+/* Counts a registration that a cache found outdated. */
+void tq_mem_count_outdated(struct tq_mr *mr);
 /* Returns the registration, for a piece of memory; NULL for NULL. */
 struct tq_reg *tq_mem_reg_of(struct tq_mr *mr);
 /* Leaves a registration to tq_mem_close(). */

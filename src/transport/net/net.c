@@ -49,9 +49,9 @@ static int limits_open(struct tq_net *net)
 	limits->max_inline = net->dev.max_inline;
 	limits->max_send = least(net->dev.port.max_msg_sz, MESSAGE_MAX);
 	/* Independent of the protocol parameter: a peer may have another one. */
-	limits->eager_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
-	limits->eager_max =
-		least(limits->eager_max, limits->max_send - (uint32_t)sizeof(struct tq_msg_eager));
+	limits->control_data_max = most(PIECE_MIN, most(params->eager_limit, params->eager_max));
+	limits->control_data_max = least(limits->control_data_max,
+					 limits->max_send - (uint32_t)sizeof(struct tq_msg_eager));
 	limits->max_sge = pieces(params, attr->max_sge);
 	/* Not every driver fills in max_sge_rd, which holds for XRC reads, too. */
 	limits->max_sge_rd = least(limits->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);

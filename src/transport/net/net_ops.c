@@ -126,12 +126,12 @@ static void net_srq_put(void *net, struct tq_srq *srq, bool safe)
 
 static struct tq_reg *net_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
-	return tq_mem_reg(net, addr, len, write, cookie);
+	return tq_mem_reg_get(net, addr, len, write, cookie);
 }
 
 static void net_unreg(void *net, struct tq_reg *reg, void *cookie)
 {
-	tq_mem_unreg(net, reg, cookie);
+	tq_mem_reg_put(net, reg, cookie);
 }
 
 static void net_bounce_put(void *net, struct tq_bounce *bounce)

@@ -127,7 +127,8 @@ static struct tq_put *parts_new(const struct tq_net *net, const void *data, uint
 	uint32_t done = 0, n;
 
 	do {
-		n = len - done < net->limits.eager_max ? len - done : net->limits.eager_max;
+		n = len - done < net->limits.control_data_max ? len - done
+							      : net->limits.control_data_max;
 		put = put_new((const char *)data + done, n, addr + done, key);
 		if (!put)
 			goto no_memory;

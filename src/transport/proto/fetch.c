@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "base/min.h"
 #include "proto/answer.h"
 #include "proto/buf.h"
 #include "proto/fetch_pieces.h"

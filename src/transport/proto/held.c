@@ -50,7 +50,7 @@ static int ask_again(struct tq_recv_req *recv)
 	struct tq_core *core = recv->req.core;
 	struct tq_msg_cts_held m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_HELD, 0)};
 
-	if (room_for(recv) <= core->limits->eager_max)
+	if (room_for(recv) <= core->limits->control_data_max)
 		return -ENOMEM; /* the reserve is long enough, and is given back soon */
 	if (recv->req.status.length > core->limits->max_direct) {
 		tq_peer_fail(recv->pair->peer,

@@ -339,7 +339,8 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 }
 
 /* The longest message without data, which a small control buffer must hold; and what the longest
- * messages with data have in front of limits.eager_max bytes, which with match bits begin earlier.
+ * messages with data have in front of limits.control_data_max bytes, which with match bits begin
+ * earlier.
  */
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \

@@ -46,9 +46,9 @@ struct tq_sg {
 
 /* Limits of the network; constant. */
 struct tq_net_limits {
-	uint32_t max_inline; /* bytes that can be posted without a registration; at most any
-				peer's eager_max */
-	uint32_t eager_max;  /* data bytes of the longest EAGER or DATA message */
+	uint32_t max_inline;       /* bytes that can be posted without a registration; at most any
+				      peer's control_data_max */
+	uint32_t control_data_max; /* data bytes of the longest EAGER or DATA message */
 	uint64_t max_direct; /* longest direct message that any receive here takes: max_msg_sz and
 				the sink; 0: there is no sink */
 	uint64_t max_send;   /* longest direct message that can be sent */
@@ -106,8 +106,8 @@ struct tq_net_ops {
 	/* Gets memory from the registered, bounded pool of copies; its reg is in `sg`. Returns
 	 * false if the pool is empty. */
 	bool (*copy_get)(void *net, uint64_t len, struct tq_sg *sg);
-	/* Gets at most limits.eager_max bytes from a small reserve, for data that are on their
-	 * way, after which the memory is given back. */
+	/* Gets at most limits.control_data_max bytes from a small reserve, for data that are on
+	 * their way, after which the memory is given back. */
 	bool (*reserve_get)(void *net, uint64_t len, struct tq_sg *sg);
 	void (*copy_put)(void *net, struct tq_sg *sg); /* of both */
 

@@ -38,7 +38,7 @@ static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_
 			uint32_t len)
 {
 	uint64_t most = 2 * (uint64_t)core->params->unexpected_limit +
-			(uint64_t)ORPHAN_CREDITS * core->limits->eager_max;
+			(uint64_t)ORPHAN_CREDITS * core->limits->control_data_max;
 
 	return is_rts(type) ? peer->orphan_rts < ORPHAN_RTS_MAX : peer->orphan_bytes + len <= most;
 }

@@ -53,7 +53,7 @@ bool tq_recv_mem_bounce(struct tq_recv_req *recv, uint64_t len, bool held)
 	/* Nothing more can be registered; the pool of copies is registered already. Messages
 	 * that are held at their receivers may have used that up, and wait for this receive. */
 	recv->pooled = core->ops->copy_get(core->net, len, &recv->sg) ||
-		       (held && len <= core->limits->eager_max &&
+		       (held && len <= core->limits->control_data_max &&
 			core->ops->reserve_get(core->net, len, &recv->sg));
 	if (recv->pooled)
 		return true;

@@ -155,7 +155,7 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	if (len > tq_rx_tuple_max_len(tuple))
 		len = tq_rx_tuple_max_len(tuple);
 	if (!tq_recv_mem_register(recv, len, tq_recv_mem_pieces(recv)) &&
-	    (len > core->limits->eager_max || !tq_recv_mem_bounce(recv, len, false)))
+	    (len > core->limits->control_data_max || !tq_recv_mem_bounce(recv, len, false)))
 		return -ENOTSUP;
 	rc = tq_recv_mem_post(recv, len);
 	if (rc) {

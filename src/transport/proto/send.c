@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/min.h"
 #include "proto/buf.h"
 #include "proto/ctx.h"
 #include "proto/msg.h"
@@ -222,7 +223,7 @@ static bool bits_eager_fits(const struct sending *sending)
 {
 	return sending->buf->len + sizeof(struct tq_msg_eager_bits) +
 		       sending->pair->ctx->header_len <=
-	       sending->core->limits->eager_max + sizeof(struct tq_msg_eager);
+	       sending->core->limits->control_data_max + sizeof(struct tq_msg_eager);
 }
 
 static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,

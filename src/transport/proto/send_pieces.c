@@ -4,11 +4,11 @@
 
 #include <string.h>
 
+#include "base/min.h"
 #include "proto/buf.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
 #include "proto/send_req.h"
-#include "proto/settings.h"
 #include "proto/tx_objects.h"
 
 void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state)
@@ -24,7 +24,8 @@ static int send_piece(struct tq_send_req *send)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_peer *peer = send->pair->peer;
-	uint32_t n = (uint32_t)tq_min64(core->limits->eager_max, send->wanted - send->offset);
+	uint32_t n =
+		(uint32_t)tq_min64(core->limits->control_data_max, send->wanted - send->offset);
 	uint32_t len = (uint32_t)sizeof(struct tq_msg_data) + n;
 	struct tq_msg_data *msg;
 	int rc;

@@ -6,12 +6,8 @@
 #ifndef TQ_PROTO_SETTINGS_H
 #define TQ_PROTO_SETTINGS_H
 
+#include "base/min.h"
 #include "proto/objects.h"
-
-static inline uint64_t tq_min64(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Returns true if messages may go to tuple queues at all. */
 static inline bool tq_tuples_wanted(const struct tq_core *core)
@@ -30,7 +26,7 @@ static inline bool tq_rget_wanted(const struct tq_core *core)
 /* Returns the length up to which messages go eagerly in every protocol. */
 static inline uint64_t tq_eager_limit(const struct tq_core *core)
 {
-	return tq_min64((uint64_t)core->params->eager_limit, core->limits->eager_max);
+	return tq_min64((uint64_t)core->params->eager_limit, core->limits->control_data_max);
 }
 
 /* Returns the length of the longest message that goes eagerly where its tuple has no queue. */
@@ -40,7 +36,7 @@ static inline uint64_t tq_eager_max(const struct tq_core *core)
 
 	if (!tq_tuples_wanted(core) || core->params->eager_max <= core->params->eager_limit)
 		return limit;
-	return tq_min64((uint64_t)core->params->eager_max, core->limits->eager_max);
+	return tq_min64((uint64_t)core->params->eager_max, core->limits->control_data_max);
 }
 
 #endif

@@ -118,7 +118,7 @@ static bool peer_may(const struct tq_unexpected *message)
 	if (message->kind == TQ_UNEXPECTED_RTS)
 		return peer->unexpected_rts < RTS_MAX;
 	most = 4 * (uint64_t)core->params->unexpected_limit + LATE_MAX * sizeof(*message) +
-	       (uint64_t)LATE_FULL * core->limits->eager_max;
+	       (uint64_t)LATE_FULL * core->limits->control_data_max;
 	return message->kind != TQ_UNEXPECTED_EAGER ||
 	       peer->unexpected_bytes + message->length <= most;
 }

@@ -29,9 +29,16 @@
 /* Time (ns) between two checks of the process table while peers don't answer. */
 #define LIVENESS_EACH 50000000u
 
+enum engine_life {
+	ENGINE_OFF,
+	ENGINE_STARTING, /* its thread has not taken the process's alive lock yet */
+	ENGINE_RUNNING,
+	ENGINE_STOPPING,
+};
+
 /*
- * `lock` protects the list, the heap and the transitions to and from READY and TIMED. This lock is
- * an innermost one.
+ * `lock` protects the list, the heap, the transitions to and from READY and TIMED, and those of
+ * `life`. This lock is an innermost one.
  */
 static struct {
 	/* The fields that handing a QP over needs share one cache line. */
@@ -44,14 +51,12 @@ static struct {
 	_Atomic uint64_t next_timer;               /* earliest of qp_timers, UINT64_MAX = none */
 	_Atomic uint32_t rnr_wakes; /* number of times that wake-ups brought RNR waits forward */
 	_Atomic bool suspicious;    /* some peer did not answer, and may have ended */
-	_Atomic bool stop;
-	bool running;
+	_Atomic(enum engine_life) life;
+	pthread_cond_t life_changed;
 	pthread_t thread;
-	bool alive_locked;
-	pthread_cond_t alive_locked_cond;
 } eng = {.lock = PTHREAD_MUTEX_INITIALIZER,
 	 .next_timer = UINT64_MAX,
-	 .alive_locked_cond = PTHREAD_COND_INITIALIZER};
+	 .life_changed = PTHREAD_COND_INITIALIZER};
 
 uint32_t shca_engine_rnr_wakes(void)
 {
@@ -285,6 +290,11 @@ static void look_at_peers(uint64_t now, uint64_t *last)
 	shca_reap_all(&shca_self.fabric);
 }
 
+static bool stopping(void)
+{
+	return atomic_load(&eng.life) == ENGINE_STOPPING;
+}
+
 /* Sleeps until a wake-up or the next timer. */
 static void sleep_until_woken(void)
 {
@@ -295,7 +305,7 @@ static void sleep_until_woken(void)
 	atomic_exchange(&proc->sleeping, 1);
 	next = sooner_of(atomic_load(&eng.next_timer), shca_cq_event_next());
 	if (!atomic_load(&eng.ready) && !atomic_load(&proc->attention) && !shca_peer_copy_asked() &&
-	    !atomic_load(&eng.stop) && next > now) {
+	    !stopping() && next > now) {
 		uint64_t ns = next - now;
 		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
@@ -310,8 +320,8 @@ static void lock_alive(void)
 {
 	shca_lock(&shca_self.proc->alive_lock);
 	pthread_mutex_lock(&eng.lock);
-	eng.alive_locked = true;
-	pthread_cond_signal(&eng.alive_locked_cond);
+	atomic_store(&eng.life, ENGINE_RUNNING);
+	pthread_cond_signal(&eng.life_changed);
 	pthread_mutex_unlock(&eng.lock);
 }
 
@@ -335,7 +345,7 @@ static void await_turn(void)
 	uint32_t seen = atomic_load(&proc->wake_word);
 
 	atomic_exchange(&proc->sleeping, 1);
-	if (!atomic_load(granted) && !shca_peer_copy_asked() && !atomic_load(&eng.stop))
+	if (!atomic_load(granted) && !shca_peer_copy_asked() && !stopping())
 		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
 	atomic_store(&proc->sleeping, 0);
 	if (!atomic_exchange(granted, 0))
@@ -352,7 +362,7 @@ static void await_turn(void)
 static void serve_in_virtual_time(void)
 {
 	shca_clock_exclude();
-	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
+	while (!stopping()) {
 		if (!shca_peer_copy_serve())
 			await_turn();
 	}
@@ -363,7 +373,7 @@ static void serve(void)
 	uint64_t spin = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ENGINE_SPIN);
 	uint64_t last_work = shca_now(), last_look = 0;
 
-	while (!atomic_load_explicit(&eng.stop, memory_order_relaxed)) {
+	while (!stopping()) {
 		uint64_t now;
 		bool did = shca_peer_copy_serve();
 
@@ -399,39 +409,50 @@ static void *engine_main(void *arg)
 	return NULL;
 }
 
-/* Puts the engine on the CPUs of the option, which was checked when the fabric was made. If this
- * machine lacks such a CPU, the scheduler decides. */
-static void pin(pthread_attr_t *attr)
+/* Stores the CPUs of the option, which was checked when the fabric was made. Returns false if the
+ * option names none. */
+static bool wanted_cpus(cpu_set_t *cpus)
 {
-	cpu_set_t cpus;
+	return !shca_parse_cpus(shca_self.fabric.hdr->config.text[SHCA_O_ENGINE_CPUS], cpus) &&
+	       CPU_COUNT(cpus);
+}
 
-	if (!shca_parse_cpus(shca_self.fabric.hdr->config.text[SHCA_O_ENGINE_CPUS], &cpus) &&
-	    CPU_COUNT(&cpus))
-		pthread_attr_setaffinity_np(attr, sizeof(cpus), &cpus);
+/* Creates the thread on the CPUs of the option. If this process may run on none of them, the
+ * scheduler decides. Returns 0 or an errno value. */
+static int create_thread(void)
+{
+	pthread_attr_t attr;
+	cpu_set_t cpus;
+	int rc = EINVAL;
+
+	if (wanted_cpus(&cpus)) {
+		pthread_attr_init(&attr);
+		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
+		rc = pthread_create(&eng.thread, &attr, engine_main, NULL);
+		pthread_attr_destroy(&attr);
+	}
+	return rc == EINVAL ? pthread_create(&eng.thread, NULL, engine_main, NULL) : rc;
 }
 
 int shca_engine_start(void)
 {
-	pthread_attr_t attr;
 	sigset_t all, old;
 	int rc = 0;
 
 	pthread_mutex_lock(&eng.lock);
-	if (!eng.running) {
-		atomic_store(&eng.stop, false);
+	if (atomic_load(&eng.life) == ENGINE_OFF) {
+		atomic_store(&eng.life, ENGINE_STARTING);
 		/* Keeps the application's signals away from this thread. */
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
-		pthread_attr_init(&attr);
-		pin(&attr);
-		shca_epoch_waiting = shca_peer_copy_serve;
+		shca_epoch_while_waiting = shca_peer_copy_serve;
 		shca_clock_adapter = execute_due;
-		rc = -pthread_create(&eng.thread, &attr, engine_main, NULL);
-		pthread_attr_destroy(&attr);
+		rc = -create_thread();
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
-		eng.running = !rc;
-		while (eng.running && !eng.alive_locked)
-			pthread_cond_wait(&eng.alive_locked_cond, &eng.lock);
+		if (rc)
+			atomic_store(&eng.life, ENGINE_OFF);
+		while (atomic_load(&eng.life) == ENGINE_STARTING)
+			pthread_cond_wait(&eng.life_changed, &eng.lock);
 	}
 	pthread_mutex_unlock(&eng.lock);
 	return rc;
@@ -439,23 +460,24 @@ int shca_engine_start(void)
 
 void shca_engine_stop(void)
 {
-	bool was;
+	bool runs;
 
 	pthread_mutex_lock(&eng.lock);
-	was = eng.running;
-	eng.running = eng.alive_locked = false;
+	runs = atomic_load(&eng.life) == ENGINE_RUNNING;
+	if (runs)
+		atomic_store(&eng.life, ENGINE_STOPPING);
 	pthread_mutex_unlock(&eng.lock);
-	if (!was)
+	if (!runs)
 		return;
-	atomic_store(&eng.stop, true);
 	shca_proc_wake(shca_self.proc);
 	pthread_join(eng.thread, NULL);
+	atomic_store(&eng.life, ENGINE_OFF);
 }
 
 void shca_engine_reset(void)
 {
 	memset(&eng, 0, sizeof(eng));
 	pthread_mutex_init(&eng.lock, NULL);
-	pthread_cond_init(&eng.alive_locked_cond, NULL);
+	pthread_cond_init(&eng.life_changed, NULL);
 	atomic_store(&eng.next_timer, UINT64_MAX);
 }

@@ -62,7 +62,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 {
 	struct shca_rq_local *rq = &qp->rq;
 	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
 		free(f.slots);
@@ -86,7 +86,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
  * completed or in its place. */
 static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 	uint32_t slot;
 
 	pthread_mutex_lock(&qp->rq.lock);
@@ -97,11 +97,11 @@ static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 	pthread_mutex_unlock(&qp->rq.lock);
 }
 
-/* Completes the receive that an interrupted message holds, under the queue's lock, as above. */
-static void flush_held(struct shca_qp *qp)
+void shca_flush_held(struct shca_qp *qp)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
+	/* flush_lost() finds the receive either completed or in its place. */
 	if (qp->rq.shared)
 		pthread_mutex_lock(&qp->rq.lock);
 	shca_epoch_enter(exec);
@@ -129,7 +129,7 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 	pthread_mutex_unlock(&qp->sq_lock);
 	if (cqe.visible_at < sends_until)
 		cqe.visible_at = shca_resp_in_order(&qp->entry->last_visible, sends_until);
-	flush_held(qp);
+	shca_flush_held(qp);
 	if (!qp->rq.shared)
 		return;
 	/* Oldest first. */

@@ -12,8 +12,11 @@
  * on. */
 #define SHCA_FLUSH_PATIENCE 20000000u
 
-/* Completes all requests of a QP in ERR. Only its owner may call this, without sq_lock. */
+/* Completes all requests of a QP in ERR that is no target QP. Only its owner may call this, without
+ * sq_lock. */
 void shca_flush_qp(struct shca_qp *qp, uint64_t patience);
+/* Completes the receive that an interrupted message to the QP holds, in whichever process's CQ. */
+void shca_flush_held(struct shca_qp *qp);
 /* Flushes each QP of this process that a peer or an error put into ERR. */
 void shca_flush_failed_qps(void);
 /* Completes receives that were posted after the QP was flushed. */

@@ -9,11 +9,14 @@
 
 #include "fabric/address.h"
 
-/* Bytes behind the GRH that its length counts: BTH, DETH, ICRC; for RoCE v2 UDP too. */
+/* Bytes behind the GRH that its length counts, besides the padded data: BTH, DETH, ICRC; with
+ * immediate data ImmDt; for RoCE v2 UDP. */
 #define HEADERS     24u
+#define IMM_HEADER  4u
 #define UDP_HEADER  8u
 #define NEXT_BTH    0x1b
 #define IP4_BYTES   20u
+#define IP4_OFFSET  (sizeof(struct ibv_grh) - IP4_BYTES) /* the header ends where a GRH does */
 #define IP4_VERSION 4
 
 /* Returns the checksum of an IPv4 header (RFC 1071); the header's own field counts as 0. */
@@ -30,30 +33,30 @@ static uint16_t checksum(const struct iphdr *ip)
 	return (uint16_t) ~(sum + (sum >> 16));
 }
 
-static struct iphdr *ipv4_part(struct ibv_grh *grh)
-{
-	return (struct iphdr *)((char *)grh + sizeof(*grh) - IP4_BYTES);
-}
-
 const struct iphdr *shca_grh_ipv4(const struct ibv_grh *grh)
 {
-	const struct iphdr *ip =
-		(const struct iphdr *)((const char *)grh + sizeof(*grh) - IP4_BYTES);
+	const struct iphdr *ip = (const void *)((const char *)grh + IP4_OFFSET);
 
 	return ip->version == IP4_VERSION && ip->ihl == IP4_BYTES / 4 && ip->check == checksum(ip)
 		       ? ip
 		       : NULL;
 }
 
-static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, uint32_t length,
+/* Returns the bytes behind the header of the packet. The data are padded to whole words. */
+static uint32_t behind_header(uint32_t length, bool imm, bool udp)
+{
+	return ((length + 3) & ~3u) + HEADERS + (imm ? IMM_HEADER : 0) + (udp ? UDP_HEADER : 0);
+}
+
+static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, uint32_t behind,
 		      struct ibv_grh *grh)
 {
-	struct iphdr *ip = ipv4_part(grh);
+	struct iphdr *ip = (void *)((char *)grh + IP4_OFFSET);
 
 	ip->version = IP4_VERSION;
 	ip->ihl = IP4_BYTES / 4;
 	ip->tos = to->traffic_class;
-	ip->tot_len = htobe16((uint16_t)(IP4_BYTES + UDP_HEADER + HEADERS + length));
+	ip->tot_len = htobe16((uint16_t)(IP4_BYTES + behind));
 	ip->frag_off = htobe16(IP_DF);
 	ip->ttl = to->hop_limit;
 	ip->protocol = IPPROTO_UDP;
@@ -81,22 +84,24 @@ unsigned shca_grh_sl(const struct shca_hca *hca, const struct shca_ud_dest *to)
 }
 
 void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
-		   struct ibv_grh *grh)
+		   bool imm, struct ibv_grh *grh)
 {
 	enum ibv_gid_type type;
 	union ibv_gid from;
+	uint32_t behind;
 	bool v2;
 
 	shca_gid_at(shca_self.fabric.hdr, hca, to->sgid_index, &from, &type);
 	v2 = type == IBV_GID_TYPE_ROCE_V2;
+	behind = behind_header(length, imm, v2);
 	memset(grh, 0, sizeof(*grh));
 	if (v2 && shca_gid_is_ipv4(&from)) {
-		make_ipv4(&from, to, length, grh);
+		make_ipv4(&from, to, behind, grh);
 		return;
 	}
 	grh->version_tclass_flow =
 		htobe32(6u << 28 | (uint32_t)to->traffic_class << 20 | (to->flow_label & 0xfffff));
-	grh->paylen = htobe16((uint16_t)(length + HEADERS + (v2 ? UDP_HEADER : 0)));
+	grh->paylen = htobe16((uint16_t)behind);
 	grh->next_hdr = v2 ? IPPROTO_UDP : NEXT_BTH;
 	grh->hop_limit = to->hop_limit;
 	grh->sgid = from;

@@ -11,9 +11,10 @@
 
 #include "hca/queues/queue_pair.h"
 
-/* Writes the header of a datagram of `length` bytes that this HCA sends. */
+/* Writes the header of a datagram of `length` bytes that this HCA sends, with immediate data if
+ * `imm`. */
 void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
-		   struct ibv_grh *grh);
+		   bool imm, struct ibv_grh *grh);
 /* Returns the service level that the completion reports. On Ethernet, which has none, that field
  * holds the kind of packet; UCX reads it. */
 unsigned shca_grh_sl(const struct shca_hca *hca, const struct shca_ud_dest *to);

@@ -115,7 +115,7 @@ void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_st
 
 void shca_req_flush(struct shca_qp *qp)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	shca_epoch_enter(exec);
 	while (qp->exec != qp->head)
@@ -463,7 +463,7 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 		[SHCA_BY_CALLER] = SHCA_C_EXEC_CALLER,
 		[SHCA_BY_ENGINE] = SHCA_C_EXEC_ENGINE,
 	};
-	struct shca_req req = {.qp = qp, .by = by, .exec = shca_exec_self()};
+	struct shca_req req = {.qp = qp, .by = by, .exec = shca_epoch_self()};
 	unsigned turns = 0;
 
 	while (qp->exec != qp->head) {

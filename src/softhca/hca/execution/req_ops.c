@@ -34,13 +34,14 @@ static enum shca_step done(struct shca_req *req)
 	uint32_t len = req->wqe->length;
 	unsigned mtu_log2 = 7 + qp->entry->attr.path_mtu;
 	uint32_t packets = len ? ((len - 1) >> mtu_log2) + 1 : 1;
-	uint32_t next = (qp->psn + packets) & 0xffffff;
+	uint32_t psn = atomic_load_explicit(&qp->psn, memory_order_relaxed);
+	uint32_t next = (psn + packets) & 0xffffff;
 
 	/* A READ from the duplicate region advances only the requester. */
 	if (qp->entry->type == IBV_QPT_UC ||
-	    atomic_load_explicit(&req->target.qp->epsn, memory_order_relaxed) == qp->psn)
+	    atomic_load_explicit(&req->target.qp->epsn, memory_order_relaxed) == psn)
 		atomic_store_explicit(&req->target.qp->epsn, next, memory_order_relaxed);
-	qp->psn = next;
+	atomic_store_explicit(&qp->psn, next, memory_order_relaxed);
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
 	/* Threads that poll that memory may see the change now. */

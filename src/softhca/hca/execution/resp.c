@@ -124,7 +124,7 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 			       const struct shca_target *target)
 {
 	uint32_t epsn = atomic_load_explicit(&target->qp->epsn, memory_order_relaxed);
-	uint32_t ahead = (qp->psn - epsn) & 0xffffff;
+	uint32_t ahead = (atomic_load_explicit(&qp->psn, memory_order_relaxed) - epsn) & 0xffffff;
 
 	if (!ahead || qp->entry->type == IBV_QPT_UC ||
 	    (ahead >= 0x800000 && wqe->opcode == IBV_WR_RDMA_READ))
@@ -142,7 +142,7 @@ enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */
 	if (rc == -EAGAIN && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
-		shca_rq_wait(target->rq);
+		shca_rq_add_waiter(target->rq);
 		rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 		target->wakes_us = rc == -EAGAIN;
 	}

@@ -24,10 +24,17 @@ struct datagram {
 				to */
 };
 
+static bool has_imm(const struct shca_swqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 static void make_grh(struct datagram *datagram)
 {
-	if (datagram->w->ud.global)
-		shca_grh_make(datagram->qp->ctx->hca, &datagram->w->ud, datagram->w->length,
+	const struct shca_swqe *wqe = datagram->w;
+
+	if (wqe->ud.global)
+		shca_grh_make(datagram->qp->ctx->hca, &wqe->ud, wqe->length, has_imm(wqe),
 			      (struct ibv_grh *)datagram->bytes);
 	else
 		memset(datagram->bytes, 0, GRH_BYTES);
@@ -59,7 +66,7 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 		.slid = datagram->qp->ctx->hca->lid,
 		.opcode = IBV_WC_RECV,
 		.wc_flags = (uint8_t)((wqe->ud.global ? IBV_WC_GRH : 0) |
-				      (wqe->opcode == IBV_WR_SEND_WITH_IMM ? IBV_WC_WITH_IMM : 0)),
+				      (has_imm(wqe) ? IBV_WC_WITH_IMM : 0)),
 		.flags = (uint8_t)(SHCA_CQE_RECV | (target->srq ? SHCA_CQE_SRQ : 0) |
 				   (wqe->flags & IBV_SEND_SOLICITED ? SHCA_CQE_SOLICITED : 0) |
 				   shca_grh_sl(datagram->qp->ctx->hca, &wqe->ud) << 4),

@@ -38,7 +38,8 @@ bool shca_mem_on_demand(const struct shca_run *runs, unsigned n);
 
 /*
  * Copies bytes [off, off + len) from one list to the other. Returns 0, -EFAULT if own memory isn't
- * there, -EREMOTEIO if the other's isn't, or -ESRCH if the other process is gone. Inside an epoch.
+ * there, -EREMOTEIO if the other's isn't, or -ESRCH if the other process is gone. The caller is
+ * inside an epoch.
  */
 int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len);
 
@@ -49,9 +50,9 @@ void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len);
 void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t len);
 
 enum shca_atomic { SHCA_CMP_SWAP, SHCA_FETCH_ADD };
-/* Does an atomic that is atomic among all HCAs of the fabric that reach that memory
- * (IBV_ATOMIC_HCA). *direct as in struct shca_copy. Returns 0, an error of shca_mem_copy(), or
- * -EAGAIN if another process holds the lock for long: try again. */
+/* Does an atomic operation that is atomic among all that go through `hca`, the target's HCA
+ * (IBV_ATOMIC_HCA). `direct` counts words read without a system call; never NULL. Returns 0, an
+ * error of shca_mem_copy(), or -EAGAIN if another process holds the lock for long: try again. */
 int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
 		    enum shca_atomic op, uint64_t compare_add, uint64_t swap, uint64_t *old,
 		    _Atomic uint64_t *direct);

@@ -173,7 +173,7 @@ static int ask(struct shca_exec *exec, unsigned other, bool write, uint64_t addr
 static int double_move(unsigned other, bool write, const struct iovec *own,
 		       const struct iovec *theirs, unsigned n)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 	uint64_t off = own_bounce(exec);
 	char *buf = off ? shca_arena(&shca_self.fabric, shca_self.slot, off, BOUNCE_BYTES) : NULL;
 

@@ -249,7 +249,7 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 	    (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !n)
 		return EINVAL;
 	for (uint32_t i = 0; i < n; i++) {
-		struct shca_exec *exec = shca_exec_self();
+		struct shca_exec *exec = shca_epoch_self();
 		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
 		int rc;
 

@@ -14,7 +14,6 @@
 #include "hca/event_ack.h"
 #include "hca/execution/engine.h"
 #include "hca/execution/flush.h"
-#include "hca/execution/resp.h"
 #include "hca/object_index.h"
 #include "mcast.h"
 
@@ -139,13 +138,9 @@ static void end_tgt(struct shca_qp *qp, bool left)
 	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
 	 * receive flushed. */
 	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
-		struct shca_exec *exec = shca_exec_self();
-
 		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
 		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
-		shca_epoch_enter(exec);
-		shca_resp_flush_held(qp->ctx->hca, qp->entry);
-		shca_epoch_exit(exec);
+		shca_flush_held(qp);
 	}
 	if (!last)
 		return;

@@ -9,6 +9,7 @@
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 #include "hca/execution/wr_api.h"
+#include "hca/sizes.h"
 #include "qp.h"
 
 #define OPS_CONNECTED                                                                           \
@@ -97,8 +98,7 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 	qp->max_sge = cap->max_send_sge ? cap->max_send_sge : 1;
 	sge_bytes = qp->max_sge * (uint32_t)sizeof(struct ibv_sge);
 	bytes = sge_bytes > cap->max_inline_data ? sge_bytes : cap->max_inline_data;
-	qp->sq_stride =
-		((uint32_t)sizeof(struct shca_swqe) + bytes + SHCA_LINE - 1) & ~(SHCA_LINE - 1u);
+	qp->sq_stride = (uint32_t)shca_round_line(sizeof(struct shca_swqe) + bytes);
 	qp->max_inline = cap->max_inline_data;
 	qp->sq_size = shca_pow2_at_least(cap->max_send_wr);
 	qp->sq = aligned_alloc(SHCA_LINE, (size_t)qp->sq_size * qp->sq_stride);
@@ -192,8 +192,7 @@ void shca_qp_release(struct shca_qp *qp)
 
 static struct shca_qp *qp_alloc(struct ibv_context *ibctx, enum ibv_qp_type type, void *user)
 {
-	struct shca_qp *qp =
-		aligned_alloc(SHCA_LINE, (sizeof(*qp) + SHCA_LINE - 1) & ~(SHCA_LINE - 1ul));
+	struct shca_qp *qp = aligned_alloc(SHCA_LINE, shca_round_line(sizeof(*qp)));
 
 	if (!qp)
 		return NULL;

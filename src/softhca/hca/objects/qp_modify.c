@@ -20,8 +20,8 @@
 
 enum type_idx { RC, UC, UD, INI, TGT, TYPES };
 
-/* A legal transition, with the attributes that must and may be set, by type. RESET and ERR are
- * reached from anywhere. */
+/* A legal transition, with the attributes that must and may be set, by type. RESET is reached from
+ * any state, and ERR from any but RESET. */
 static const struct transition {
 	enum ibv_qp_state from, to;
 	int required[TYPES];
@@ -140,7 +140,7 @@ static bool masks_ok(enum ibv_qp_state from, enum ibv_qp_state to, enum ibv_qp_t
 	/* Only UC and UD have SQE. */
 	if (from == S(SQE) && to == S(RTS) && t != UC && t != UD)
 		return false;
-	/* As in the kernel's table, RESET is left for INIT alone. */
+	/* As in the kernel's table, RESET is left only for INIT. */
 	if (to == S(ERR) && from == S(RESET))
 		return false;
 	if (to == S(RESET) || to == S(ERR))
@@ -210,8 +210,10 @@ static void apply(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 		entry->attr.rq_psn = attr->rq_psn & 0xffffff;
 		atomic_store(&entry->epsn, entry->attr.rq_psn);
 	}
-	if (mask & Q(SQ_PSN))
-		qp->psn = entry->attr.sq_psn = attr->sq_psn & 0xffffff;
+	if (mask & Q(SQ_PSN)) {
+		entry->attr.sq_psn = attr->sq_psn & 0xffffff;
+		atomic_store(&qp->psn, entry->attr.sq_psn);
+	}
 	if (mask & Q(MAX_DEST_RD_ATOMIC))
 		entry->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
 	if (mask & Q(MAX_QP_RD_ATOMIC))
@@ -228,16 +230,33 @@ static void apply(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 
 /* ---------------------------------------------------------------- entering a state */
 
+static bool is_target(const struct shca_qp *qp)
+{
+	return qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV;
+}
+
+/* Waits until no thread sends to the QP or executes it any more. The requesters of a target QP hold
+ * objects of the SRQ's owner, which may be any process. */
+static void await_idle(struct shca_qp *qp)
+{
+	shca_engine_remove(qp);
+	if (is_target(qp))
+		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, UINT64_MAX);
+	else
+		shca_epoch_sync(&shca_self.fabric);
+}
+
 static void enter_reset(struct shca_qp *qp)
 {
 	struct shca_qp_entry *entry = qp->entry;
 
-	/* First no thread sends to the QP or executes it any more; then all posted requests are
-	 * forgotten. */
 	shca_flush_disable(qp);
-	shca_engine_remove(qp);
-	shca_epoch_sync(&shca_self.fabric);
-	shca_qp_drop_held(qp);
+	await_idle(qp);
+	/* Forgets all posted requests. A receive of another process's SRQ can't be forgotten. */
+	if (is_target(qp))
+		shca_flush_held(qp);
+	else
+		shca_qp_drop_held(qp);
 	shca_qp_purge(qp);
 	pthread_mutex_lock(&qp->sq_lock);
 	qp->head = qp->exec = 0;
@@ -255,6 +274,16 @@ static void enter_reset(struct shca_qp *qp)
 	atomic_store(&qp->flushed, false);
 }
 
+/* Flushes a target QP. Another opener may have reset the QP since it went to ERR. */
+static void flush_target(struct shca_qp *qp)
+{
+	await_idle(qp);
+	shca_lock(&qp->entry->tgt_lock);
+	if (shca_qp_state(qp->entry) == S(ERR))
+		shca_flush_held(qp);
+	shca_unlock(&qp->entry->tgt_lock);
+}
+
 static void enter_sqd(struct shca_qp *qp, bool notify)
 {
 	pthread_mutex_lock(&qp->sq_lock);
@@ -269,17 +298,21 @@ static void enter_sqd(struct shca_qp *qp, bool notify)
 	pthread_mutex_unlock(&qp->sq_lock);
 }
 
-static void enter(struct shca_qp *qp, enum ibv_qp_state to, bool notify)
+static void enter(struct shca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state to, bool notify)
 {
 	switch (to) {
 	case S(RESET):
 		enter_reset(qp);
 		break;
 	case S(ERR):
-		shca_flush_qp(qp, UINT64_MAX);
+		/* ibv_modify_qp() flushes a target QP, without its lock. */
+		if (!is_target(qp))
+			shca_flush_qp(qp, UINT64_MAX);
 		break;
 	case S(SQD):
-		enter_sqd(qp, notify);
+		/* A change of attributes leaves the event that the drain owes. */
+		if (from != S(SQD))
+			enter_sqd(qp, notify);
 		break;
 	case S(RTS):
 		/* Executes what was posted while the queue was drained. */
@@ -331,7 +364,7 @@ static int modify(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	 * shared QP. */
 	if (mask & Q(STATE))
 		qp->ibv.qp_base.state = to;
-	enter(qp, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && attr->en_sqd_async_notify);
+	enter(qp, from, to, (mask & Q(EN_SQD_ASYNC_NOTIFY)) && attr->en_sqd_async_notify);
 	return 0;
 }
 
@@ -339,25 +372,30 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
-	struct shca_exec *exec;
 	int rc;
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
 	mask = without_other_half(ibqp->qp_type, mask);
-	if (ibqp->qp_type != IBV_QPT_XRC_RECV)
+	if (!is_target(qp))
 		return modify(qp, attr, mask);
 	/* Several processes may have it open. */
 	shca_lock(&qp->entry->tgt_lock);
 	rc = modify(qp, attr, mask);
-	if (!rc && (mask & Q(STATE)) && attr->qp_state == S(ERR)) {
-		exec = shca_exec_self();
-		shca_epoch_enter(exec);
-		shca_resp_flush_held(qp->ctx->hca, qp->entry);
-		shca_epoch_exit(exec);
-	}
 	shca_unlock(&qp->entry->tgt_lock);
+	if (!rc && (mask & Q(STATE)) && attr->qp_state == S(ERR))
+		flush_target(qp);
 	return rc;
+}
+
+/* Copies the attributes as they were set. */
+static void copy_attr(const struct shca_qp *qp, struct ibv_qp_attr *attr)
+{
+	if (is_target(qp))
+		shca_lock(&qp->entry->tgt_lock);
+	*attr = qp->entry->attr;
+	if (is_target(qp))
+		shca_unlock(&qp->entry->tgt_lock);
 }
 
 int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
@@ -369,10 +407,10 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 	if (!shca_ours(ibqp->context))
 		return EIO;
 	/* All attributes are cheap, as with mlx5: the mask matters only for the public struct. */
-	*attr = entry->attr;
+	copy_attr(qp, attr);
 	attr->qp_state = attr->cur_qp_state = shca_qp_state(entry);
 	attr->rq_psn = atomic_load(&entry->epsn);
-	attr->sq_psn = qp->psn;
+	attr->sq_psn = atomic_load(&qp->psn);
 	attr->cap = entry->cap;
 	pthread_mutex_lock(&qp->sq_lock);
 	attr->sq_draining = attr->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;

@@ -18,6 +18,7 @@
 #include "hca/domains.h"
 #include "hca/event_ack.h"
 #include "hca/object_index.h"
+#include "hca/sizes.h"
 
 /* Keeps a CQ from being freed while shca_cq_deliver_all_payloads() looks at it. */
 static pthread_mutex_t cqs_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -65,8 +66,7 @@ static uint32_t slot_stride(void)
 
 	if (payload > SHCA_CQ_SHORT)
 		payload = SHCA_CQ_SHORT;
-	return (uint32_t)((offsetof(struct shca_cqe, data) + payload + SHCA_LINE - 1) &
-			  ~(SHCA_LINE - 1ull));
+	return (uint32_t)shca_round_line(offsetof(struct shca_cqe, data) + payload);
 }
 
 static uint64_t bounces_len(const struct shca_cq_entry *entry)

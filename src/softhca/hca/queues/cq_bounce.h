@@ -15,6 +15,7 @@
 #define SHCA_CQ_BOUNCE_H
 
 #include "cq.h"
+#include "hca/sizes.h"
 
 #define SHCA_CQ_BOUNCES 128 /* at most, per CQ; a power of two */
 
@@ -29,8 +30,7 @@ enum { SHCA_CQ_BOUNCE_EMPTY, SHCA_CQ_BOUNCE_FULL, SHCA_CQ_BOUNCE_TAG };
 /* Returns the bytes of one buffer, for messages of up to `room` bytes. */
 static inline uint32_t shca_cq_bounce_stride(uint32_t room)
 {
-	return (uint32_t)(sizeof(struct shca_cq_bounce) + room + SHCA_LINE - 1) &
-	       ~(uint32_t)(SHCA_LINE - 1);
+	return (uint32_t)shca_round_line(sizeof(struct shca_cq_bounce) + room);
 }
 
 /* Returns buffer `nr` (from 1) of the CQ of process slot `proc`, or NULL if the CQ has none

@@ -73,7 +73,7 @@ uint64_t shca_cq_event_next(void)
 
 bool shca_cq_event_fire(uint64_t now)
 {
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 	struct due_event *event;
 	uint64_t word;
 

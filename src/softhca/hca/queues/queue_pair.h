@@ -126,7 +126,7 @@ struct shca_qp {
 	struct shca_timer timer;
 	struct shca_progress cur;
 	struct shca_copy copy; /* runs of the message in progress */
-	uint32_t psn;
+	_Atomic uint32_t psn;  /* of the next send; written like `cur` and by ibv_modify_qp() */
 	struct shca_rq_ahead ahead; /* addresses where the next message may find its receive */
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the next message leaves no earlier */

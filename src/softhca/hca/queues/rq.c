@@ -12,12 +12,21 @@
 #include "fabric/arena.h"
 #include "fabric/proc.h"
 #include "fabric/trace.h"
+#include "hca/sizes.h"
 
 /*
  * A zero-length SGE in an SRQ WQE: mlx5 writes byte_count 0, which its hardware reads as 2 GiB. In
  * the WQE of an RQ the driver leaves such entries out.
  */
 #define ZERO_LENGTH_TRAP 0x80000000u
+
+/* Makes all WQE slots the owner's; the first one is on top. */
+static void fill_free_list(struct shca_rq_local *rq)
+{
+	rq->nfree = rq->shared->max_wr;
+	for (uint32_t i = 0; i < rq->nfree; i++)
+		rq->free_list[i] = rq->nfree - 1 - i;
+}
 
 int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
 		 uint32_t max_sge)
@@ -33,10 +42,9 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	if (shared->max_wr > most)
 		shared->max_wr = most;
 	shared->max_sge = max_sge ? max_sge : 1;
-	shared->stride = (uint32_t)((sizeof(struct shca_rwqe) +
-				     shared->max_sge * sizeof(struct ibv_sge) + SHCA_LINE - 1) &
-				    ~(SHCA_LINE - 1ul));
-	ring_bytes = ((uint64_t)size * sizeof(uint64_t) + SHCA_LINE - 1) & ~(SHCA_LINE - 1ull);
+	shared->stride = (uint32_t)shca_round_line(sizeof(struct shca_rwqe) +
+						   shared->max_sge * sizeof(struct ibv_sge));
+	ring_bytes = shca_round_line((uint64_t)size * sizeof(uint64_t));
 	rq->ring_len = ring_bytes + (uint64_t)size * shared->stride;
 	/* Requesters look at any position, but only at WQEs that are posted. */
 	rq->backed = ring_bytes + SHCA_ARENA_FIRST < rq->ring_len ? ring_bytes + SHCA_ARENA_FIRST
@@ -59,9 +67,7 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	rq->is_srq = is_srq;
 	shared->ring = off;
 	shared->wqes = off + ring_bytes;
-	rq->nfree = shared->max_wr;
-	for (uint32_t i = 0; i < rq->nfree; i++)
-		rq->free_list[i] = rq->nfree - 1 - i;
+	fill_free_list(rq);
 	pthread_mutex_init(&rq->lock, NULL);
 	*max_wr = shared->max_wr;
 	return 0;
@@ -99,8 +105,8 @@ static void write_wqe(struct shca_rq_local *rq, struct shca_rwqe *wqe, const str
  * woken, so none is missed. */
 void shca_rq_wake_waiters(struct shca_rq *rq)
 {
-	/* Pairs with the fence in shca_rq_wait(): either the waiter finds the posted receive, or
-	 * this thread sees it waiting. */
+	/* Pairs with the fence in shca_rq_add_waiter(): either the waiter finds the posted receive,
+	 * or this thread sees it waiting. */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!atomic_load_explicit(&rq->rnr_waiting, memory_order_relaxed))
 		return;
@@ -212,9 +218,7 @@ void shca_rq_reset(struct shca_rq_local *rq)
 	memset((void *)rq->ring, 0, ((size_t)rq->mask + 1) * sizeof(*rq->ring));
 	atomic_store(&rq->shared->head, 0);
 	atomic_store(&rq->shared->tail, 0);
-	rq->nfree = rq->shared->max_wr;
-	for (uint32_t i = 0; i < rq->nfree; i++)
-		rq->free_list[i] = rq->nfree - 1 - i;
+	fill_free_list(rq);
 	pthread_mutex_unlock(&rq->lock);
 }
 
@@ -234,6 +238,12 @@ static char *reach(struct shca_fabric *fabric, unsigned proc, const struct shca_
 {
 	return shca_arena(fabric, proc, rq->ring,
 			  rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
+}
+
+/* Returns the WQE of a slot behind the ring at `mem`. */
+static char *wqe_at(char *mem, const struct shca_rq *rq, uint32_t slot)
+{
+	return mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
 }
 
 int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)
@@ -269,8 +279,7 @@ int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq,
 			e = atomic_load_explicit(&ring[(head + 1) & (rq->size - 1)],
 						 memory_order_relaxed);
 			if ((uint32_t)(e >> 32) == (uint32_t)(head + 2))
-				__builtin_prefetch(mem + (rq->wqes - rq->ring) +
-						   (e & UINT32_MAX) * rq->stride);
+				__builtin_prefetch(wqe_at(mem, rq, (uint32_t)e));
 			return 0;
 		}
 	}
@@ -280,21 +289,20 @@ void shca_rq_look_ahead(struct shca_fabric *fabric, unsigned proc, const struct 
 			uint32_t slot, struct shca_rq_ahead *ahead)
 {
 	/* The slot was claimed, so the queue is mapped. */
-	const char *mem = reach(fabric, proc, rq);
+	char *mem = reach(fabric, proc, rq);
 	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 
 	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
-	ahead->wqe = mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
+	ahead->wqe = wqe_at(mem, rq, slot);
 }
 
 struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
 			      uint32_t slot)
 {
-	return (struct shca_rwqe *)(void *)(reach(fabric, proc, rq) + (rq->wqes - rq->ring) +
-					    (uint64_t)slot * rq->stride);
+	return (struct shca_rwqe *)(void *)wqe_at(reach(fabric, proc, rq), rq, slot);
 }
 
-void shca_rq_wait(struct shca_rq *rq)
+void shca_rq_add_waiter(struct shca_rq *rq)
 {
 	atomic_fetch_or(&rq->rnr_waiters[shca_self.slot / 64], 1ULL << (shca_self.slot % 64));
 	atomic_store(&rq->rnr_waiting, true);

@@ -28,16 +28,6 @@ struct shca_rq_ahead {
 	const void *position, *wqe;
 };
 
-/* Returns the smallest power of two that is at least n: the entries of a queue's ring. */
-static inline uint32_t shca_pow2_at_least(uint32_t n)
-{
-	uint32_t p = 1;
-
-	while (p < n)
-		p <<= 1;
-	return p;
-}
-
 /* ---------------------------------------------------------------- the owner */
 
 /* Makes the rings of a queue for at least max_wr receives (a power of two, minus one on an SRQ, as
@@ -79,7 +69,7 @@ struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const s
 			      uint32_t slot);
 /* Registers this process as waiting for a receive. The caller tries to claim once more after this;
  * from then on its engine is woken when one is posted. */
-void shca_rq_wait(struct shca_rq *rq);
+void shca_rq_add_waiter(struct shca_rq *rq);
 /* Wakes the engines of the waiting processes: a receive was posted, or the queue has ended. */
 void shca_rq_wake_waiters(struct shca_rq *rq);
 /* Returns the number of receives that are posted and not claimed. */

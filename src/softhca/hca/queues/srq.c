@@ -122,7 +122,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 {
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_srq *srq = (struct shca_srq *)ibsrq;
-	struct shca_exec *exec = shca_exec_self();
+	struct shca_exec *exec = shca_epoch_self();
 
 	if (!shca_ours(ibsrq->context))
 		return EIO;

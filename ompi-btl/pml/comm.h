@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Communicators as contexts of matching, and what the calls hand to the library of them. */
+#ifndef TUPLEQ_PML_COMM_H
+#define TUPLEQ_PML_COMM_H
+
+#include "pml.h"
+
+/* The PML's part of a communicator. */
+struct mca_pml_comm_t {
+	struct tq_ctx *ctx;
+	uint32_t assertions; /* those that have been passed to ctx */
+};
+
+int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);
+int mca_pml_tupleq_del_comm(struct ompi_communicator_t *comm);
+/* Ends the operations of a communicator that was revoked, or of its collectives because a process
+ * has failed. */
+int mca_pml_tupleq_revoke_comm(struct ompi_communicator_t *comm, bool coll_only);
+void mca_pml_tupleq_comm_update_assertions(struct ompi_communicator_t *comm);
+
+static inline struct tq_ctx *mca_pml_tupleq_ctx(struct ompi_communicator_t *comm)
+{
+	if (OPAL_UNLIKELY(comm->c_pml_comm->assertions != series_assertions(comm)))
+		mca_pml_tupleq_comm_update_assertions(comm);
+	return comm->c_pml_comm->ctx;
+}
+
+static inline int32_t mca_pml_tupleq_tag(int tag)
+{
+	return tag == OMPI_ANY_TAG ? TQ_ANY_TAG : tag;
+}
+
+static inline int mca_pml_tupleq_source(int source)
+{
+	return source == OMPI_ANY_SOURCE ? TQ_ANY_SOURCE : source;
+}
+
+#endif
