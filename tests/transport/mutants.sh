@@ -36,7 +36,7 @@ repeats() {
 	options=$(sed -n 's/.*(\(--trace [^)]*\)).*/\1/p' <<<"$1")
 	shift
 	# shellcheck disable=SC2086 # several words
-	! timeout 60 "$1" $options "${@:2}" >/dev/null 2>&1
+	{ ! timeout 60 "$1" $options "${@:2}"; } >/dev/null 2>&1
 }
 
 # in_random_runs NAME DIRECTORY: true if 1 % of the random runs show the bug; of a mutant bits-*, of those with match bits. Prints the
