@@ -20,9 +20,8 @@ struct p4_op;
 enum p4_entry_state {
 	P4_ENTRY_NEW,     /* not in its list yet; a search always */
 	P4_ENTRY_LINKED,  /* in its list */
-	P4_ENTRY_USED_UP, /* a message took it out: p4_entry_release() posts PTL_EVENT_AUTO_UNLINK
-			   */
-	P4_ENTRY_REMOVED, /* the user took it out, or it couldn't be appended */
+	P4_ENTRY_USED_UP, /* a message took it out, so p4_entry_release() posts AUTO_UNLINK */
+	P4_ENTRY_REMOVED, /* in no list for another reason */
 };
 
 enum p4_search { P4_APPEND, P4_SEARCH_ONLY, P4_SEARCH_DELETE };
