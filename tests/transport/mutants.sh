@@ -9,7 +9,7 @@ top=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-1000}
-sims=(sim model memory srqs hca program world invariants users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
+sims=(sim model model_memory model_srqs hca program world invariants users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
 
 # compile SOURCE OBJECT INCLUDE
 compile() {
