@@ -25,7 +25,7 @@ same "the newest entry of NEWS.md" "$(sed -n 's/^## //p' NEWS.md | head -n 1)" "
 same "the newest entry of debian/changelog" "$(sed -n '1s/^tupleq (\([^)]*\)).*/\1/p' debian/changelog)" "$version"
 while read -r name library node map pc; do
 	soname=$(interface "$name")
-	same "the package of $library in debian/control" "$(sed -n "s/^Package: \($library[0-9]*\)\$/\1/p" debian/control)" "$library$soname"
+	same "the package of $library in debian/control" "$(sed -n "s/^Package: \(${library}[0-9]*\)\$/\1/p" debian/control)" "$library$soname"
 	same "the node in $map" "$(sed -n "s/^\(${node}_[0-9]*\) {\$/\1/p" "$map" | head -n 1)" "${node}_$soname"
 	[ -e "debian/$library$soname.install" ] || { echo "there is no debian/$library$soname.install" && status=1; }
 	grep -q "^Version: @VERSION@$" "$pc" || { echo "$pc has a version of its own" && status=1; }

@@ -17,10 +17,9 @@ struct shca_td {
 struct shca_pd {
 	struct ibv_pd ibv;
 	uint32_t pdn;
-	_Atomic uint32_t refs; /* MRs, QPs, SRQs and parent domains in it */
-	/* Of a parent domain: the PD that it stands for, and the thread domain or NULL. */
-	struct shca_pd *protection_domain;
-	struct shca_td *td;
+	_Atomic uint32_t refs;             /* MRs, QPs, SRQs and parent domains in it */
+	struct shca_pd *protection_domain; /* that a parent domain stands for, or NULL */
+	struct shca_td *td;                /* of a parent domain, or NULL */
 	struct shca_context_object context_node;
 };
 
