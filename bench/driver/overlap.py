@@ -18,11 +18,12 @@ TITLES = {**SIDES, **VARIANTS}
 SIZES = "1,8,64,512,1K-4M"
 QUICK_SIZES = "1,1K,8K,16K,32K,64K,256K,1M,4M"
 
-# The least availability (percent) from a size up, in time and with a late peer.
+# The least availability (percent) from a size up: for receives posted in time, and for late peers.
 TARGETS = {8 << 10: 90, 32 << 10: 95, 256 << 10: 99}
 VARIANT_TARGETS = {64 << 10: 90}
 LATE = ("late-recv", "late-send")
-# tupleq should be ahead from LARGE up, and not behind below SMALL.
+# From LARGE up tupleq should be ahead when receiving; when sending, ahead of rput and level with the best. Below SMALL it should not
+# be behind.
 LARGE = 16 << 10
 SMALL = 8 << 10
 
@@ -112,13 +113,16 @@ def _judge(availability, variants):
         _judge_least(title, values, TARGETS)
         # tupleq-copy is the same design.
         rivals = [name for name in columns.DEVICE if not name.startswith("tupleq")]
-        _judge_order(f"{title}, below 8 KiB not behind, within the spread", values, lambda size: size < SMALL, rivals, True)
-        if side == "recv":
-            _judge_order(f"{title}, ahead from 16 KiB", values, lambda size: size >= LARGE, rivals, False)
-            continue
-        _judge_order(f"{title}, ahead of rput from 16 KiB", values, lambda size: size >= LARGE, ["rput"], False)
         _judge_order(
-            f"{title}, with the best from 16 KiB, within the spread", values, lambda size: size >= LARGE, rivals, True
+            f"{title}, below {report.size_text(SMALL)} not behind, within the spread", values, lambda size: size < SMALL, rivals, True
+        )
+        large = report.size_text(LARGE)
+        if side == "recv":
+            _judge_order(f"{title}, ahead from {large}", values, lambda size: size >= LARGE, rivals, False)
+            continue
+        _judge_order(f"{title}, ahead of rput from {large}", values, lambda size: size >= LARGE, ["rput"], False)
+        _judge_order(
+            f"{title}, with the best from {large}, within the spread", values, lambda size: size >= LARGE, rivals, True
         )
     for side in LATE if variants else ():
         _judge_least(VARIANTS[side], availability[side], VARIANT_TARGETS)

@@ -27,7 +27,7 @@ def _spreads(availability):
 
 
 def _measure(settings):
-    """Measures as many rounds as it takes. Returns the tasks."""
+    """Measures rounds until no point spreads more than STEADY. Returns the tasks, the machine and softhca's options."""
     report.print_head(settings)
     settings.columns = settings.columns or COLUMNS
     tasks = overlap.tasks(settings)
@@ -41,15 +41,20 @@ def _measure(settings):
 
 
 def _read(path):
-    """Returns the tasks of an earlier run of this part, or of overlap, from its JSON file."""
+    """Reads an earlier run of this part, or of overlap, from its JSON file. Returns the tasks, the machine and softhca's options."""
     with open(path, encoding="utf-8") as file:
         data = json.load(file)
+    settings = data["settings"]
+    if data["benchmark"] not in ("overlap", "picture"):
+        raise SystemExit(f"{path} has figures of {data['benchmark']}, and the picture shows those of overlap")
+    if settings["softhca_options"] is None or settings.get("virtual") or settings.get("within"):
+        raise SystemExit(f"{path} was not measured between softhca's nodes in real time, which the picture shows")
     tasks = []
     for run in data["runs"]:
         task = Task(run["name"], None)
         task.results, task.skipped = run["rounds"], run["skipped"]
         tasks.append(task)
-    return tasks, data["machine"], data["settings"]["softhca_options"]
+    return tasks, data["machine"], settings["softhca_options"]
 
 
 def _link(options):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""How long SP computes: nanoseconds a point of each section, by class and ranks (A16), measured on one rank alone. A file can keep
-them, because what is measured varies by a tenth from time to time, and only runs with the same computing can be compared."""
+"""The computing time of SP: nanoseconds per point of each section, by class and number of ranks (the key A16: class A, 16 ranks),
+measured on one rank alone. A file can keep these times: they vary by a tenth between measurements, and only runs with the same
+times can be compared."""
 
 import json
 import os
@@ -34,7 +35,7 @@ def sections(settings, case):
 
 
 def _measure(settings, case):
-    """Returns the least time of each section, because what else runs on a machine can only make computing longer."""
+    """Returns the least time of each section, because other programs can only make computing longer."""
     program = os.path.join(settings.programs, "sp/sp")
     command = [program, "--class", case[0], "--measure", str(case[1]), "--steps", str(STEPS)]
     runs = [jobs.run_json(command, settings.timeout)[0]["ns_a_point"] for _ in range(REPEATS)]

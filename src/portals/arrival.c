@@ -92,13 +92,6 @@ static bool use_up(struct p4_entry *entry, const struct p4_arrival *arrival)
 	return entry->min_free && entry->region.length - entry->offset < entry->min_free;
 }
 
-/* Ends an entry that was used up by unexpected messages before it was in the list, or a search. */
-static void never_linked(struct p4_entry *entry)
-{
-	p4_entry_leave(entry);
-	entry->unlinked = entry->search == P4_APPEND;
-}
-
 /* Lets the overflow entry forget a message whose data are there, and which an entry has found. */
 static void forget_header(struct p4_arrival *arrival)
 {
@@ -128,7 +121,7 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 	bool once = entry->options & PTL_ME_USE_ONCE;
 
 	p4_assert_held();
-	if (!p4_entry_fits(entry, &arrival->req, arrival->bits))
+	if (!p4_target_fits(entry, &arrival->req, arrival->bits))
 		return TQ_PASS;
 	entry->nfound++;
 	if (entry->search == P4_SEARCH_ONLY) {
@@ -138,7 +131,7 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 	if (use_up(entry, arrival))
 		once = true;
 	if (once)
-		never_linked(entry);
+		p4_entry_leave(entry, P4_ENTRY_USED_UP);
 	entry->nbusy++;
 	arrival->hit.entry = entry;
 	if (arrival->stored)

@@ -29,23 +29,25 @@ void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t
 	p4_pt_event(entry->pt, &event);
 }
 
-void p4_entry_tell_linked(struct p4_entry *entry)
+void p4_entry_post_link(struct p4_entry *entry)
 {
-	if (entry->told)
+	if (entry->link_posted)
 		return;
-	entry->told = true;
+	entry->link_posted = true;
 	if (!(entry->options & PTL_ME_EVENT_LINK_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_LINK, PTL_NI_OK);
 }
 
-void p4_entry_leave(struct p4_entry *entry)
+void p4_entry_leave(struct p4_entry *entry, enum p4_entry_state state)
 {
+	bool was_linked = entry->state == P4_ENTRY_LINKED;
+
 	p4_assert_held();
-	if (!entry->linked)
+	if (entry->search || (entry->state != P4_ENTRY_NEW && !was_linked))
 		return;
-	entry->linked = false;
+	entry->state = state;
 	entry->pt->nentries[entry->list]--;
-	if (entry->list == PTL_OVERFLOW_LIST)
+	if (was_linked && entry->list == PTL_OVERFLOW_LIST)
 		DL_DELETE(entry->pt->overflow, entry);
 }
 
@@ -53,16 +55,17 @@ void p4_entry_release(struct p4_entry *entry)
 {
 	p4_assert_held();
 	entry->nbusy--;
-	if (entry->unlinked && !entry->nbusy && !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
+	if (entry->state == P4_ENTRY_USED_UP && !entry->nbusy &&
+	    !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_AUTO_UNLINK, PTL_NI_OK);
 }
 
 void p4_entry_try_free(struct p4_entry *entry)
 {
 	p4_assert_held();
-	if (entry->linked || entry->held || entry->nbusy || entry->nheaders)
+	if (entry->state == P4_ENTRY_LINKED || entry->held || entry->nbusy || entry->nheaders)
 		return;
-	if (entry->unlinked && entry->list == PTL_OVERFLOW_LIST &&
+	if (entry->state == P4_ENTRY_USED_UP && entry->list == PTL_OVERFLOW_LIST &&
 	    !(entry->options & PTL_ME_EVENT_UNLINK_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_AUTO_FREE, PTL_NI_OK);
 	if (entry->handle != PTL_INVALID_HANDLE) {
@@ -75,8 +78,10 @@ void p4_entry_try_free(struct p4_entry *entry)
 
 void p4_entry_destroy(struct p4_entry *entry)
 {
-	p4_entry_leave(entry);
-	entry->held = entry->unlinked = false;
+	p4_entry_leave(entry, P4_ENTRY_REMOVED);
+	/* Nobody waits for events any more. */
+	entry->state = P4_ENTRY_REMOVED;
+	entry->held = false;
 	entry->nbusy = 0;
 	entry->nheaders = 0;
 	p4_entry_try_free(entry);
@@ -146,7 +151,6 @@ int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4
 	if (search == P4_APPEND) {
 		ni->nentries++;
 		pt->nentries[list]++;
-		entry->linked = true;
 	}
 	*made = entry;
 	return PTL_OK;
@@ -225,17 +229,20 @@ int p4_entry_append(struct p4_entry *entry)
 {
 	int rc = PTL_OK;
 
+	/* Without the lock: because of `held`, no other thread looks at the state. */
+	if (entry->search == P4_APPEND)
+		entry->state = P4_ENTRY_LINKED;
 	if (entry->list == PTL_OVERFLOW_LIST) {
 		p4_lock();
 		DL_APPEND(entry->pt->overflow, entry);
-		p4_entry_tell_linked(entry);
+		p4_entry_post_link(entry);
 	} else {
 		rc = append_priority(entry);
 		p4_lock();
 		if (rc)
-			p4_entry_leave(entry);
-		else if (entry->linked)
-			p4_entry_tell_linked(entry);
+			p4_entry_leave(entry, P4_ENTRY_REMOVED);
+		else if (entry->state == P4_ENTRY_LINKED)
+			p4_entry_post_link(entry);
 		if (entry->search && !rc)
 			count_search(entry);
 	}
@@ -278,19 +285,19 @@ int p4_entry_unlink(ptl_handle_me_t handle)
 
 	p4_lock();
 	entry = p4_handle_get(handle, P4_ENTRY);
-	if (!entry || entry->nheaders || entry->held || !entry->linked) {
+	if (!entry || entry->nheaders || entry->held || entry->state != P4_ENTRY_LINKED) {
 		p4_unlock();
 		return entry ? PTL_IN_USE : PTL_ARG_INVALID;
 	}
 	entry->held = true;
 	if (entry->list == PTL_OVERFLOW_LIST)
-		p4_entry_leave(entry);
+		p4_entry_leave(entry, P4_ENTRY_REMOVED);
 	p4_unlock();
 	if (!take_out(entry))
 		rc = PTL_IN_USE;
 	p4_lock();
 	if (!rc)
-		p4_entry_leave(entry);
+		p4_entry_leave(entry, P4_ENTRY_REMOVED);
 	p4_unlock();
 	/* The user may free the memory as soon as this returns. */
 	if (!rc)
@@ -304,16 +311,6 @@ int p4_entry_unlink(ptl_handle_me_t handle)
 
 /* ---- the user's functions ---- */
 
-struct p4_pt *p4_entry_pt(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, bool matching)
-{
-	struct p4_ni *ni = p4_ni_of(ni_handle);
-
-	if (!ni || p4_ni_is_matching(ni) != matching || index >= P4_PTS ||
-	    !ni->pts[index].allocated)
-		return NULL;
-	return &ni->pts[index];
-}
-
 /* Appends an entry, or searches with it; `handle` is NULL for a search. */
 static int enter(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, bool matching, const ptl_me_t *me,
 		 ptl_list_t list, enum p4_search search, void *user_ptr, ptl_handle_me_t *handle)
@@ -324,8 +321,8 @@ static int enter(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, bool matching,
 
 	if (!p4_enter())
 		return PTL_NO_INIT;
-	pt = p4_entry_pt(ni_handle, index, matching);
-	if (pt && me && (handle || search != P4_APPEND))
+	pt = p4_pt_of(ni_handle, index);
+	if (pt && p4_ni_is_matching(pt->ni) == matching && me && (handle || search != P4_APPEND))
 		rc = p4_entry_make(pt, me, list, search, user_ptr, &entry);
 	if (!rc && handle)
 		*handle = entry->handle;

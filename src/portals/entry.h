@@ -17,6 +17,13 @@
 struct p4_pt;
 struct p4_op;
 
+enum p4_entry_state {
+	P4_ENTRY_NEW,     /* not in its list yet; a search always */
+	P4_ENTRY_LINKED,  /* in its list */
+	P4_ENTRY_USED_UP, /* a message took it out, so p4_entry_release() posts AUTO_UNLINK */
+	P4_ENTRY_REMOVED, /* in no list for another reason */
+};
+
 enum p4_search { P4_APPEND, P4_SEARCH_ONLY, P4_SEARCH_DELETE };
 
 struct p4_entry {
@@ -36,32 +43,31 @@ struct p4_entry {
 	ptl_size_t offset; /* with PTL_ME_MANAGE_LOCAL */
 	tq_entry_id id;    /* priority list */
 
-	bool linked;     /* is in its list */
-	bool told;       /* PTL_EVENT_LINK was posted, or isn't wanted */
-	bool held;       /* PtlMEAppend() or PtlMEUnlink() still uses it */
-	bool unlinked;   /* by a message: p4_entry_release() posts PTL_EVENT_AUTO_UNLINK */
-	unsigned nbusy;  /* messages that it has taken or found, and that have not ended */
-	int nheaders;    /* unexpected headers that refer to it */
-	unsigned nfound; /* headers that a search has found */
+	enum p4_entry_state state;
+	bool link_posted; /* PTL_EVENT_LINK was posted, or isn't wanted */
+	bool held;        /* an API call or a triggered operation still uses it */
+	unsigned nbusy;   /* messages that it has taken or found, and that have not ended */
+	int nheaders;     /* unexpected headers that refer to it */
+	unsigned nfound;  /* headers that a search has found */
 	struct p4_entry *next, *prev; /* p4_pt.overflow */
 };
 
-/* Checks the arguments of PtlMEAppend() or PtlMESearch(), and makes the entry. With the lock. */
+/* Checks the arguments of PtlMEAppend() or PtlMESearch(), and makes the entry. The caller
+ * holds the lock. */
 int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4_search search,
 		  void *user_ptr, struct p4_entry **made);
 /* Appends the entry, or searches with it. Called without the lock. */
 int p4_entry_append(struct p4_entry *entry);
 /* Unlinks an entry. Called without the lock. */
 int p4_entry_unlink(ptl_handle_me_t handle);
-/* Returns the portal table entry, or NULL. */
-struct p4_pt *p4_entry_pt(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, bool matching);
 /* Posts PTL_EVENT_LINK, unless that was done. */
-void p4_entry_tell_linked(struct p4_entry *entry);
+void p4_entry_post_link(struct p4_entry *entry);
 /* Posts an event of the entry itself. */
 void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t fail);
-/* Takes the entry out of its list, for a message. An entry of libtupleq's list leaves that by the
- * verdict of match(). */
-void p4_entry_leave(struct p4_entry *entry);
+/* Takes the entry out of its list and counts, into a state in which it is in no list; does nothing
+ * if it has left already, or is a search. libtupleq removes its own part when match() returns
+ * TQ_TAKE. */
+void p4_entry_leave(struct p4_entry *entry, enum p4_entry_state state);
 /* Ends one of the messages that the entry has taken or found. With the last one, an entry that was
  * used up posts PTL_EVENT_AUTO_UNLINK: no event of a message follows it, and its memory is the
  * user's again unless headers refer to it. */

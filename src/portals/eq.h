@@ -14,8 +14,8 @@ struct p4_ni;
 struct p4_eq {
 	ptl_handle_eq_t handle;
 	struct p4_ni *ni;
-	ptl_size_t
-		reserved; /* for messages under way, with flow control; under the library's lock */
+	/* Events for messages under way, with flow control. Guarded by the library's lock. */
+	ptl_size_t reserved;
 	pthread_mutex_t lock;
 	/* Guarded by `lock`; `used` may be read without it. */
 	ptl_event_t *ring;
@@ -26,9 +26,10 @@ struct p4_eq {
 	bool dropped; /* since the last event that was taken */
 };
 
-/* Adds an event. If the queue is full the oldest event is lost, unless `keep` says to make room. */
+/* Adds an event. A full queue grows if `keep` is true. Otherwise, or without memory, the oldest
+ * event is lost. */
 void p4_eq_post(struct p4_eq *eq, const ptl_event_t *event, bool keep);
-/* Returns the number of events that fit. */
+/* Returns the number of further events that fit, reserved places included. */
 ptl_size_t p4_eq_room(struct p4_eq *eq);
 /* Returns the queue of a handle; NULL for PTL_EQ_NONE. Sets *ok to false if it isn't valid for the
  * interface. */

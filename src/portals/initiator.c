@@ -28,7 +28,7 @@ void p4_op_free(struct p4_op *op)
 	if (op->get.md)
 		op->get.md->nops--;
 	if (op->entry) {
-		p4_entry_leave(op->entry);
+		p4_entry_leave(op->entry, P4_ENTRY_REMOVED);
 		op->entry->held = false;
 		p4_entry_try_free(op->entry);
 	}

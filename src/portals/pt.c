@@ -12,6 +12,14 @@
 #include "ni.h"
 #include "wait.h"
 
+struct p4_pt *p4_pt_of(ptl_handle_ni_t ni_handle, ptl_pt_index_t index)
+{
+	struct p4_ni *ni = p4_ni_of(ni_handle);
+
+	p4_assert_held();
+	return ni && index < P4_PTS && ni->pts[index].allocated ? &ni->pts[index] : NULL;
+}
+
 void p4_pt_event(const struct p4_pt *pt, const ptl_event_t *event)
 {
 	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
@@ -167,17 +175,17 @@ unlock:
 /* Locks, and returns the portal table entry if it is allocated; without the lock NULL, and *rc. */
 static struct p4_pt *enter(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int *rc)
 {
-	struct p4_ni *ni;
+	struct p4_pt *pt;
 
 	*rc = PTL_NO_INIT;
 	if (!p4_enter())
 		return NULL;
-	ni = p4_ni_of(ni_handle);
-	if (ni && index < P4_PTS && ni->pts[index].allocated)
-		return &ni->pts[index];
-	p4_unlock();
-	*rc = PTL_ARG_INVALID;
-	return NULL;
+	pt = p4_pt_of(ni_handle, index);
+	if (!pt) {
+		p4_unlock();
+		*rc = PTL_ARG_INVALID;
+	}
+	return pt;
 }
 
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)

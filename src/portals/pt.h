@@ -27,6 +27,8 @@ struct p4_pt {
 	struct p4_work work;       /* of `closing` */
 };
 
+/* Returns the allocated entry of that index, or NULL. The caller holds the lock. */
+struct p4_pt *p4_pt_of(ptl_handle_ni_t ni_handle, ptl_pt_index_t index);
 /* Disables the entry because something is exhausted; PTL_EVENT_PT_DISABLED follows what is under
  * way. Messages whose entries are in queues of the HCA may still come. */
 void p4_pt_exhausted(struct p4_pt *pt);

@@ -58,8 +58,8 @@ static ptl_size_t room_of(const struct p4_entry *entry, const struct p4_wire_req
 	return *offset < entry->region.length ? entry->region.length - *offset : 0;
 }
 
-bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
-		   ptl_match_bits_t bits)
+bool p4_target_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
+		    ptl_match_bits_t bits)
 {
 	const struct p4_ni *ni = entry->pt->ni;
 	ptl_size_t offset;
@@ -155,10 +155,8 @@ static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 		entry->offset += arrival->mlength;
 	if ((entry->options & PTL_ME_USE_ONCE) ||
 	    ((entry->options & PTL_ME_MANAGE_LOCAL) && entry->min_free &&
-	     entry->region.length - entry->offset < entry->min_free)) {
-		entry->unlinked = true;
-		p4_entry_leave(entry);
-	}
+	     entry->region.length - entry->offset < entry->min_free))
+		p4_entry_leave(entry, P4_ENTRY_USED_UP);
 }
 
 /* Makes the arrival of a message. If `entry` isn't NULL it takes the message, unless that fails. */
@@ -195,17 +193,17 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	ptl_ni_fail_t fail;
 
 	if (entry->search || !pt->enabled || pt->ni->closing || !is_sane(&req, envelope->length) ||
-	    !p4_entry_fits(entry, &req, envelope->bits))
+	    !p4_target_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
 	fail = may(entry, &req);
 	if (!fail && !has_resources(entry))
 		return TQ_PASS; /* disabled now, so no entry takes it */
-	p4_entry_tell_linked(entry);
+	p4_entry_post_link(entry);
 	take->buf = (struct tq_buf){0};
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
 	if (!arrival)
 		return TQ_PASS;
-	return entry->unlinked ? TQ_TAKE : TQ_TAKE_STAY;
+	return entry->state == P4_ENTRY_USED_UP ? TQ_TAKE : TQ_TAKE_STAY;
 }
 
 static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *envelope,
@@ -233,7 +231,7 @@ static struct p4_entry *find_overflow(struct p4_pt *pt, const struct p4_wire_req
 	struct p4_entry *entry;
 
 	for (entry = pt->overflow; entry; entry = entry->next) {
-		if (p4_entry_fits(entry, req, bits))
+		if (p4_target_fits(entry, req, bits))
 			return entry;
 	}
 	return NULL;
@@ -311,7 +309,7 @@ static struct p4_arrival *arrive_by_queue(struct p4_entry *entry, const struct t
 /* Ends an entry whose source has failed. */
 static void entry_failed(struct p4_entry *entry)
 {
-	p4_entry_leave(entry);
+	p4_entry_leave(entry, P4_ENTRY_REMOVED);
 	if (!(entry->options & PTL_ME_EVENT_COMM_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
 	if (entry->options & PTL_ME_EVENT_CT_COMM)
@@ -333,7 +331,7 @@ static void done(void *arg, void *user, const struct tq_arrival *message)
 				entry_failed(user);
 			break;
 		}
-		p4_entry_tell_linked(user);
+		p4_entry_post_link(user);
 		arrival = arrive_by_queue(user, message);
 		if (arrival)
 			p4_arrival_done(arrival, 0);

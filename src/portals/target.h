@@ -47,7 +47,7 @@ struct p4_arrival {
 };
 
 /* Returns true if a message fits the entry: its bits, its initiator, and its length. */
-bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
-		   ptl_match_bits_t bits);
+bool p4_target_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
+		    ptl_match_bits_t bits);
 
 #endif

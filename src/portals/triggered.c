@@ -8,7 +8,8 @@
 #include "initiator.h"
 #include "ni.h"
 
-/* Makes an operation that the counting event triggers. With the lock. */
+/* Makes an operation that the counting event triggers. The caller holds the
+ * lock. */
 static int make(struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_t trigger,
 		struct p4_ct **ct, struct p4_op **made)
 {
@@ -73,8 +74,8 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
 
 	if (!p4_enter())
 		return PTL_NO_INIT;
-	pt = p4_entry_pt(ni_handle, pt_index, true);
-	if (!pt || !me || !me_handle)
+	pt = p4_pt_of(ni_handle, pt_index);
+	if (!pt || !p4_ni_is_matching(pt->ni) || !me || !me_handle)
 		goto unlock;
 	rc = make(pt->ni, &like, trig_ct_handle, &trigger, &op);
 	if (rc)

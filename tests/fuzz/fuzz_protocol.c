@@ -38,7 +38,7 @@ static void choose_network(struct input *in, struct model_conf *conf)
 		.no_eager_buf = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
 		.no_copy = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
 		.no_reg = (uint32_t)INPUT_ONE_OF(in, 0, 0, 10, 100),
-		.no_room = (uint32_t)INPUT_ONE_OF(in, 0, 0, 10, 100),
+		.no_srq_room = (uint32_t)INPUT_ONE_OF(in, 0, 0, 10, 100),
 		.no_srq = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
 		.lane_full = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
 		.no_data = (uint32_t)INPUT_ONE_OF(in, 0, 0, 30, 128),
@@ -57,7 +57,7 @@ static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *
 		conf->rings[e] = some[how / 2 % 8];
 		conf->readable[e] = some[how / 16 % 8];
 	}
-	conf->no_near = how % 2 ? 64 : 0;
+	conf->copy_fails = how % 2 ? 64 : 0;
 }
 
 static void choose_params(struct input *in, uint8_t near, struct world *world)
@@ -509,7 +509,7 @@ static void stray(struct input *in, struct world *world)
 		struct tq_srq *srq = world->model.srqs[(i + n) % world->model.nsrqs];
 		const struct tq_recv_req *recv = srq->recvs ? srq->recvs->token : NULL;
 
-		if (srq->ep == MODEL_VICTIM && srq->used && recv &&
+		if (srq->ep == MODEL_VICTIM && srq->state == MODEL_SRQ_USED && recv &&
 		    recv->rx_tuple->pair->rank == MODEL_HOSTILE &&
 		    len <= world->model.ep[MODEL_VICTIM].limits.max_direct) {
 			hca_stray(&world->model, MODEL_HOSTILE, srq, len);

@@ -25,6 +25,7 @@ run_sims() {
 group_transport() {
 	plain_build
 	run_sims "" 50000 100000 0
+	wanted sim_options && run sim_options 60 "$top/tests/transport/sim_options.sh" "$build/tests/transport/sim_exhaustive"
 	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
 	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&
 		run mutants_net 900 env TEST_BUILD="$build" "$top/tests/transport/mutants_net.sh"

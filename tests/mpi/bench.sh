@@ -77,9 +77,9 @@ refuses() {
 	shift
 	timeout -k 5 60 "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 || status=$?
 	if [ "$status" -ne 0 ] && grep -qF -- "$text" "$dir/log"; then
-		echo "ok bench: bench/mpi/run.sh $* is refused"
+		echo "ok bench: bench/mpi/run.sh ${*//$dir\//} is refused"
 	else
-		echo "not ok bench: bench/mpi/run.sh $*: status $status, and it doesn't say \"$text\""
+		echo "not ok bench: bench/mpi/run.sh ${*//$dir\//}: status $status, and it doesn't say \"$text\""
 		sed 's/^/# /' "$dir/log"
 		bad=1
 	fi
@@ -135,7 +135,15 @@ picture="open('$dir/picture.svg').read().startswith('<?xml')"
 part "len(runs['tupleq']['rounds']) == 1 and $picture" \
 	picture --rounds 1 --columns tupleq --output "$dir/picture.svg" -- --sizes 16K,64K --step-ms 1 "${short[@]}"
 rm -f "$dir/picture.svg"
-part "$picture" picture --from "$(echo "$dir"/results/picture-*.json)" --output "$dir/picture.svg"
+measured=$(echo "$dir"/results/picture-*.json)
+part "$picture" picture --from "$measured" --output "$dir/picture.svg"
+# Other figures, and those of overlap elsewhere, are refused.
+for change in "'softhca_options': None" "'virtual': True" "'within': True"; do
+	python3 -c "import json, sys; data = json.load(open(sys.argv[1])); data['settings'] |= {$change}; print(json.dumps(data))" \
+		"$measured" >"$dir/elsewhere.json"
+	refuses "was not measured between softhca's nodes in real time" picture --from "$dir/elsewhere.json" --output "$dir/picture.svg"
+done
+refuses "has figures of rate" picture --from "$(echo "$dir"/results/rate-*.json | cut -d ' ' -f 1)" --output "$dir/picture.svg"
 
 for kind in posted unexpected; do
 	for order in tags random; do

@@ -3,40 +3,6 @@
 #include "check.h"
 #include "coll.h"
 
-int coll_value(const struct coll *coll, int rank, int i)
-{
-	return (int)((unsigned int)rank * 1000003u + (unsigned int)i * 7u +
-		     (unsigned int)coll->salt * 101u);
-}
-
-void coll_fill(const struct coll *coll, int *p, int n, int rank, int from)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		p[i] = coll_value(coll, rank, from + i);
-}
-
-void coll_expect(const struct coll *coll, const int *p, int n, int rank, int from, const char *what)
-{
-	int i;
-
-	for (i = 0; i < n; i++)
-		t_true(p[i] == coll_value(coll, rank, from + i),
-		       "%s of %d elements, %d ranks: element %d from rank %d is %d, not %d", what,
-		       coll->n, coll->size, from + i, rank, p[i], coll_value(coll, rank, from + i));
-}
-
-void coll_wait(MPI_Request *req)
-{
-	int flag = 0, i;
-
-	for (i = 0; i < 3 && !flag; i++)
-		MPI_Test(req, &flag, MPI_STATUS_IGNORE);
-	if (!flag)
-		MPI_Wait(req, MPI_STATUS_IGNORE);
-}
-
 /* Contributions of different lengths: rank r has v_count(r) elements at v_at(r), with gaps. */
 static int v_count(const struct coll *coll, int rank)
 {
@@ -57,6 +23,15 @@ static int *ints(int n)
 	return p;
 }
 
+/* Checks that elements still are as ints() made them. */
+static void expect_unwritten(const int *p, int n, const char *what)
+{
+	int i;
+
+	for (i = 0; i < n; i++)
+		t_true(p[i] == -1, "%s: element %d of the gap is %d", what, i, p[i]);
+}
+
 static void v_vectors(const struct coll *coll, int **count, int **at)
 {
 	int r;
@@ -71,14 +46,7 @@ static void v_vectors(const struct coll *coll, int **count, int **at)
 
 static void barrier(const struct coll *coll)
 {
-	MPI_Request req;
-
-	if (!coll->nonblocking) {
-		MPI_Barrier(coll->comm);
-		return;
-	}
-	MPI_Ibarrier(coll->comm, &req);
-	coll_wait(&req);
+	COLL(coll, MPI_Barrier, MPI_Ibarrier, coll->comm);
 }
 
 static void bcast(const struct coll *coll)
@@ -245,8 +213,8 @@ static void alltoallv(const struct coll *coll)
 	free(at);
 }
 
-/* Sends bytes to odd ranks' slots and ints to even ones, so that types and displacements in bytes
- * differ. */
+/* Exchanges bytes between ranks of different parity and ints between the others, so that the types
+ * differ. Displacements are in bytes. */
 static void alltoallw(const struct coll *coll)
 {
 	int total = v_at(coll, coll->size), r, *in = ints(total), *out = ints(total);
@@ -284,7 +252,7 @@ const struct coll_test coll_moving[] = {
 	{"alltoallv", alltoallv}, {"alltoallw", alltoallw},   {NULL, NULL},
 };
 
-/* Returns the two neighbours on a periodic line: the one before, the one after. */
+/* Stores the ranks before and after this one on a periodic line. */
 static void neighbours(const struct coll *coll, int peer[2])
 {
 	MPI_Cart_shift(coll->comm, 0, 1, &peer[0], &peer[1]);
@@ -300,13 +268,16 @@ static void neighbor_allgather(const struct coll *coll)
 	COLL(coll, MPI_Neighbor_allgather, MPI_Ineighbor_allgather, out, coll->n, MPI_INT, in,
 	     coll->n, MPI_INT, coll->comm);
 	for (k = 0; k < 2; k++)
-		coll_expect(coll, in + k * coll->n, coll->n, peer[k], 0, "neighbor_allgather");
+		coll_expect(coll, in + at[k], coll->n, peer[k], 0, "neighbor_allgather");
 	for (k = 0; k < 2; k++)
 		count[k] = v_count(coll, peer[k]);
+	memset(in, 0xff, sizeof(*in) * 2 * (size_t)coll->n);
 	COLL(coll, MPI_Neighbor_allgatherv, MPI_Ineighbor_allgatherv, out,
 	     v_count(coll, coll->rank), MPI_INT, in, count, at, MPI_INT, coll->comm);
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < 2; k++) {
 		coll_expect(coll, in + at[k], count[k], peer[k], 0, "neighbor_allgatherv");
+		expect_unwritten(in + at[k] + count[k], coll->n - count[k], "neighbor_allgatherv");
+	}
 	free(in);
 	free(out);
 }
@@ -334,13 +305,17 @@ static void neighbor_alltoall(const struct coll *coll)
 	memset(in, 0xff, sizeof(*in) * 2 * (size_t)coll->n);
 	COLL(coll, MPI_Neighbor_alltoallv, MPI_Ineighbor_alltoallv, out, scount, at, MPI_INT, in,
 	     rcount, at, MPI_INT, coll->comm);
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < 2; k++) {
 		coll_expect(coll, in + at[k], rcount[k], peer[k], coll->rank, "neighbor_alltoallv");
+		expect_unwritten(in + at[k] + rcount[k], coll->n - rcount[k], "neighbor_alltoallv");
+	}
 	memset(in, 0xff, sizeof(*in) * 2 * (size_t)coll->n);
 	COLL(coll, MPI_Neighbor_alltoallw, MPI_Ineighbor_alltoallw, out, scount, where, type, in,
 	     rcount, where, type, coll->comm);
-	for (k = 0; k < 2; k++)
+	for (k = 0; k < 2; k++) {
 		coll_expect(coll, in + at[k], rcount[k], peer[k], coll->rank, "neighbor_alltoallw");
+		expect_unwritten(in + at[k] + rcount[k], coll->n - rcount[k], "neighbor_alltoallw");
+	}
 done:
 	free(in);
 	free(out);

@@ -5,7 +5,7 @@
  */
 #include "check.h"
 
-enum { TAGS = 16, BIG = 65536 };
+enum { TAGS = 16, BIG = 65536, MAX_RANKS = 64 };
 
 struct sent {
 	unsigned char *buf;
@@ -59,7 +59,7 @@ static void receive(int src, int tag, const struct sent *message)
 		 (struct t_msg){t_left, message->tag, (unsigned int)message->seq});
 }
 
-static void drained(void)
+static void finish_sends(void)
 {
 	int i;
 
@@ -81,7 +81,7 @@ static void by_tag(void)
 		for (i = 0; i < n; i++)
 			if (sent[i].tag == tag)
 				receive(t_left, tag, &sent[i]);
-	drained();
+	finish_sends();
 	t_end();
 }
 
@@ -94,7 +94,7 @@ static void by_wildcard(void)
 	t_doing("receiving");
 	for (i = 0; i < n; i++)
 		receive(i % 3 ? MPI_ANY_SOURCE : t_left, MPI_ANY_TAG, &sent[i]);
-	drained();
+	finish_sends();
 	t_end();
 }
 
@@ -115,39 +115,44 @@ static void by_chance(void)
 			at[tag]++;
 		receive(i % 2 ? MPI_ANY_SOURCE : t_left, tag, &sent[at[tag]++]);
 	}
-	drained();
+	finish_sends();
 	free(order);
 	t_end();
+}
+
+/* Returns the size of message k from a rank, which is its sequence number. */
+static int short_length(unsigned int k)
+{
+	return 1 + (int)(k % 700);
 }
 
 /* Has all ranks send to rank 0, which is away at first. */
 static void all_to_one(void)
 {
-	unsigned int next[64] = {0};
+	unsigned int next[MAX_RANKS] = {0}, k;
 	int per = n / t_size, i;
 	MPI_Status st;
 
 	t_begin("flood: %d messages from each to one", per);
 	if (t_rank == 0) {
 		t_away(50);
+		t_doing("receiving");
 		for (i = 0; i < per * (t_size - 1); i++) {
-			unsigned int *k;
-
 			MPI_Recv(in, BIG, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
 				 &st);
 			t_true(st.MPI_SOURCE > 0 && st.MPI_SOURCE < t_size, "from rank %d",
 			       st.MPI_SOURCE);
-			k = &next[st.MPI_SOURCE];
-			t_status(&st, st.MPI_SOURCE, (int)(*k % TAGS), 1 + *k % 700);
-			t_verify(in, 1 + *k % 700,
-				 (struct t_msg){st.MPI_SOURCE, (int)(*k % TAGS), *k});
-			(*k)++;
+			k = next[st.MPI_SOURCE]++;
+			t_status(&st, st.MPI_SOURCE, (int)(k % TAGS), (size_t)short_length(k));
+			t_verify(in, (size_t)short_length(k),
+				 (struct t_msg){st.MPI_SOURCE, (int)(k % TAGS), k});
 		}
 	} else {
-		for (i = 0; i < per; i++) {
-			t_fill(in, 1 + (size_t)i % 700,
-			       (struct t_msg){t_rank, i % TAGS, (unsigned int)i});
-			MPI_Send(in, 1 + i % 700, MPI_BYTE, 0, i % TAGS, MPI_COMM_WORLD);
+		t_doing("sending");
+		for (k = 0; k < (unsigned int)per; k++) {
+			t_fill(in, (size_t)short_length(k),
+			       (struct t_msg){t_rank, (int)(k % TAGS), k});
+			MPI_Send(in, short_length(k), MPI_BYTE, 0, (int)(k % TAGS), MPI_COMM_WORLD);
 		}
 	}
 	t_end();
@@ -156,7 +161,7 @@ static void all_to_one(void)
 int main(int argc, char **argv)
 {
 	t_init(&argc, &argv, 2);
-	t_true(t_size <= 64, "it runs on 64 ranks at most");
+	t_true(t_size <= MAX_RANKS, "flood runs on at most %d ranks", MAX_RANKS);
 	rng = t_rng((uint64_t)t_arg(argc, argv, 1, 1), 0, 0);
 	n = (int)t_arg(argc, argv, 2, 3000);
 	sent = t_alloc(sizeof(*sent) * (size_t)n);

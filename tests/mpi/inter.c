@@ -4,7 +4,7 @@
  * merging. Two ranks or more.
  */
 #include "check.h"
-#include "coll.h"
+#include "coll_data.h"
 
 enum { N = 2000 };
 
@@ -130,7 +130,6 @@ static void alltoall(const struct coll *coll)
 static void collectives(void)
 {
 	struct coll c = {.comm = inter, .n = N};
-	MPI_Request req;
 	int i, nonblocking;
 
 	c.rank = rank;
@@ -140,12 +139,7 @@ static void collectives(void)
 		c.nonblocking = nonblocking;
 		for (i = 0; i < 5; i++) {
 			c.salt = i;
-			if (nonblocking) {
-				MPI_Ibarrier(inter, &req);
-				coll_wait(&req);
-			} else {
-				MPI_Barrier(inter);
-			}
+			COLL(&c, MPI_Barrier, MPI_Ibarrier, inter);
 			rooted(&c);
 			rootless(&c);
 			alltoall(&c);
@@ -181,7 +175,7 @@ static void merge_and_dup(void)
 int main(int argc, char **argv)
 {
 	t_init(&argc, &argv, 2);
-	t_true(t_size <= 64, "it runs on 64 ranks at most");
+	t_true(t_size <= 64, "inter runs on at most 64 ranks");
 	even = t_rank % 2 == 0;
 	t_begin("inter: create");
 	MPI_Comm_split(MPI_COMM_WORLD, even, t_rank, &half);

@@ -21,17 +21,17 @@ static int most, victim;
 static long long nstarts; /* of persistent operations */
 
 /* Makes the operation and starts it, some ranks late. */
-static void begin(struct op *op, struct t_rng *common, struct t_rng *own)
+static void begin(struct mixed_op *op, struct t_rng *common, struct t_rng *own)
 {
-	op_make(op, common, own);
+	mixed_op_make(op, common, own);
 	if (t_chance(own, 2))
 		t_away(2);
-	op_start(op);
+	mixed_op_start(op);
 	nstarts += op->persistent;
 }
 
 /* Waits for all, in an order of this rank, and verifies their results. */
-static void end_all(struct op *ops, int n, struct t_rng *own)
+static void end_all(struct mixed_op *ops, int n, struct t_rng *own)
 {
 	int order[MANY];
 
@@ -39,13 +39,13 @@ static void end_all(struct op *ops, int n, struct t_rng *own)
 		order[i] = i;
 	t_shuffle(own, order, n);
 	for (int i = 0; i < n; i++)
-		op_wait(&ops[order[i]], victim >= 0);
+		mixed_op_wait(&ops[order[i]], victim >= 0);
 	for (int i = 0; i < n; i++)
-		op_verify(&ops[i]);
+		mixed_op_verify(&ops[i]);
 }
 
 /* Starts the persistent operations once more, in an order of this rank. */
-static void restart(struct op *ops, int n, struct t_rng *own)
+static void restart(struct mixed_op *ops, int n, struct t_rng *own)
 {
 	MPI_Request requests[MANY];
 	int order[MANY], k = 0;
@@ -70,7 +70,7 @@ static void restart(struct op *ops, int n, struct t_rng *own)
 static void sequence(long round, int dies_at)
 {
 	struct t_rng own = t_rng(seed, (uint64_t)round, (uint64_t)t_rank);
-	static struct op ops[MANY];
+	static struct mixed_op ops[MANY];
 	int n = 0;
 
 	for (int i = 0; i < MANY; i++) {
@@ -78,12 +78,12 @@ static void sequence(long round, int dies_at)
 
 		if (i == dies_at && t_rank == victim)
 			_exit(0);
-		if (!op_choose(&ops[n], groups, GROUPS, most, &common))
+		if (!mixed_op_choose(&ops[n], groups, GROUPS, most, &common))
 			continue;
 		begin(&ops[n], &common, &own);
 		n++;
 		if (t_chance(&own, 10))
-			op_wait(&ops[t_below(&own, n)], victim >= 0);
+			mixed_op_wait(&ops[t_below(&own, n)], victim >= 0);
 	}
 	end_all(ops, n, &own);
 	/* Open MPI frees a persistent request that has failed, on some ranks and not on others. */
@@ -92,7 +92,7 @@ static void sequence(long round, int dies_at)
 		end_all(ops, n, &own);
 	}
 	for (int i = 0; i < n; i++)
-		op_free(&ops[i]);
+		mixed_op_free(&ops[i]);
 }
 
 static struct group group_of(MPI_Comm comm)

@@ -16,7 +16,7 @@ static bool is_reduction(enum kind kind)
 }
 
 /* Returns how many elements this process has in its input, or in its output. */
-static int elements(const struct op *op, bool input)
+static int elements(const struct mixed_op *op, bool input)
 {
 	int size = op->group->size, rank = op->group->rank;
 
@@ -49,7 +49,7 @@ static int random_count(struct t_rng *rng, int most, int size)
 	}
 }
 
-static void choose_counts(struct op *op, int most, struct t_rng *common)
+static void choose_counts(struct mixed_op *op, int most, struct t_rng *common)
 {
 	int size = op->group->size;
 
@@ -62,12 +62,10 @@ static void choose_counts(struct op *op, int most, struct t_rng *common)
 	}
 }
 
-/* Chooses what all ranks have in common. Returns false if this rank has no part in the operation.
- */
-bool op_choose(struct op *op, const struct group *groups, int ngroups, int most,
-	       struct t_rng *common)
+bool mixed_op_choose(struct mixed_op *op, const struct group *groups, int ngroups, int most,
+		     struct t_rng *common)
 {
-	*op = (struct op){.request = MPI_REQUEST_NULL};
+	*op = (struct mixed_op){.request = MPI_REQUEST_NULL};
 	op->kind = (enum kind)t_below(common, KINDS);
 	op->group = &groups[t_below(common, ngroups)];
 	if (op->group->size < 2)
@@ -83,13 +81,13 @@ bool op_choose(struct op *op, const struct group *groups, int ngroups, int most,
 }
 
 /* Returns element i of rank's input. */
-static struct value input_of(const struct op *op, int rank, int i)
+static struct value input_of(const struct mixed_op *op, int rank, int i)
 {
 	return value_of(op->salt, rank, i);
 }
 
 /* Returns element i of the reduction of the ranks 0 to last. */
-static struct value reduced(const struct op *op, int last, int i)
+static struct value reduced(const struct mixed_op *op, int last, int i)
 {
 	struct value v = input_of(op, 0, i);
 
@@ -99,7 +97,7 @@ static struct value reduced(const struct op *op, int last, int i)
 }
 
 /* Returns how many elements of the output are defined. */
-static int defined(const struct op *op)
+static int defined(const struct mixed_op *op)
 {
 	int rank = op->group->rank;
 
@@ -119,7 +117,7 @@ static int defined(const struct op *op)
 }
 
 /* Returns element i of this process's output. */
-static struct value output_of(const struct op *op, int i)
+static struct value output_of(const struct mixed_op *op, int i)
 {
 	int rank = op->group->rank, size = op->group->size, from = 0;
 
@@ -150,7 +148,7 @@ static struct value output_of(const struct op *op, int i)
 	}
 }
 
-void op_make(struct op *op, struct t_rng *common, struct t_rng *own)
+void mixed_op_make(struct mixed_op *op, struct t_rng *common, struct t_rng *own)
 {
 	enum layout layout = (enum layout)t_below(common, LAYOUTS), in, out;
 	int n = elements(op, true);
@@ -161,7 +159,7 @@ void op_make(struct op *op, struct t_rng *common, struct t_rng *own)
 		layout = PAIR;
 	in = is_reduction(op->kind) ? layout : PAIR + (enum layout)t_below(own, LAYOUTS - PAIR);
 	out = is_reduction(op->kind) ? layout : PAIR + (enum layout)t_below(own, LAYOUTS - PAIR);
-	op->op = is_reduction(op->kind) ? make_operation(op->arithmetic) : MPI_OP_NULL;
+	op->reduction = is_reduction(op->kind) ? make_operation(op->arithmetic) : MPI_OP_NULL;
 	op->in = make_buffer(own, in, n);
 	op->out = make_buffer(own, out, n > elements(op, false) ? n : elements(op, false));
 	for (int i = 0; i < n; i++)
@@ -182,7 +180,7 @@ void op_make(struct op *op, struct t_rng *common, struct t_rng *own)
 	((op)->persistent ? T_PERSISTENT(name)(__VA_ARGS__, MPI_INFO_NULL, &(op)->request) \
 			  : MPI_##iname(__VA_ARGS__, &(op)->request))
 
-static int call_reduction(struct op *op)
+static int call_reduction(struct mixed_op *op)
 {
 	bool in_place = op->in_place && (op->kind != REDUCE || op->group->rank == op->root);
 	const void *in = in_place ? MPI_IN_PLACE : op->in.base;
@@ -192,23 +190,25 @@ static int call_reduction(struct op *op)
 
 	switch (op->kind) {
 	case REDUCE:
-		return CALL(op, Ireduce, Reduce, in, out, op->count, type, op->op, op->root, comm);
-	case ALLREDUCE:
-		return CALL(op, Iallreduce, Allreduce, in, out, op->count, type, op->op, comm);
-	case REDUCE_SCATTER:
-		return CALL(op, Ireduce_scatter, Reduce_scatter, in, out, op->counts, type, op->op,
+		return CALL(op, Ireduce, Reduce, in, out, op->count, type, op->reduction, op->root,
 			    comm);
+	case ALLREDUCE:
+		return CALL(op, Iallreduce, Allreduce, in, out, op->count, type, op->reduction,
+			    comm);
+	case REDUCE_SCATTER:
+		return CALL(op, Ireduce_scatter, Reduce_scatter, in, out, op->counts, type,
+			    op->reduction, comm);
 	case REDUCE_SCATTER_BLOCK:
 		return CALL(op, Ireduce_scatter_block, Reduce_scatter_block, in, out, op->count,
-			    type, op->op, comm);
+			    type, op->reduction, comm);
 	case SCAN:
-		return CALL(op, Iscan, Scan, in, out, op->count, type, op->op, comm);
+		return CALL(op, Iscan, Scan, in, out, op->count, type, op->reduction, comm);
 	default:
-		return CALL(op, Iexscan, Exscan, in, out, op->count, type, op->op, comm);
+		return CALL(op, Iexscan, Exscan, in, out, op->count, type, op->reduction, comm);
 	}
 }
 
-static int call_message(struct op *op)
+static int call_message(struct mixed_op *op)
 {
 	if (op->group->rank == op->root)
 		return MPI_Isend(op->in.base, op->count, op->in.type, op->target, 5,
@@ -219,7 +219,7 @@ static int call_message(struct op *op)
 	return MPI_SUCCESS;
 }
 
-static int call(struct op *op)
+static int call(struct mixed_op *op)
 {
 	const struct buffer *in = &op->in, *out = &op->out;
 	MPI_Comm comm = op->group->comm;
@@ -248,7 +248,7 @@ static int call(struct op *op)
 	}
 }
 
-void op_start(struct op *op)
+void mixed_op_start(struct mixed_op *op)
 {
 	t_doing(names[op->kind]);
 	op->rc = call(op);
@@ -258,13 +258,13 @@ void op_start(struct op *op)
 		op->rc = MPI_Start(&op->request);
 	free_type(&op->in);
 	free_type(&op->out);
-	if (op->op != MPI_OP_NULL && op->arithmetic < SUM)
-		MPI_Op_free(&op->op);
+	if (op->reduction != MPI_OP_NULL && op->arithmetic < SUM)
+		MPI_Op_free(&op->reduction);
 }
 
 /* ---- ends ---- */
 
-void op_wait(struct op *op, bool may_fail)
+void mixed_op_wait(struct mixed_op *op, bool may_fail)
 {
 	int rc;
 
@@ -275,7 +275,7 @@ void op_wait(struct op *op, bool may_fail)
 	t_true(op->rc == MPI_SUCCESS || may_fail, "%s: error %d", names[op->kind], op->rc);
 }
 
-void op_verify(const struct op *op)
+void mixed_op_verify(const struct mixed_op *op)
 {
 	char what[128];
 
@@ -286,7 +286,7 @@ void op_verify(const struct op *op)
 		compare_buffers(&op->out, &op->want, what);
 }
 
-void op_free(struct op *op)
+void mixed_op_free(struct mixed_op *op)
 {
 	free_memory(&op->in);
 	free_memory(&op->out);

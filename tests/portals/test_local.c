@@ -206,6 +206,37 @@ static void test_triggered(void **state)
 	alone(triggered_child);
 }
 
+/* Entries whose appends are cancelled never were in their lists, and are gone. */
+static void cancelled_child(unsigned me, void *arg)
+{
+	ptl_handle_ct_t trigger;
+	ptl_handle_me_t handle[2];
+	struct side side;
+	ptl_me_t entry;
+
+	(void)arg;
+	side_open(&side, me, 1, SIDE_MATCHING);
+	side_table(&side, 0);
+	entry = side_me(&side, NULL, 0, 0, PTL_ME_OP_PUT);
+	trigger = side_ct(&side);
+	t_ptl_ok(PtlTriggeredMEAppend(side.ni, side.pt, &entry, PTL_PRIORITY_LIST, NULL, &handle[0],
+				      trigger, 1));
+	t_ptl_ok(PtlTriggeredMEAppend(side.ni, side.pt, &entry, PTL_OVERFLOW_LIST, NULL, &handle[1],
+				      trigger, 1));
+	t_ptl_ok(PtlCTCancelTriggered(trigger));
+	for (unsigned i = 0; i < 2; i++)
+		t_ptl(PtlMEUnlink(handle[i]), PTL_ARG_INVALID);
+	side_no_event(side.eq);
+	t_ptl_ok(PtlCTFree(trigger));
+	side_close(&side);
+}
+
+static void test_cancelled(void **state)
+{
+	(void)state;
+	alone(cancelled_child);
+}
+
 /* ---- progress ---- */
 
 /* A process sends to itself, and is in no function of the library afterwards: the library's thread
@@ -277,7 +308,8 @@ int main(void)
 		cmocka_unit_test(test_interfaces), cmocka_unit_test(test_map),
 		cmocka_unit_test(test_full),       cmocka_unit_test(test_several),
 		cmocka_unit_test(test_link),       cmocka_unit_test(test_triggered),
-		cmocka_unit_test(test_asleep),     cmocka_unit_test(test_abort),
+		cmocka_unit_test(test_cancelled),  cmocka_unit_test(test_asleep),
+		cmocka_unit_test(test_abort),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ static void end_all(void)
 		t_fail(__VA_ARGS__);          \
 	} while (0)
 
-/* Returns true if a child of this parent failed, or ended although it should not have. */
+/* Fails the test if a child of this parent failed, or ended although it should not have. */
 static void look_after_children(void)
 {
 	for (unsigned i = 0; i < procs.n; i++) {

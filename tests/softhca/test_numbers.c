@@ -2,7 +2,7 @@
 /*
  * test_numbers.c - QP and SRQ numbers and keys say nothing about an index, and the same objects
  * made in the same order on two nodes have different ones: a program that confuses two objects, or
- * two nodes, fails. Two nodes.
+ * two nodes, fails. Runs on two nodes.
  */
 #include <fcntl.h>
 
@@ -69,9 +69,33 @@ static void test_numbers(void **state)
 	       near);
 }
 
+/* Checks that QP numbers have 24 bits, are scattered, and are not given again at once. */
+static void test_qp_numbers(void **state)
+{
+	struct t_dev *dev = *state;
+	uint32_t n[16];
+	int small = 0, step = 0;
+
+	for (int i = 0; i < 16; i++) {
+		struct t_qp *qp = t_qp(dev, NULL);
+
+		n[i] = qp->qp->qp_num;
+		t_true(n[i] > 1 && n[i] < 0xffffff, "QP number 0x%x", n[i]);
+		for (int k = 0; k < i; k++)
+			t_true(n[k] != n[i], "QP number 0x%x came again", n[i]);
+		small += n[i] < 4096;
+		step += i && n[i] == n[i - 1] + 1;
+		t_qp_free(qp);
+	}
+	t_true(small < 8 && step < 8, "QP numbers look like indices");
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_numbers)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_numbers),
+		cmocka_unit_test_setup_teardown(test_qp_numbers, t_setup, t_teardown),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -213,6 +213,29 @@ static void test_objects(void **state)
 	t_eq(stat_objects_of(getpid()), before);
 }
 
+/* Checks the completions that wait in a CQ, before and after a resize, when the positions in its
+ * ring begin anew. */
+static void test_unpolled(void **state)
+{
+	struct t_dev *dev = *state;
+	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
+	struct ibv_sge in = t_sge(&p.bb, 0, 8);
+
+	for (unsigned i = 0; i < 7; i++) {
+		t_recv(p.b, i, &in, 1);
+		t_send(p.a, i, t_sge(&p.ba, 0, 8));
+		t_done(p.a->scq, i, IBV_WC_SEND);
+	}
+	for (unsigned i = 0; i < 4; i++)
+		t_next(p.b->rcq, i, IBV_WC_SUCCESS);
+	t_eq(stat_counter("unpolled"), 3);
+	t_ok(ibv_resize_cq(p.b->rcq, 100));
+	t_eq(stat_counter("unpolled"), 3);
+	t_next(p.b->rcq, 4, IBV_WC_SUCCESS);
+	t_eq(stat_counter("unpolled"), 2);
+	t_pair_free(&p);
+}
+
 /* 2 RC QPs in RTS with a CQ each way (4) and a region each (2), and an x_set: 2 QPs, 3 CQs, an SRQ,
  * a region, a domain. */
 static int hold(void)
@@ -237,7 +260,7 @@ int main(int argc, char **argv)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest tests[] = {
 		TEST(test_traffic), TEST(test_rnr),        TEST(test_late),    TEST(test_retries),
-		TEST(test_errors),  TEST(test_unreliable), TEST(test_objects),
+		TEST(test_errors),  TEST(test_unreliable), TEST(test_objects), TEST(test_unpolled),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "hold"))

@@ -7,7 +7,7 @@
 
 #include "procs.h"
 
-enum key { K_QP = 0, K_STEP = 8 };
+enum key { K_QP = 0, K_STEP = 8, K_NEVER };
 enum { LEN = 1000, SLOT = 2048 };
 
 static const unsigned nodes[] = {0, 1, 1};
@@ -35,12 +35,17 @@ static struct end open_end(void)
 	return e;
 }
 
-static void close_end(struct end *end)
+static void free_end(struct end *end)
 {
-	procs_barrier();
 	t_qp_free(end->q);
 	t_buf_free(&end->b);
 	t_close(end->d);
+}
+
+static void close_end(struct end *end)
+{
+	procs_barrier();
+	free_end(end);
 }
 
 static void send_to(struct end *end, struct ibv_ah *ah, uint32_t qpn, unsigned seed)
@@ -101,55 +106,59 @@ static void test_unicast(void **state)
 	}
 }
 
-/* Sends to a group of both receivers; then one of them leaves, then the other one dies. */
-static void multicast(unsigned me, void *arg)
+/* Sends to the group: to both receivers, to one, and to none. Its QP isn't a member. */
+static void send_to_group(struct end *end, const struct t_addr *group)
 {
-	struct end e = open_end();
-	union ibv_gid group;
-	struct t_addr to = {.lid = 0xc001, .qpn = 0xffffff};
-	struct ibv_ah *ah;
+	struct ibv_ah *ah = t_ah(end->d, group, true);
 
-	(void)arg;
-	t_eq(inet_pton(AF_INET6, "ff12:401b:ffff::77", &group), 1);
-	to.gid = group;
-	if (me)
-		t_ok(ibv_attach_mcast(e.q->qp, &group, to.lid));
-	procs_barrier();
-	if (me == 0) {
-		ah = t_ah(e.d, &to, true);
-		for (unsigned i = 0; i < 3; i++) {
-			if (i == 2)
-				procs_get(PROCS_PARENT, K_STEP);
-			send_to(&e, ah, to.qpn, i);
-			procs_put(K_STEP, i + 1);
-			if (i < 2)
-				procs_barrier();
-		}
-		t_empty(e.q->rcq); /* no longer a member */
-		t_ok(ibv_destroy_ah(ah));
-		t_qp_free(e.q);
-		t_buf_free(&e.b);
-		t_close(e.d);
-		return;
+	for (unsigned i = 0; i < 3; i++) {
+		if (i == 2)
+			procs_get(PROCS_PARENT, K_STEP);
+		send_to(end, ah, group->qpn, i);
+		procs_put(K_STEP, i + 1);
+		if (i < 2)
+			procs_barrier();
 	}
+	t_empty(end->q->rcq);
+	t_ok(ibv_destroy_ah(ah));
+}
+
+/* Receives as a member of the group. After the first message receiver 1 leaves the group, and after
+ * the second one receiver 2 is killed. */
+static void receive_from_group(struct end *end, const struct t_addr *group, unsigned me)
+{
 	procs_wait_for(0, K_STEP, 1);
-	take(&e, 0, 0);
+	take(end, 0, 0);
 	if (me == 1)
-		t_ok(ibv_detach_mcast(e.q->qp, &group, to.lid));
+		t_ok(ibv_detach_mcast(end->q->qp, &group->gid, group->lid));
 	procs_barrier();
 	procs_wait_for(0, K_STEP, 2);
 	if (me == 2)
-		take(&e, 1, 1);
+		take(end, 1, 1);
 	procs_barrier();
 	if (me == 2) {
 		procs_put(K_STEP, 1);
-		procs_get(0, K_STEP + 1); /* the parent kills it here */
+		procs_get(0, K_NEVER); /* the parent kills this process here */
 	}
 	procs_wait_for(0, K_STEP, 3);
-	t_none(e.q->rcq, 5);
-	t_qp_free(e.q);
-	t_buf_free(&e.b);
-	t_close(e.d);
+	t_none(end->q->rcq, 5);
+}
+
+static void multicast(unsigned me, void *arg)
+{
+	struct end e = open_end();
+	struct t_addr group = {.lid = 0xc001, .qpn = 0xffffff};
+
+	(void)arg;
+	t_eq(inet_pton(AF_INET6, "ff12:401b:ffff::77", &group.gid), 1);
+	if (me)
+		t_ok(ibv_attach_mcast(e.q->qp, &group.gid, group.lid));
+	procs_barrier();
+	if (me)
+		receive_from_group(&e, &group, me);
+	else
+		send_to_group(&e, &group);
+	free_end(&e);
 }
 
 static void test_multicast(void **state)

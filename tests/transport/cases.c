@@ -54,9 +54,9 @@ struct world *case_world(const struct small_case *small_case)
 		.copy_pool = small_case->no_copies ? 0 : 4096,
 		.srqs = 64,
 		.lanes_ready = small_case->hold_lanes != LANE_COMES,
-		.dry = small_case->no_registration,
-		.no_room = small_case->no_srq_room ? 256 : 0,
-		.no_near = small_case->no_near ? 256 : 0,
+		.no_registration = small_case->no_registration,
+		.no_srq_room = small_case->no_srq_room ? 256 : 0,
+		.copy_fails = small_case->copy_fails ? 256 : 0,
 		.exact = small_case->max_direct == NO_SINK,
 		.gives_up = small_case->may_give_up,
 	};
@@ -70,8 +70,9 @@ struct world *case_world(const struct small_case *small_case)
 		ep->params.promote_after = small_case->promote_after;
 		ep->params.wild_backoff = small_case->wild_backoff;
 		ep->params.intranode = TQ_INTRANODE_AUTO;
-		ep->params.intranode_queue = small_case->near_queue;
-		ep->params.intranode_copy = small_case->near_copy ? small_case->near_copy : 1 << 20;
+		ep->params.intranode_queue = small_case->intranode_queue;
+		ep->params.intranode_copy =
+			small_case->intranode_copy ? small_case->intranode_copy : 1 << 20;
 		ep->params.eager_limit = EAGER;
 		ep->params.copy_limit = LONG + 1;
 		ep->params.protocol = e == 1 && small_case->receiver_protocol

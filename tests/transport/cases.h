@@ -31,9 +31,9 @@ struct small_case {
 	int srq_depth;            /* receives in a tuple's queue; 0: many */
 	unsigned rings;           /* bit mask of endpoints that send through rings */
 	bool readable;            /* the endpoints may read each other's memory */
-	int near_queue;           /* parameter intranode_queue */
-	int near_copy;            /* parameter intranode_copy; 0: no message is too long */
-	bool no_near;             /* copies from there fail */
+	int intranode_queue;      /* parameter intranode_queue */
+	int intranode_copy;       /* parameter intranode_copy; 0: no message is too long */
+	bool copy_fails;          /* copies from a readable peer's memory fail */
 	int max_direct;           /* bytes of a message that a queue takes; 0: any */
 	unsigned no_registration; /* bit mask of endpoints that can register no memory */
 	bool no_copies;           /* no endpoint has memory for copies */

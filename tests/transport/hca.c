@@ -83,7 +83,7 @@ static bool reaches(const struct model *model, int from, const struct model_item
 		return true;
 	if (it->kind == MODEL_DIRECT) {
 		srq = model_srq((struct model *)model, it->srqn);
-		return srq && srq->used && srq->ep == it->to &&
+		return srq && srq->state == MODEL_SRQ_USED && srq->ep == it->to &&
 		       it->bytes <= model->ep[it->to].limits.max_direct;
 	}
 	reg = remote_reg(model, it);
@@ -168,7 +168,8 @@ static void direct_arrives(struct model *model, struct model_ep *ep, struct mode
 	struct tq_srq *srq = model_srq(model, it->srqn);
 	uint8_t *data = malloc(it->bytes + 1);
 
-	t_true(srq->used && srq->recvs, "a direct message to an SRQ that is gone");
+	t_true(srq->state == MODEL_SRQ_USED && srq->recvs,
+	       "a direct message to an SRQ that is gone");
 	gather(ep, it, data);
 	srq->flying--;
 	deliver(model, ep->id, qp, srq, data, it->bytes);
@@ -263,7 +264,7 @@ void hca_delivered(struct model *model, int id, int from, int qp)
 	bool failed = ep->peers[from].failed;
 
 	d.srq->unpolled--;
-	if (d.srq->dead)
+	if (d.srq->state == MODEL_SRQ_WITHDRAWN || d.srq->state == MODEL_SRQ_DEAD)
 		return;
 	tq_core_delivered(&ep->core, d.token, d.len, d.status ? "a receive for it failed" : NULL);
 	t_true(!d.status || failed || ep->peers[from].failing,
@@ -278,7 +279,7 @@ void hca_srqs_gone(struct model *model, int id)
 	static const uint8_t late[64] = "this came after its connection had failed";
 
 	for (uint32_t i = 0; i < model->nsrqs; i++) {
-		if (model->srqs[i]->ep == id && model->srqs[i]->withdrawn &&
+		if (model->srqs[i]->ep == id && model->srqs[i]->state == MODEL_SRQ_WITHDRAWN &&
 		    model->srqs[i]->recvs && sim_chance(model->rng, 128))
 			scatter(ep, model->srqs[i]->recvs, late, sizeof(late));
 	}

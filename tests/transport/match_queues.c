@@ -28,8 +28,7 @@ static void pass_queued(struct match_place *entry, uint64_t mask, int from, int 
 	}
 }
 
-/* Tuples whose entries share a mask get a queue, and then no function of the user's is asked. */
-void match_queued(void)
+void match_queues_filled(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
 	uint64_t direct;
@@ -47,8 +46,7 @@ void match_queued(void)
 	t_true(direct == 20, "the HCA has matched %d of 20 long messages", (int)direct);
 }
 
-/* An entry that could match a queue's messages recalls the queue, and keeps its place. */
-void match_recalled(void)
+void match_queues_recalled(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
 			   any = match_place("any", TQ_TAKE, 2, 64),
@@ -76,8 +74,7 @@ void match_recalled(void)
 	t_true(many_counter(0, "recalls_wildcard") == 1, "the queue was not recalled");
 }
 
-/* A message that its sender holds goes to the user, if no entry is there for it. */
-void match_held(void)
+void match_queues_held(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
 			   *left = &match_sides[0].left;
@@ -99,8 +96,7 @@ void match_held(void)
 	match_check(1, &entry, 0x10, 1, MATCH_LONG);
 }
 
-/* An entry in a queue can be removed after its queue was recalled. */
-void match_removed_from_queue(void)
+void match_queues_removed(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),
 			   other = match_place("other", TQ_TAKE, 2, 64);
@@ -134,9 +130,7 @@ static void close_queues(void)
 	t_true(tq_ctx_has_queues(ctx), "done() is yet to return, but no message is said to come");
 }
 
-/* A closed context is said to have queues until done() has returned for all that the HCA matched.
- */
-void match_closed_in_done(void)
+void match_queues_closed(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
 

@@ -3,10 +3,18 @@
 #ifndef MATCH_QUEUES_H
 #define MATCH_QUEUES_H
 
-void match_queued(void);
-void match_recalled(void);
-void match_held(void);
-void match_removed_from_queue(void);
-void match_closed_in_done(void);
+/* Checks that tuples whose entries share a mask get a queue, and that no function of the user's is
+ * asked then. */
+void match_queues_filled(void);
+/* Checks that an entry that could match a queue's messages recalls the queue, and keeps its
+ * place. */
+void match_queues_recalled(void);
+/* Checks that a message that its sender holds goes to the user, if no entry is there for it. */
+void match_queues_held(void);
+/* Checks that an entry in a queue can be removed after its queue was recalled. */
+void match_queues_removed(void);
+/* Checks that a closed context is said to have queues until done() has returned for all messages
+ * that the HCA matched. */
+void match_queues_closed(void);
 
 #endif

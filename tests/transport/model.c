@@ -157,7 +157,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	if (ep->model->down[from][ep->id] || model_astray(ep->model, ep->id, from))
 		return -EIO;
 	/* A copy that fails may leave anything. */
-	if (model_fails(ep, ep->model->conf.no_near)) {
+	if (model_fails(ep, ep->model->conf.copy_fails)) {
 		memset(to, 0xcc, len);
 		return -EIO;
 	}
@@ -263,7 +263,8 @@ static int op_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint
 		direct_lane(ep, to, lane, srqn);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
-	t_true((srq && srq->used && srq->ep == to) || model_astray(ep->model, ep->id, to),
+	t_true((srq && srq->state == MODEL_SRQ_USED && srq->ep == to) ||
+		       model_astray(ep->model, ep->id, to),
 	       "direct() to SRQ %u, which isn't there", srqn);
 	t_true(nsg >= 0 && nsg <= (int)ep->limits.max_sge, "direct(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++) {

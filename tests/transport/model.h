@@ -20,33 +20,34 @@
 #define MODEL_SGES       TQ_MAX_PIECES
 #define MODEL_FIRST_LKEY 0x100
 #define MODEL_ONCE_TAG   (-1000) /* this tag and those below are used once (TQ_SEND_NO_QUEUE) */
-#define MODEL_HOSTILE    1       /* with conf.hostile: this endpoint's ... */
-#define MODEL_VICTIM     0       /* ... messages to this one may be anything */
+/* With conf.hostile: the endpoint whose messages to MODEL_VICTIM may be anything. */
+#define MODEL_HOSTILE 1
+#define MODEL_VICTIM  0
 
 struct model;
 
 struct model_conf {
 	int neps;
-	int node[MODEL_EPS]; /* the node of each endpoint */
-	int hold_lanes;      /* from an endpoint to a node, 0 to MODEL_LANES */
-	uint32_t lane_depth; /* sends that may be outstanding on a lane */
-	uint32_t eager_bufs; /* eager and DATA messages that an endpoint may have under way */
-	uint64_t copy_pool;  /* bytes of an endpoint's pool of copies */
-	uint32_t srqs;       /* SRQs that an endpoint may have */
-	bool lanes_ready;    /* hold lanes are ready from the beginning */
-	uint32_t dry;        /* bit mask of endpoints where nothing can be registered */
-	bool gives_up;       /* one of two endpoints may be given up because memory is missing */
-	bool hostile;        /* see MODEL_HOSTILE */
-	bool exact;          /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
+	int node[MODEL_EPS];      /* the node of each endpoint */
+	int hold_lanes;           /* from an endpoint to a node, 0 to MODEL_LANES */
+	uint32_t lane_depth;      /* sends that may be outstanding on a lane */
+	uint32_t eager_bufs;      /* eager and DATA messages that an endpoint may have under way */
+	uint64_t copy_pool;       /* bytes of an endpoint's pool of copies */
+	uint32_t srqs;            /* SRQs that an endpoint may have */
+	bool lanes_ready;         /* hold lanes are ready from the beginning */
+	uint32_t no_registration; /* bit mask of endpoints that can register no memory */
+	bool gives_up; /* one of two endpoints may be given up because memory is missing */
+	bool hostile;  /* see MODEL_HOSTILE */
+	bool exact;    /* receives are promised to be long enough (TQ_CTX_EXACT_LENGTH) */
 	/* The chances, of 256, that a call fails that may fail. */
-	uint32_t no_eager_buf, no_copy, no_reg, no_room, no_srq, lane_full, no_data, no_rdma;
+	uint32_t no_eager_buf, no_copy, no_reg, no_srq_room, no_srq, lane_full, no_data, no_rdma;
 	uint32_t lazy; /* the chance, of 256, that a lazy send is reported late */
 	/* By sender, a bit mask of receivers: the control messages go through a ring, so that their
 	 * buffer can't be kept. */
 	uint8_t rings[MODEL_EPS];
 	/* By reader, a bit mask of the endpoints whose memory it may read. */
 	uint8_t readable[MODEL_EPS];
-	uint32_t no_near; /* the chance, of 256, that a copy from there fails */
+	uint32_t copy_fails; /* the chance, of 256, that a copy of `readable` memory fails */
 };
 
 enum model_kind { MODEL_CONTROL, MODEL_DIRECT, MODEL_READ, MODEL_WRITE };
@@ -91,11 +92,17 @@ struct model_recv {
 	struct model_recv *next, *prev;
 };
 
+enum model_srq_state {
+	MODEL_SRQ_FREE, /* the next queue takes it */
+	MODEL_SRQ_USED,
+	MODEL_SRQ_WITHDRAWN, /* not destroyed yet: its receives may still be filled */
+	MODEL_SRQ_DEAD,      /* never used again, because what was lost may still name it */
+};
+
 struct tq_srq {
 	uint32_t srqn; /* its index in model->srqs + 1 */
 	int ep;
-	bool used, dead;
-	bool withdrawn; /* dead, but not destroyed: its receives may still be filled */
+	enum model_srq_state state;
 	struct model_recv *recvs;
 	uint32_t nrecvs;
 	uint32_t unpolled; /* completions of it that software hasn't seen */

@@ -19,14 +19,14 @@ static inline struct model_ep *model_enter(void *net)
 	return ep;
 }
 
-/* ---- memory.c ---- */
+/* ---- model_memory.c ---- */
 struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, void **cookie);
 void model_op_unreg(void *net, struct tq_reg *what, void *cookie);
 bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg);
 bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg);
 void model_op_copy_put(void *net, struct tq_sg *sg);
 
-/* ---- srqs.c ---- */
+/* ---- model_srqs.c ---- */
 struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn);
 int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token);
 void model_op_srq_put(void *net, struct tq_srq *srq, bool safe);

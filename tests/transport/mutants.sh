@@ -9,7 +9,7 @@ top=$(cd "$here/../.." && pwd)
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-1000}
-sims=(sim model memory srqs hca program world invariants users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
+sims=(sim model model_memory model_srqs hca program world invariants users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
 
 # compile SOURCE OBJECT INCLUDE
 compile() {
@@ -29,6 +29,16 @@ link() {
 	done
 }
 
+# repeats LINE PROGRAM [CASE]: true if the run that failed fails again, with the options that the line names.
+repeats() {
+	local options
+
+	options=$(sed -n 's/.*(\(--trace [^)]*\)).*/\1/p' <<<"$1")
+	shift
+	# shellcheck disable=SC2086 # several words
+	{ ! timeout 60 "$1" $options "${@:2}"; } >/dev/null 2>&1
+}
+
 # in_random_runs NAME DIRECTORY: true if 1 % of the random runs show the bug; of a mutant bits-*, of those with match bits. Prints the
 # line then.
 in_random_runs() {
@@ -41,7 +51,11 @@ in_random_runs() {
 		of=$(sed -n 's/.* of \([0-9]*\) runs fail.*/\1/p' <<<"$out")
 		if [ "${failed:-0}" -gt 0 ] && [ $((failed * 100)) -ge "$of" ]; then
 			why=$(sed 's/.*seed [0-9]*: //; s/ (--trace.*//' <<<"$out")
-			echo "ok mutant $1 (in $failed of $of runs${with[breaks]}: $why)"
+			if repeats "$out" "$2/sim_random"; then
+				echo "ok mutant $1 (in $failed of $of runs${with[breaks]}: $why)"
+			else
+				echo "not ok mutant $1 - the run doesn't fail again: $out"
+			fi
 			return 0
 		fi
 	done
@@ -58,12 +72,19 @@ look() {
 	fi
 	# A mutant whose rule random runs seldom need names the case that needs it.
 	only=$(sed -n 's/^case: //p' "$here/mutants/$1")
-	[ "$only" ] || ! in_random_runs "$@" || return 0
+	if [ -z "$only" ] && out=$(in_random_runs "$@"); then
+		echo "$out"
+		[[ $out = ok* ]]
+		return
+	fi
 	# shellcheck disable=SC2086 # no case, or one
 	out=$("$2/sim_exhaustive" --limit 20000 --any 1 $only || true)
-	case=$(sed -n 's/^not ok exhaustive \([^ ]*\) - \(.*\) (--trace.*/in case \1: \2/p' <<<"$out")
-	if [ -n "$case" ]; then
-		echo "ok mutant $1 ($case)"
+	case=$(sed -n 's/^not ok exhaustive \([^ ]*\) - .* (--trace.*/\1/p' <<<"$out")
+	if [ -n "$case" ] && repeats "$out" "$2/sim_exhaustive" "$case"; then
+		echo "ok mutant $1 ($(sed -n 's/^not ok exhaustive \([^ ]*\) - \(.*\) (--trace.*/in case \1: \2/p' <<<"$out"))"
+	elif [ -n "$case" ]; then
+		echo "not ok mutant $1 - the case doesn't fail again: $(grep '^not ok' <<<"$out")"
+		return 1
 	else
 		echo "not ok mutant $1 - not found"
 		return 1

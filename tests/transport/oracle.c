@@ -161,7 +161,7 @@ static void check_lost(const struct world *world)
 		int ep = world->broken[i], other = world->broken[!i];
 		const struct stream *stream = &world->prog.recvs[ep];
 
-		for (int k = 0; k < stream->n && world->told[ep]; k++) {
+		for (int k = 0; k < stream->n && world->peer_failed[ep]; k++) {
 			const struct op *op = stream->ops[k];
 
 			t_true(!is_live(op) || op->ended || op->peer != other,

@@ -5,8 +5,8 @@
  *
  * With --rings the endpoints in that bit mask send their control messages through rings.
  * With --any the program ends at the first failure, and a case that has too many schedules is no
- * failure. To see a schedule: sim_exhaustive --trace CHOICES CASE, with the choices that a failure
- * printed.
+ * failure. To see a schedule: sim_exhaustive --trace CHOICES [--rings MASK] CASE, with the options
+ * that a failure printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -95,14 +95,12 @@ static bool check(const struct small_case *small_case)
 
 	copy.rings |= rings_of(small_case);
 	memset(explore, 0, explore_size());
-	memset(shared, 0, offsetof(struct shared, limit));
-	memset(&shared->stats, 0, sizeof(shared->stats));
-	shared->stopped = false;
+	*shared = (struct shared){.limit = shared->limit};
 	res = runner_go(explore_case, &copy, 0, 1, 1, 600);
 	if (res.failed) {
 		explore_text(explore, choices, sizeof(choices));
-		printf("not ok exhaustive %s - %s (--trace %s)\n", small_case->name, res.why,
-		       choices);
+		printf("not ok exhaustive %s - %s (--trace %s --rings %u)\n", small_case->name,
+		       res.why, choices[0] ? choices : "0", rings);
 		return false;
 	}
 	if (shared->stopped && !small_case->partial && !any_failure) {
@@ -120,7 +118,7 @@ static bool check(const struct small_case *small_case)
 	return true;
 }
 
-static int replay(const struct small_case *small_case, const char *choices)
+static void replay(const struct small_case *small_case, const char *choices)
 {
 	struct small_case copy = *small_case;
 	struct world *world;
@@ -131,28 +129,48 @@ static int replay(const struct small_case *small_case, const char *choices)
 	case_start(&copy, world);
 	explore_replay(world, choices);
 	finish(&copy, world);
-	return 0;
 }
 
-static const struct small_case *const *list; /* the list of the current case */
-
-static const struct small_case *first_case(void)
+/* Returns the case of that name, or NULL. */
+static const struct small_case *find_case(const char *name)
 {
-	list = small_cases;
-	return *list;
+	for (const struct small_case *const *list = small_cases; *list; list++)
+		for (const struct small_case *small_case = *list; small_case->name; small_case++)
+			if (!strcmp(small_case->name, name))
+				return small_case;
+	return NULL;
 }
 
-static const struct small_case *next_case(const struct small_case *small_case)
+/* Returns true if the case is among the names, or there are no names. */
+static bool is_chosen(const struct small_case *small_case, char **names)
 {
-	if ((++small_case)->name)
-		return small_case;
-	return *++list;
+	char **name = names;
+
+	while (*name && strcmp(*name, small_case->name) != 0)
+		name++;
+	return *name || !*names;
+}
+
+/* Checks the cases of these names, or all. Returns true if none fails. */
+static bool check_cases(char **names)
+{
+	bool ok = true;
+
+	for (const struct small_case *const *list = small_cases; *list; list++) {
+		for (const struct small_case *small_case = *list; small_case->name; small_case++) {
+			if (!is_chosen(small_case, names))
+				continue;
+			ok &= check(small_case);
+			if (!ok && any_failure)
+				return false;
+		}
+	}
+	return ok;
 }
 
 int main(int argc, char **argv)
 {
 	const char *choices = NULL;
-	bool ok = true, found = false;
 	int i = 1;
 
 	shared = runner_shared(sizeof(*shared));
@@ -170,22 +188,18 @@ int main(int argc, char **argv)
 		else
 			break;
 	}
-	for (const struct small_case *small_case = first_case(); small_case;
-	     small_case = next_case(small_case)) {
-		bool named = i == argc;
-
-		for (int k = i; k < argc; k++)
-			named |= !strcmp(argv[k], small_case->name);
-		if (!named)
-			continue;
-		found = true;
-		if (choices)
-			return replay(small_case, choices);
-		ok &= check(small_case);
-		if (!ok && any_failure)
-			return 1;
+	for (int k = i; k < argc; k++) {
+		if (!find_case(argv[k])) {
+			fprintf(stderr, "There is no case %s.\n", argv[k]);
+			return 2;
+		}
 	}
-	if (!found)
-		fprintf(stderr, "there is no such case\n");
-	return !(ok && found);
+	if (!choices)
+		return !check_cases(argv + i);
+	if (argc - i != 1) {
+		fprintf(stderr, "--trace needs one case.\n");
+		return 2;
+	}
+	replay(find_case(argv[i]), choices);
+	return 0;
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Random schedules of random programs on random networks: sim_random [--runs N] [--seed FIRST]
- * [--max-failed N] [--break 1] [--bits 1] [--coverage 0]; sim_random --trace SEED shows one.
+ * [--max-failed N] [--break 1] [--bits 1] [--coverage 0]. To see one: sim_random --trace SEED
+ * [--break 1] [--bits 1], with the options that a failure printed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -188,9 +189,10 @@ int main(int argc, char **argv)
 	res = runner_go(run, &sim.opt, seed, seed + runs, max_failed, 10);
 	if (res.failed) {
 		printf("not ok random schedules - %llu of %llu runs fail; seed %llu: %s (--trace "
-		       "%llu)\n",
+		       "%llu --break %d --bits %d)\n",
 		       (unsigned long long)res.failed, (unsigned long long)res.runs,
-		       (unsigned long long)res.first, res.why, (unsigned long long)res.first);
+		       (unsigned long long)res.first, res.why, (unsigned long long)res.first,
+		       breaks, bits);
 		return 1;
 	}
 	printf("ok random schedules (%llu runs)\n", (unsigned long long)res.runs);

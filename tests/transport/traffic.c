@@ -48,12 +48,12 @@ static void random_network(struct sim_rng *rng, struct model_conf *conf, bool ha
 	conf->no_eager_buf = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_copy = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_reg = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
-	conf->dry = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 2, sim_below(rng, 16), 15);
-	conf->no_room = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
+	conf->no_registration = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 2, sim_below(rng, 16), 15);
+	conf->no_srq_room = (uint32_t)SIM_ONE_OF(rng, 0, 10, 100);
 	conf->no_srq = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->lane_full = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_data = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
-	conf->no_near = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
+	conf->copy_fails = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 	conf->no_rdma = (uint32_t)SIM_ONE_OF(rng, 0, 30, 128);
 }
 
@@ -230,7 +230,7 @@ static void starve(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
 	mix->notup = 0;
-	world->model.conf.dry = 1u << mix->flows[0].to;
+	world->model.conf.no_registration = 1u << mix->flows[0].to;
 	world->model.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
 	world->plenty = false;
 	world->late = true;
@@ -247,7 +247,7 @@ static void remove_mix(struct world *world, struct mix *mix)
  * message is held, it needs memory, or its sender has to be given up. */
 static void exact_mix(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
-	world->model.conf.dry = world->model.conf.no_reg = 0;
+	world->model.conf.no_registration = world->model.conf.no_reg = 0;
 	mix->nsizes = 1;
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 30, 130, 300);
 	mix->short_recv = 0;

@@ -68,7 +68,7 @@ static bool can_break(const struct world *world, int ep)
 		return false;
 	if (world->broken[0] < 0)
 		return world->model.conf.neps > 1 && world->step >= world->break_at;
-	return (ep == world->broken[0] || ep == world->broken[1]) && !world->told[ep];
+	return (ep == world->broken[0] || ep == world->broken[1]) && !world->peer_failed[ep];
 }
 
 /* Lists the network's actions of an endpoint. */
@@ -186,7 +186,7 @@ static void do_break(struct world *world, int ep)
 		return;
 	}
 	other = world->broken[world->broken[0] == ep];
-	world->told[ep] = true;
+	world->peer_failed[ep] = true;
 	tq_core_peer_failed(&world->model.ep[ep].core, &world->model.ep[ep].peers[other]);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_sync.h - what the functions that wait for threads share: next_sync.c, next_rwlock.c and
+ * next_sync.h - shared functions of the waits for threads: next_sync.c, next_rwlock.c and
  * next_futex.c.
  */
 #ifndef SHCA_NEXT_SYNC_H
@@ -10,7 +10,7 @@
 #include <stdint.h>
 #include <time.h>
 
-/* Begins and ends a wait for a thread: a call of a thread with a clock. */
+/* Begins and ends a wait of the calling thread, which has a clock, for another thread. */
 void shca_sync_begin_wait(void);
 void shca_sync_end_wait(void);
 /* Notes that a thread with a clock may have woken threads of its process, or also of other
@@ -18,7 +18,8 @@ void shca_sync_end_wait(void);
 void shca_sync_disturb(bool shared);
 /* Wakes the waiting threads of this process after a release or signal by any thread. */
 void shca_sync_wake_waiting(void);
-/* Returns the virtual time of an absolute timeout, which may lie in the past or in eternity. */
+/* Returns the virtual time of an absolute timeout, which may be past; SHCA_FOREVER if the timeout
+ * never comes. */
 uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *deadline);
 /* Returns true if the C library refuses a timeout at once. */
 bool shca_sync_is_invalid(clockid_t clock, const struct timespec *deadline);

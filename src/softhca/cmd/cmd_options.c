@@ -93,7 +93,8 @@ static json_t *option_row(const struct shca_settings *settings, enum shca_opt op
 	json_object_set_new(row, "value", shca_json_text(value));
 	json_object_set_new(row, "default", json_string(shca_opts[opt].def));
 	json_object_set_new(row, "accepts", json_string(accepted(opt)));
-	json_object_set_new(row, "from", json_string(shca_origin_name(settings->origin[opt])));
+	json_object_set_new(row, "from",
+			    json_string(shca_settings_origin_name(settings->origin[opt])));
 	json_object_set_new(row, "environment", json_string(env));
 	json_object_set_new(row, "help", json_string(shca_opts[opt].help));
 	return row;

@@ -180,7 +180,7 @@ int shca_settings_load(struct shca_settings *settings, char *err, size_t errlen)
 	return rc ? rc : shca_config_finish(&settings->config, err, errlen);
 }
 
-const char *shca_origin_name(enum shca_origin origin)
+const char *shca_settings_origin_name(enum shca_settings_origin origin)
 {
 	static const char *const names[] = {"default", "file", "environment", "command line"};
 

@@ -6,16 +6,15 @@
 #define _GNU_SOURCE 1
 #include "snapshot.h"
 
-#include <stddef.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "fabric/actors.h"
 #include "fabric/address.h"
 #include "fabric/proc.h"
 #include "fabric/table.h"
+#include "fabric/unpolled.h"
 #include "fabrics.h"
 #include "render.h"
 
@@ -34,6 +33,17 @@ static void set_int(json_t *o, const char *key, uint64_t v)
 static void set_name(json_t *o, const char *key, const char *name)
 {
 	json_object_set_new(o, key, name ? json_string(name) : json_null());
+}
+
+/* Adds pid and comm of the process in a slot; null if there is no such slot. */
+static void set_process(json_t *o, const struct shca_fabric *fabric, unsigned proc)
+{
+	bool valid = proc < SHCA_MAX_PROCS;
+	const struct shca_proc *record = valid ? &fabric->hdr->procs[proc] : NULL;
+
+	json_object_set_new(o, "pid",
+			    valid ? json_integer(atomic_load(&record->pid)) : json_null());
+	json_object_set_new(o, "comm", valid ? shca_json_text(record->comm) : json_null());
 }
 
 /* Adds the number of the live object at an index, under key; null if there is none. */
@@ -70,8 +80,8 @@ static void set_openers(json_t *o, const struct shca_fabric *fabric,
 	json_object_set_new(o, "opener_pids", pids);
 }
 
-/* Returns how many posted receives no message has claimed yet. The two counters are read at
- * different times. */
+/* Adds the numbers of posted receives that no message has claimed, of claimed receives, and the
+ * limit. The two counters are read at different times. */
 static void set_queue(json_t *o, const struct shca_rq *rq)
 {
 	uint64_t head = atomic_load(&rq->head), tail = atomic_load(&rq->tail);
@@ -81,7 +91,8 @@ static void set_queue(json_t *o, const struct shca_rq *rq)
 	set_int(o, "max_wr", rq->max_wr);
 }
 
-/* Adds the processes that are woken when a receive is posted here: their sends wait, or did. */
+/* Returns the number of processes that are woken when a receive is posted here. Their sends wait,
+ * or did. */
 static unsigned waiters(const struct shca_rq *rq)
 {
 	unsigned n = 0;
@@ -89,24 +100,6 @@ static unsigned waiters(const struct shca_rq *rq)
 	for (unsigned i = 0; i < SHCA_MAX_PROCS / 64; i++)
 		n += (unsigned)__builtin_popcountll(atomic_load(&rq->rnr_waiters[i]));
 	return n;
-}
-
-/*
- * Returns the number of completions in a CQ's ring that no poll has returned. Reads the file rather
- * than a mapping: the owner may free the ring at any time, and touching a page that isn't there
- * would take memory.
- */
-static uint64_t unpolled(const struct shca_fabric *fabric, const struct shca_cq_entry *entry)
-{
-	unsigned proc = shca_word_owner(atomic_load(&entry->state_word));
-	uint64_t ring = atomic_load(&entry->ring) >> 8, polled = atomic_load(&entry->polled), tail;
-
-	if (proc >= SHCA_MAX_PROCS || ring >= SHCA_ARENA)
-		return 0;
-	ring += fabric->hdr->arenas + proc * SHCA_ARENA + offsetof(struct shca_cq_ring, tail);
-	if (pread(fabric->fd, &tail, sizeof(tail), (off_t)ring) != sizeof(tail))
-		return 0;
-	return tail > polled ? tail - polled : 0;
 }
 
 static void add_qp(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
@@ -184,7 +177,7 @@ static void add_cq(json_t *o, const struct shca_fabric *fabric, const struct shc
 
 	(void)hca;
 	set_name(o, "state", atomic_load(&cq->overrun) ? "overrun" : "ok");
-	set_int(o, "unpolled", unpolled(fabric, cq));
+	set_int(o, "unpolled", shca_unpolled_count(fabric, cq));
 	set_int(o, "polled", atomic_load(&cq->polled));
 	set_int(o, "limit", atomic_load(&cq->limit));
 	set_name(o, "armed", NAME_OF(arms, atomic_load(&cq->arm) & 0xff));
@@ -250,20 +243,13 @@ static json_t *one_object(const struct shca_fabric *fabric, const struct shca_hc
 	const void *entry = shca_table_entry(fabric, &hca->tables[kind], idx);
 	const _Atomic uint64_t *word = entry;
 	uint64_t w = atomic_load_explicit(word, memory_order_acquire);
-	unsigned proc = shca_word_owner(w);
 	json_t *o;
 
 	if (shca_word_state(w) != SHCA_LIVE)
 		return NULL;
 	o = json_object();
 	set_int(o, "number", shca_word_number(w));
-	if (proc < SHCA_MAX_PROCS) {
-		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[proc].pid));
-		json_object_set_new(o, "comm", shca_json_text(fabric->hdr->procs[proc].comm));
-	} else {
-		json_object_set_new(o, "pid", json_null());
-		json_object_set_new(o, "comm", json_null());
-	}
+	set_process(o, fabric, shca_word_owner(w));
 	add[kind](o, fabric, hca, entry);
 	/* Everything that was read above belongs to one object if the state word still is the
 	 * same; its owner may have changed. */
@@ -314,8 +300,7 @@ json_t *shca_snapshot_procs(const struct shca_fabric *fabric)
 			continue;
 		o = json_object();
 		set_int(o, "slot", i);
-		set_int(o, "pid", (uint64_t)atomic_load(&proc->pid));
-		json_object_set_new(o, "comm", shca_json_text(proc->comm));
+		set_process(o, fabric, i);
 		set_int(o, "node", proc->node);
 		set_int(o, "pinned", atomic_load(&proc->pinned));
 		set_int(o, "arena", atomic_load(&proc->arena_used));
@@ -350,9 +335,7 @@ json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 		if (state == SHCA_ACTOR_FREE || state >= SHCA_ACTOR_STATES)
 			continue;
 		o = json_object();
-		set_int(o, "pid", (uint64_t)atomic_load(&fabric->hdr->procs[actor->proc].pid));
-		json_object_set_new(o, "comm",
-				    shca_json_text(fabric->hdr->procs[actor->proc].comm));
+		set_process(o, fabric, actor->proc);
 		json_object_set_new(o, "tid",
 				    atomic_load(&actor->tid)
 					    ? json_integer(atomic_load(&actor->tid))

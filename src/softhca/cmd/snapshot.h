@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * snapshot.h - the contents of a fabric as JSON. They are read without locks while others write: an
- * entry that changes meanwhile is left out, and a number may be older than its neighbour.
+ * object that changes hands meanwhile is left out, and a number may be older than its neighbour.
  */
 #ifndef SHCA_SNAPSHOT_H
 #define SHCA_SNAPSHOT_H

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cycles.h - the counter of time that a CPU can read without a system call.
+ * cycles.h - the CPU's time-stamp counter (x86: TSC; aarch64: CNTVCT_EL0), read without a system
+ * call.
  */
 #ifndef SHCA_CYCLES_H
 #define SHCA_CYCLES_H
@@ -18,7 +19,7 @@ static inline uint64_t shca_cycles(void)
 	__asm__ volatile("mrs %0, cntvct_el0" : "=r"(v));
 	return v;
 #else
-#error "no counter of time is known for this kind of CPU"
+#error "The time-stamp counter of this CPU is not known."
 #endif
 }
 

@@ -21,6 +21,7 @@
 #include "pending_event.h"
 #include "proc.h"
 #include "table.h"
+#include "unpolled.h"
 #include "xrc_life.h"
 
 /* Time (ns) that a reaper waits for executors that may still use objects of the dead process. */
@@ -94,30 +95,6 @@ static void leave_multicast(struct shca_fabric *fabric)
 }
 
 /*
- * Returns true if the ring holds completions. Reads the file rather than a mapping: the owner may
- * free the ring meanwhile, and a hole in the file reads as zeros.
- */
-static bool has_unpolled(const struct shca_fabric *fabric, unsigned owner, struct shca_cq_entry *cq)
-{
-	uint64_t ring = atomic_load(&cq->ring),
-		 at = fabric->hdr->arenas + owner * SHCA_ARENA + (ring >> 8);
-	struct shca_cq_ring r;
-	uint64_t word;
-
-	if (pread(fabric->fd, &r, sizeof(r), (off_t)at) != sizeof(r))
-		return false;
-	/* A resize in between moved the completions. */
-	if (atomic_load(&cq->ring) != ring)
-		return true;
-	if ((int64_t)(r.tail - r.bias - atomic_load(&cq->polled)) > 0)
-		return true;
-	/* The producer may have died before it moved the tail behind its completion. */
-	at += sizeof(r) + (r.tail & ((1ULL << (ring & 0xff)) - 1)) * cq->stride;
-	return pread(fabric->fd, &word, sizeof(word), (off_t)at) == sizeof(word) &&
-	       SHCA_WORD_IS_AT(word, r.tail) && SHCA_WORD_STATE(word) != SHCA_SLOT_FREE;
-}
-
-/*
  * Raises events that a dead producer may have left out: it raises an event after it wrote the
  * completion. CQs with completions get the event now. One event too many does no harm, one too few
  * is a hang. A process that left in order owes none: when it is reaped must not matter in virtual
@@ -136,7 +113,7 @@ static void wake_cq(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_
 		return;
 	if (arm != firing) {
 		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
-		    !has_unpolled(fabric, shca_word_owner(word), cq))
+		    !shca_unpolled_any(fabric, cq))
 			return;
 		/* In the name of the dead process: if this reaper dies too, the next one goes on
 		 * from here. */

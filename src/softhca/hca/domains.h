@@ -8,19 +8,19 @@
 
 #include "context_objects.h"
 
-struct shca_pd {
-	struct ibv_pd ibv;
-	uint32_t pdn;
-	_Atomic uint32_t refs;     /* MRs, QPs, SRQs and parent domains in it */
-	struct shca_pd *parent_of; /* of a parent domain: the PD that it stands for */
-	struct ibv_td *td;
-	struct shca_context_object context_node;
-};
-
 struct shca_td {
 	struct ibv_td ibv;
 	struct shca_context_object context_node;
 	_Atomic uint32_t refs; /* parent domains that name it */
+};
+
+struct shca_pd {
+	struct ibv_pd ibv;
+	uint32_t pdn;
+	_Atomic uint32_t refs;             /* MRs, QPs, SRQs and parent domains in it */
+	struct shca_pd *protection_domain; /* that a parent domain stands for, or NULL */
+	struct shca_td *td;                /* of a parent domain, or NULL */
+	struct shca_context_object context_node;
 };
 
 struct shca_xrcd {
@@ -33,7 +33,7 @@ struct shca_xrcd {
 
 struct shca_channel {
 	struct ibv_comp_channel ibv;
-	uint32_t id; /* fabric/event.h */
+	uint32_t id; /* number of its event channel (fabric/event.h) */
 	struct shca_context_object context_node;
 };
 

@@ -56,7 +56,7 @@ struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
 
 void shca_pd_end(struct shca_pd *pd)
 {
-	if (!pd->parent_of)
+	if (!pd->protection_domain)
 		uncount_pd(shca_ctx(pd->ibv.context));
 }
 
@@ -68,10 +68,10 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 		return EIO;
 	if (atomic_load(&pd->refs) != 0)
 		return EBUSY;
-	if (pd->parent_of) {
-		atomic_fetch_sub(&pd->parent_of->refs, 1);
+	if (pd->protection_domain) {
+		atomic_fetch_sub(&pd->protection_domain->refs, 1);
 		if (pd->td)
-			atomic_fetch_sub(&((struct shca_td *)pd->td)->refs, 1);
+			atomic_fetch_sub(&pd->td->refs, 1);
 	}
 	shca_context_objects_remove(&pd->context_node);
 	shca_pd_end(pd);
@@ -118,7 +118,7 @@ static int check_parent_attr(const struct ibv_parent_domain_init_attr *attr)
 
 	if (!attr->pd || (attr->comp_mask & ~known))
 		return -EINVAL;
-	if (((struct shca_pd *)attr->pd)->parent_of)
+	if (((struct shca_pd *)attr->pd)->protection_domain)
 		return -EINVAL;
 	return attr->comp_mask ? -EOPNOTSUPP : 0;
 }
@@ -139,14 +139,14 @@ struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
 		errno = ENOMEM;
 		return NULL;
 	}
-	domain->parent_of = (struct shca_pd *)attr->pd;
-	domain->td = attr->td;
-	domain->pdn = domain->parent_of->pdn;
+	domain->protection_domain = (struct shca_pd *)attr->pd;
+	domain->td = (struct shca_td *)attr->td;
+	domain->pdn = domain->protection_domain->pdn;
 	domain->ibv.context = context;
 	domain->ibv.handle = domain->pdn;
-	atomic_fetch_add(&domain->parent_of->refs, 1);
+	atomic_fetch_add(&domain->protection_domain->refs, 1);
 	if (domain->td)
-		atomic_fetch_add(&((struct shca_td *)domain->td)->refs, 1);
+		atomic_fetch_add(&domain->td->refs, 1);
 	shca_context_objects_add(context, &domain->context_node, SHCA_OBJECT_PD, domain);
 	return &domain->ibv;
 }

@@ -20,9 +20,9 @@ void shca_segment_hold(struct shca_mr_entry *entry);
 void shca_segment_release(const struct shca_mr_entry *entry);
 
 /*
- * Copy `len` bytes to or from a run in the memory of process slot `proc`. Return false if the copy
- * has to be done in another way. Aligned units of up to 8 bytes are copied whole, and in ascending
- * order. Inside an epoch.
+ * Copies `len` bytes to or from a run in the memory of process slot `proc`. Returns false if the
+ * copy has to be done in another way. Aligned units of up to 8 bytes are copied whole, and in
+ * ascending order. The caller is inside an epoch.
  */
 bool shca_segment_write(const struct shca_run *to, unsigned proc, const void *from, uint64_t len);
 bool shca_segment_read(const struct shca_run *from, unsigned proc, void *to, uint64_t len);

@@ -79,7 +79,8 @@ struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, voi
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
 
-	if ((ep->model->conf.dry & 1u << ep->id) || model_fails(ep, ep->model->conf.no_reg))
+	if ((ep->model->conf.no_registration & 1u << ep->id) ||
+	    model_fails(ep, ep->model->conf.no_reg))
 		return NULL;
 	reg = reg_new(ep, addr, len, write);
 	*cookie = reg;

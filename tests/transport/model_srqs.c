@@ -37,12 +37,12 @@ struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 	if (ep->nsrqs >= model->conf.srqs || model_fails(ep, model->conf.no_srq))
 		return NULL;
 	for (uint32_t i = 0; i < model->nsrqs && !srq; i++) {
-		if (model->srqs[i]->ep == ep->id && !model->srqs[i]->used && !model->srqs[i]->dead)
+		if (model->srqs[i]->ep == ep->id && model->srqs[i]->state == MODEL_SRQ_FREE)
 			srq = model->srqs[i];
 	}
 	if (!srq)
 		srq = srq_new(model, ep->id);
-	srq->used = true;
+	srq->state = MODEL_SRQ_USED;
 	ep->nsrqs++;
 	*srqn = srq->srqn;
 	return srq;
@@ -53,11 +53,12 @@ int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int
 	struct model_ep *ep = model_enter(net);
 	struct model_recv *recv;
 
-	t_true(srq->ep == ep->id && srq->used, "srq_post() to an SRQ that isn't there");
+	t_true(srq->ep == ep->id && srq->state == MODEL_SRQ_USED,
+	       "srq_post() to an SRQ that isn't there");
 	t_true(nsg >= 0 && nsg <= (int)ep->limits.max_srq_sge, "srq_post(): %d pieces", nsg);
 	for (int i = 0; i < nsg; i++)
 		model_check_reg(ep, &sg[i], true, "srq_post()");
-	if (srq->nrecvs >= ep->limits.srq_depth || model_fails(ep, ep->model->conf.no_room))
+	if (srq->nrecvs >= ep->limits.srq_depth || model_fails(ep, ep->model->conf.no_srq_room))
 		return -EAGAIN;
 	recv = calloc(1, sizeof(*recv));
 	recv->token = token;
@@ -94,7 +95,8 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 {
 	struct model_ep *ep = model_enter(net);
 
-	t_true(srq->ep == ep->id && srq->used, "srq_put() of an SRQ that isn't there");
+	t_true(srq->ep == ep->id && srq->state == MODEL_SRQ_USED,
+	       "srq_put() of an SRQ that isn't there");
 	t_true(!srq->flying || ep->model->conf.hostile,
 	       "srq_put() while messages to it are under way");
 	/* Completions may be left only if a connection was lost: then they name nothing any
@@ -102,16 +104,17 @@ void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
 	t_true(!srq->unpolled || any_down(ep) || ep->model->conf.hostile,
 	       "srq_put() with completions of it in the CQ");
 	SIM_TRACE("      srq_put %d: SRQ %u had %u", ep->id, srq->srqn, srq->nrecvs);
-	/* A hostile peer may still send to this SRQ, and must not reach the receives of its
-	 * successor. */
-	srq->dead = !safe || srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile;
-	srq->used = false;
 	ep->nsrqs--;
 	if (!safe) {
-		srq->withdrawn = true;
+		srq->state = MODEL_SRQ_WITHDRAWN;
 		ep->nwithdrawn++;
 		return;
 	}
+	/* A hostile peer may still send to this SRQ, and must not reach the receives of its
+	 * successor. */
+	srq->state = srq->nrecvs > 0 || srq->unpolled > 0 || ep->model->conf.hostile
+			     ? MODEL_SRQ_DEAD
+			     : MODEL_SRQ_FREE;
 	srq_clear(srq);
 }
 
@@ -120,9 +123,9 @@ void model_srqs_gone(struct model_ep *ep)
 	struct model *model = ep->model;
 
 	for (uint32_t i = 0; i < model->nsrqs; i++) {
-		if (model->srqs[i]->ep != ep->id || !model->srqs[i]->withdrawn)
+		if (model->srqs[i]->ep != ep->id || model->srqs[i]->state != MODEL_SRQ_WITHDRAWN)
 			continue;
-		model->srqs[i]->withdrawn = false;
+		model->srqs[i]->state = MODEL_SRQ_DEAD;
 		srq_clear(model->srqs[i]);
 	}
 	ep->nwithdrawn = 0;
