@@ -17,6 +17,7 @@
 #include "proto/recv.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
+#include "proto/send.h"
 #include "unit.h"
 
 enum { TAG = 7, BITS_CTX = 6, LENGTH = 8 };
@@ -270,6 +271,41 @@ static bool in_order(void)
 	return stop_bits() && ok;
 }
 
+static int send_bits(unsigned flags)
+{
+	const struct tq_buf none = {0};
+	struct tq_req *req;
+
+	return tq_core_send_bits(bits_ctx, 0, TAG, "", &none, flags, NULL, &req);
+}
+
+/* Checks that a synchronous send doesn't go to its tuple's queue, where a receive of the library
+ * for a message that is kept would end the send. */
+static bool not_direct(void)
+{
+	const struct tq_msg_mask mask = {
+		.hdr = {.type = TQ_MSG_MASK}, .ctx = tq_put32(BITS_CTX), .life = tq_put16(1)};
+	struct tq_msg_srqn offer = {.hdr = {.type = TQ_MSG_SRQN},
+				    .rx_tuple = tq_put32(1),
+				    .srqn = tq_put32(7),
+				    .max_len = tq_put64(4096)};
+	bool ok = start_bits() && send_bits(0) == 1;
+
+	unit_set("promote_after", "0");
+	unit_comes(&mask, sizeof(mask));
+	for (int i = 0; i < 10 && !unit.asks.n; i++)
+		ok = ok && send_bits(0) == 1;
+	if (!ok || !unit.asks.n)
+		return false;
+	offer.tx_tuple = tq_put32(unit.asks.of[0]);
+	unit_comes(&offer, sizeof(offer));
+	for (int i = 0; i < 100 && !unit.switches; i++)
+		ok = ok && send_bits(0) >= 0;
+	ok = ok && unit.switches == 1 && !(unit.rts_flags & TQ_RTS_NODIRECT);
+	ok = ok && !send_bits(TQ_SEND_SYNC) && unit.rts_flags & TQ_RTS_NODIRECT;
+	return stop_bits() && ok;
+}
+
 int main(void)
 {
 	unit_check("ends", "a receive is cancelled after its context", cancelled_late());
@@ -280,5 +316,6 @@ int main(void)
 	unit_check("ends", "an entry whose message is lost with its sender", drained_late());
 	unit_check("ends", "a message that was kept in a removed context", dropped());
 	unit_check("ends", "a queue's last message ends first", in_order());
+	unit_check("ends", "a synchronous send isn't sent direct with match bits", not_direct());
 	return unit_status();
 }
