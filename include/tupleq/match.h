@@ -154,7 +154,9 @@ typedef uint32_t tq_entry_id; /* never 0, and not used again soon */
  * source, the library matches it nevertheless. */
 #define TQ_ENTRY_QUEUE 1u
 /* Nothing is appended: match() decides on the messages that wait and fit, in their order, until the
- * entry would leave the list, or the search ends. */
+ * entry would leave the list, or the search ends. -EAGAIN: a queue is on its way back, so it isn't
+ * known yet which of them is first. Nothing was decided; the caller makes progress and tries again.
+ */
 #define TQ_ENTRY_SEARCH 2u
 
 /*

@@ -144,7 +144,7 @@ static int append(void *user)
 	return tq_core_entry_append(bits_ctx, &want, &none, TQ_ENTRY_QUEUE, user, NULL);
 }
 
-static void bits_come(uint32_t number, bool asking)
+static void bits_come(uint64_t bits, uint32_t number, bool asking)
 {
 	const struct tq_msg_eager_bits m = {.hdr = {.type = TQ_MSG_EAGER_BITS},
 					    .env = {.ctx = tq_put32(BITS_CTX),
@@ -152,7 +152,7 @@ static void bits_come(uint32_t number, bool asking)
 						    .seq = tq_put32(number),
 						    .ask = tq_put32(asking),
 						    .mask_life = tq_put16(1),
-						    .bits = tq_put64(TAG)}};
+						    .bits = tq_put64(bits)}};
 
 	unit_comes(&m, sizeof(m));
 }
@@ -163,7 +163,7 @@ static bool get_queue(void)
 	struct tq_msg_switch m = {.hdr = {.type = TQ_MSG_SWITCH}, .seq = tq_put32(1)};
 	bool ok = !append(NULL);
 
-	bits_come(0, true);
+	bits_come(TAG, 0, true);
 	unit_poll();
 	if (!ok || !unit.offers.n)
 		return false;
@@ -258,7 +258,7 @@ static bool in_order(void)
 	m.rx_tuple = tq_put32(unit.offers.of[0]);
 	unit_comes(&m, sizeof(m));
 	recalled_comes(0, 1);
-	bits_come(2, false);
+	bits_come(TAG, 2, false);
 	ok = ok && !tq_core_has_ended(&unit.core);
 	entry->prefix->bits = htole64(TAG);
 	tq_core_delivered(&unit.core, entry, sizeof(uint64_t), NULL);
@@ -268,6 +268,30 @@ static bool in_order(void)
 		next = req->next;
 		tq_core_release(req);
 	}
+	return stop_bits() && ok;
+}
+
+static int search(void)
+{
+	const struct tq_want all = {.rank = TQ_ANY_SOURCE, .ignore = UINT64_MAX};
+
+	return tq_core_entry_append(bits_ctx, &all, NULL, TQ_ENTRY_SEARCH, NULL, NULL);
+}
+
+/* Checks that a search doesn't deny a message that its user knows, while the search recalls a queue
+ * of the same sender. */
+static bool found(void)
+{
+	bool ok = start_bits() && get_queue();
+
+	if (!ok)
+		return false;
+	bits_come(TAG + 1, 1, false);
+	ok = nkept == 1 && search() == -EAGAIN;
+	recalled_comes(0, 0);
+	ok = ok && search() == 1;
+	unit_poll();
+	ok = ok && !search();
 	return stop_bits() && ok;
 }
 
@@ -317,5 +341,6 @@ int main(void)
 	unit_check("ends", "a message that was kept in a removed context", dropped());
 	unit_check("ends", "a queue's last message ends first", in_order());
 	unit_check("ends", "a synchronous send isn't sent direct with match bits", not_direct());
+	unit_check("ends", "a search that recalls a queue", found());
 	return unit_status();
 }
