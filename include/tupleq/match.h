@@ -105,8 +105,10 @@ struct tq_match_ops {
 	 * entry. Also called, with an error and a NULL header, for each entry that the end of its
 	 * source or its context takes out of the list, with the entry's `user`. Called as
 	 * complete() of struct tq_job, so without any lock held; but one call comes after the
-	 * other, in the endpoint. Short messages end in the order in which they were matched. A
-	 * function of the library that done() calls, calls no done().
+	 * other, in the endpoint. Messages are matched in order, but their data come, and done() is
+	 * called, in no order: a message that is read by RDMA, as a short one may be, can end after
+	 * a later one that came with its data. A function of the library that done() calls, calls
+	 * no done().
 	 */
 	void (*done)(void *arg, void *user, const struct tq_arrival *arrival);
 };
