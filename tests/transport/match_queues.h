@@ -6,6 +6,7 @@
 void match_queued(void);
 void match_recalled(void);
 void match_held(void);
+void match_overdue(void);
 void match_removed_from_queue(void);
 void match_closed_in_done(void);
 

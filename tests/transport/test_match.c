@@ -270,6 +270,7 @@ const struct many_case many_cases[] = {
 	{"queued", match_queued},
 	{"recalled", match_recalled},
 	{"held", match_held},
+	{"overdue while its sender computes", match_overdue},
 	{"removed from a queue", match_removed_from_queue},
 	{"closed in done()", match_closed_in_done},
 	{"by the service thread", by_thread},
