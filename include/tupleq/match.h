@@ -105,8 +105,10 @@ struct tq_match_ops {
 	 * entry. Also called, with an error and a NULL header, for each entry that the end of its
 	 * source or its context takes out of the list, with the entry's `user`. Called as
 	 * complete() of struct tq_job, so without any lock held; but one call comes after the
-	 * other, in the endpoint. Short messages end in the order in which they were matched. A
-	 * function of the library that done() calls, calls no done().
+	 * other, in the endpoint. Messages are matched in order, but their data come, and done() is
+	 * called, in no order: a message that is read by RDMA, as a short one may be, can end after
+	 * a later one that came with its data. A function of the library that done() calls, calls
+	 * no done().
 	 */
 	void (*done)(void *arg, void *user, const struct tq_arrival *arrival);
 };
@@ -154,7 +156,9 @@ typedef uint32_t tq_entry_id; /* never 0, and not used again soon */
  * source, the library matches it nevertheless. */
 #define TQ_ENTRY_QUEUE 1u
 /* Nothing is appended: match() decides on the messages that wait and fit, in their order, until the
- * entry would leave the list, or the search ends. */
+ * entry would leave the list, or the search ends. -EAGAIN: a queue is on its way back, so it isn't
+ * known yet which of them is first. Nothing was decided; the caller makes progress and tries again.
+ */
 #define TQ_ENTRY_SEARCH 2u
 
 /*

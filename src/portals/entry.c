@@ -191,11 +191,15 @@ static int append_from(struct p4_entry *entry, int source, unsigned flags)
 {
 	bool matching = p4_ni_is_matching(entry->pt->ni);
 	struct tq_buf buf = {.addr = entry->region.start, .len = entry->region.length};
+	int rc;
 
-	return tq_entry_append(entry->pt->ni->ctx[entry->pt->index], source,
-			       matching ? entry->match_bits : 0,
-			       matching ? entry->ignore_bits : UINT64_MAX,
-			       flags & TQ_ENTRY_QUEUE ? &buf : NULL, flags, entry, &entry->id);
+	while ((rc = tq_entry_append(entry->pt->ni->ctx[entry->pt->index], source,
+				     matching ? entry->match_bits : 0,
+				     matching ? entry->ignore_bits : UINT64_MAX,
+				     flags & TQ_ENTRY_QUEUE ? &buf : NULL, flags, entry,
+				     &entry->id)) == -EAGAIN)
+		p4_progress();
+	return rc;
 }
 
 static int append_priority(struct p4_entry *entry)

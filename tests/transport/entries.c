@@ -349,7 +349,9 @@ static int append(struct world *world, struct op *op, unsigned flags)
 	op->appended_at = now(world);
 	op->listed = op->kind == OP_RECV;
 	rc = tq_core_entry_append(world->ctx[op->at][op->ctx], &want, &buf, flags, op, &op->entry);
-	t_true(rc >= 0 || (rc == -EIO && users_any_broken(world)), "an entry was refused: %d", rc);
+	t_true(rc >= 0 || (rc == -EIO && users_any_broken(world)) ||
+		       (rc == -EAGAIN && flags & TQ_ENTRY_SEARCH),
+	       "an entry was refused: %d", rc);
 	if (rc < 0) {
 		op->listed = false;
 		op->ended = op->withdrawn = true;

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "match_side.h"
 
@@ -72,6 +73,38 @@ void match_queues_recalled(void)
 		       came->place->name);
 	}
 	t_true(many_counter(0, "recalls_wildcard") == 1, "the queue was not recalled");
+}
+
+/* Waits, while endpoint 1 computes, until its service thread has said so often that a message has
+ * waited for long. */
+static void overdue_becomes(uint64_t times)
+{
+	MANY_UNTIL(many_counter(1, "overdue") >= times, usleep(1000));
+	t_true(many_counter(1, "overdue") == times, "%d messages were overdue, not %d",
+	       (int)many_counter(1, "overdue"), (int)times);
+}
+
+void match_queues_overdue(void)
+{
+	static const char *const with_thread[] = {"giveback_after=0", "service_thread=1", NULL};
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
+	uint64_t before;
+
+	match_start_each((const char *const *const[]){keep_queues, with_thread});
+	pass_queued(&entry, 0, 0, 20, 8);
+	t_true(many_counter(0, "bits_direct") > 0, "there is no queue");
+	before = many_counter(1, "overdue");
+	match_sides[0].ncame = 0;
+	match_send_text(0x10, 1, "first");
+	match_send_text(0x10, 2, "second");
+	overdue_becomes(before + 1);
+	match_append(&entry, 1, 0x10, 0, TQ_ENTRY_QUEUE, NULL);
+	MANY_UNTIL(match_sides[0].ncame, tq_progress(many_eps[0]));
+	t_true(match_sides[0].ncame == 1, "the first one doesn't come");
+	usleep(50000); /* by now the thread sleeps */
+	for (int i = 0; i < 100; i++)
+		tq_progress(many_eps[1]);
+	overdue_becomes(before + 2);
 }
 
 void match_queues_held(void)

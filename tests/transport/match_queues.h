@@ -11,6 +11,9 @@ void match_queues_filled(void);
 void match_queues_recalled(void);
 /* Checks that a message that its sender holds goes to the user, if no entry is there for it. */
 void match_queues_held(void);
+/* Checks that the second of two messages that wait in a lane comes to light although its sender
+ * computes. */
+void match_queues_overdue(void);
 /* Checks that an entry in a queue can be removed after its queue was recalled. */
 void match_queues_removed(void);
 /* Checks that a closed context is said to have queues until done() has returned for all messages

@@ -52,17 +52,24 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 
 const struct tq_match_ops match_ops = {match, unexpected, done};
 
-void match_start(const char *const *params)
+void match_start_each(const char *const *const params[2])
 {
-	static const char *const defaults[] = {NULL};
-
-	many_open(2, true, params ? params : defaults);
+	for (int i = 0; i < 2; i++)
+		many_open_one(i, params[i]);
 	many_know_all();
 	for (int i = 0; i < 2; i++)
 		t_true(!tq_ctx_add_bits(many_eps[i], MATCH_CTX, many_peers[i], 2, i, 0,
 					sizeof(struct match_header), &match_ops, &match_sides[i],
 					&match_sides[i].ctx),
 		       "the context can't be made");
+}
+
+void match_start(const char *const *params)
+{
+	static const char *const defaults[] = {NULL};
+	const char *const *all = params ? params : defaults;
+
+	match_start_each((const char *const *const[]){all, all});
 }
 
 void match_append(struct match_place *place, int rank, uint64_t bits, uint64_t ignore,

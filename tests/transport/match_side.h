@@ -58,6 +58,8 @@ extern const struct tq_match_ops match_ops;
 
 /* Opens the endpoints, with parameters ("name=value", NULL at the end; NULL: the defaults). */
 void match_start(const char *const *params);
+/* Opens them with parameters for each. */
+void match_start_each(const char *const *const params[2]);
 /* Returns an entry of `room` bytes in match_data[data]. */
 struct match_place match_place(const char *name, enum tq_verdict verdict, int data, uint64_t room);
 /* Appends an entry at endpoint 0. */

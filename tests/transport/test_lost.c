@@ -117,6 +117,29 @@ static void mate_dies_before_read(void)
 	read_long(ctx, false);
 }
 
+/* A receive of a message whose data are lost ends when the log has said why. */
+static void received_before_it_is_known(void)
+{
+	static const char *const params[] = {"protocol=rget", NULL};
+	static char from[LONG], to[LONG];
+	const struct tq_buf out = {.addr = from, .len = LONG}, in = {.addr = to, .len = LONG};
+	struct many_op sent = {0}, other, got = {0};
+	struct tq_ctx *ctx[2];
+
+	many_start_apart(2, params, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	t_true(!tq_send(ctx[1], 0, MANY_TAG, &out, 0, &sent, &sent.req), "no send");
+	many_spin(1000);
+	dies(1);
+	many_send(ctx[0], 1, MANY_TAG, "to one who died", 0, &other);
+	MANY_UNTIL(tq_link_has_failed(many_peers[0][1]->link), tq_progress(many_eps[0]));
+	t_true(!many_errors, "the loss is known already");
+	t_true(tq_recv(ctx[0], 1, MANY_TAG, &in, &got, &got.req, &got.status) == 1,
+	       "the receive has not ended");
+	t_true(got.status.error == -EIO, "the receive ended with %d", got.status.error);
+	t_true(many_errors == 1, "the log doesn't say what failed");
+}
+
 /* A message that is held for a process that has died does not wait for ever. */
 static void held_for_a_dead_peer(void)
 {
@@ -384,6 +407,7 @@ const struct many_case many_cases[] = {
 	{"a send waits until it is known", sends_before_it_is_known},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
+	{"received before it is known", received_before_it_is_known},
 	{"held for one who died", held_for_a_dead_peer},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},
 	{0},

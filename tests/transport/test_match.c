@@ -268,6 +268,7 @@ const struct many_case many_cases[] = {
 	{"queued", match_queues_filled},
 	{"recalled", match_queues_recalled},
 	{"held", match_queues_held},
+	{"overdue while its sender computes", match_queues_overdue},
 	{"removed from a queue", match_queues_removed},
 	{"closed in done()", match_queues_closed},
 	{"by the service thread", by_thread},

@@ -117,6 +117,7 @@ static void drop(struct duo *duo, bool removes)
 	if (duo->me)
 		t_true(duo_counter(duo, "recv_revoked") == 2 * TAGS * EACH, "%llu were dropped",
 		       (unsigned long long)duo_counter(duo, "recv_revoked"));
+	t_true(!duo_counter(duo, "recv_truncated"), "dropped messages count as truncated");
 	free(data);
 }
 

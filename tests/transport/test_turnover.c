@@ -172,13 +172,45 @@ static void open_context(void)
 	       "a receive from nobody");
 	t_true(tq_recv(ctx, rank, TQ_ANY_TAG, &buf, NULL, &req, &status) == -EINVAL,
 	       "a wildcard receive from nobody");
-	t_true(tq_probe(ctx, rank, TQ_ANY_TAG, &status) == -EINVAL, "a probe of nobody");
+	t_true(tq_probe(ctx, rank, 1, &status) == -EINVAL, "a probe of nobody");
+	t_true(tq_mprobe(ctx, rank, 1, &status, &message) == -EINVAL, "a matched probe of nobody");
+	t_true(tq_probe(ctx, rank, TQ_ANY_TAG, &status) == -EINVAL, "a wildcard probe of nobody");
 	t_true(tq_mprobe(ctx, rank, TQ_ANY_TAG, &status, &message) == -EINVAL,
-	       "a matched probe of nobody");
+	       "a matched wildcard probe of nobody");
 	t_true(tq_ctx_join(ctx, many_peers[0][2]) == rank, "the next peer has another rank");
 }
 
+/* Checks that a peer stays until the data of a message are read that came while it was removed. */
+static void read_at_the_end(void)
+{
+	enum { LENGTH = 1 << 20 };
+	static const char *const params[] = {NULL};
+	static char from[LENGTH], to[LENGTH];
+	const struct tq_buf data = {.addr = from, .len = LENGTH};
+	struct many_op sent = {0}, got = {0};
+	struct tq_ctx *ctx[2];
+
+	many_open(2, true, params);
+	many_know_all();
+	t_true(!tq_ctx_add(many_eps[0], 9, NULL, 0, 0, TQ_CTX_OPEN, &ctx[0]), "no context");
+	t_true(!tq_ctx_join(ctx[0], many_peers[0][1]), "the first peer's rank isn't 0");
+	many_context_at(1, 9, 2, ctx);
+	/* The second one is read on a connection that is there. */
+	for (int i = 0; i < 2; i++) {
+		memset(from, 7 + i, LENGTH);
+		many_recv_long(ctx[0], TQ_ANY_SOURCE, 3, to, LENGTH, &got);
+		t_true(!tq_send(ctx[1], 0, 3, &data, 0, &sent, &sent.req), "no send");
+		if (!i)
+			t_true(many_comes(&got) && many_comes(&sent), "the first one doesn't come");
+	}
+	tq_peer_remove(many_peers[0][1]);
+	MANY_UNTIL(got.ended, tq_progress(many_eps[0]));
+	t_true(got.ended && !got.status.error, "the receive ended with %d", got.status.error);
+	t_true(!memcmp(from, to, LENGTH), "the data are wrong");
+}
+
 const struct many_case many_cases[] = {
+	{"a peer whose data are read while it is removed", read_at_the_end},
 	{"a rank of an open context that nobody has", open_context},
 	{"contexts that come and go", contexts},
 	{"peers that come and go", peers},

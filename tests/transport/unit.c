@@ -53,7 +53,10 @@ static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
 {
 	(void)net, (void)to, (void)len, (void)flags;
-	note_ask(&((const struct tq_msg_eager *)buf)->env);
+	if (((const struct tq_msg_hdr *)buf)->type == TQ_MSG_EAGER)
+		note_ask(&((const struct tq_msg_eager *)buf)->env);
+	else if (((const struct tq_msg_eager_bits *)buf)->env.ask.v)
+		note(&unit.asks, tq_get32(((const struct tq_msg_eager_bits *)buf)->env.ask));
 	return 0;
 }
 
@@ -69,14 +72,27 @@ static int control(void *net, struct tq_link *to, const void *msg, uint32_t len,
 		note(&unit.offers, tq_get32(((const struct tq_msg_srqn *)msg)->rx_tuple));
 	} else if (hdr->type == TQ_MSG_REFUSE) {
 		unit.ask_after = tq_get32(((const struct tq_msg_refuse *)msg)->after);
+	} else if (hdr->type == TQ_MSG_RTS_BITS) {
+		unit.rts_flags = hdr->flags;
+	} else if (hdr->type == TQ_MSG_SWITCH) {
+		unit.switches++;
+	} else if (hdr->type == TQ_MSG_FIN) {
+		unit.fins++;
 	}
 	return 0;
 }
 
 static struct tq_reg *reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
 {
+	static struct tq_reg memory;
+
 	(void)net, (void)addr, (void)len, (void)write, (void)cookie;
-	return NULL;
+	return unit.registers ? &memory : NULL;
+}
+
+static void unreg(void *net, struct tq_reg *memory, void *cookie)
+{
+	(void)net, (void)memory, (void)cookie;
 }
 
 static bool copy_get(void *net, uint64_t len, struct tq_sg *sg)
@@ -97,6 +113,13 @@ static struct tq_srq *srq_get(void *net, uint32_t *srqn)
 	*srqn = 7;
 	unit.queues++;
 	return (struct tq_srq *)&unit.queues;
+}
+
+static int srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
+{
+	(void)net, (void)srq, (void)sg, (void)nsg;
+	unit.posted = token;
+	return 0;
 }
 
 static void srq_put(void *net, struct tq_srq *srq, bool safe)
@@ -136,9 +159,11 @@ static const struct tq_net_ops network = {
 	.remind = remind,
 	.control = control,
 	.reg = reg,
+	.unreg = unreg,
 	.copy_get = copy_get,
 	.lane_get = lane_get,
 	.srq_get = srq_get,
+	.srq_post = srq_post,
 	.srq_put = srq_put,
 	.backpressure = backpressure,
 	.peer_fail = peer_fail,

@@ -23,6 +23,11 @@ struct unit {
 	struct tq_params *params;
 	struct tq_stats stats;
 	int queues;           /* SRQs in use */
+	void *posted;         /* the receive that was posted last to an SRQ */
+	uint32_t switches;    /* SWITCHes to the peer */
+	unsigned rts_flags;   /* of the last RTS with match bits to the peer */
+	uint32_t fins;        /* FINs to the peer */
+	bool registers;       /* memory can be registered */
 	bool no_eager;        /* the peer takes only announcements */
 	bool backpressured;   /* the peer was told to send only announcements */
 	const char *given_up; /* the reason, if the peer was given up */

@@ -10,6 +10,7 @@
 #include "proto/rx_policy.h"
 #include "proto/probe.h"
 #include "proto/recv.h"
+#include "proto/req.h"
 #include "proto/rx_objects.h"
 #include "unit.h"
 
@@ -111,6 +112,47 @@ static bool held(void)
 	return unit_stop_excess() && enough;
 }
 
+/* ---- numbers ---- */
+
+static void numbered(uint32_t tag, uint32_t number)
+{
+	const struct tq_msg_eager m = {
+		.hdr = {.type = TQ_MSG_EAGER},
+		.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put32(tag), .cseq = tq_put32(number)},
+	};
+
+	unit_comes(&m, sizeof(m));
+}
+
+/* Checks that each message finds a receive, although it is open which of their numbers are before
+ * others. */
+static bool far_apart(void)
+{
+	struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED}};
+	struct tq_req *req;
+	bool ok;
+
+	unit_start(NULL, NULL);
+	if (!recalled())
+		return false;
+	unit_poll();
+	ok = !receives() && !receives();
+	numbered(1, 3000000000);
+	numbered(0, 1500000000);
+	numbered(0, 0);
+	ok = ok && !tq_core_has_ended(&unit.core);
+	m.rx_tuple = tq_put32(unit.offers.of[0]);
+	unit_comes(&m, sizeof(m));
+	req = tq_core_ended(&unit.core);
+	ok = ok && req && req->next;
+	for (struct tq_req *next; req; req = next) {
+		next = req->next;
+		tq_core_release(req);
+	}
+	ok = ok && unit_recv(0, 1, &req) == 1;
+	return unit_stop() && ok;
+}
+
 /* ---- early messages ---- */
 
 /* Checks that a tuple is refused a queue if its messages come before their receives, because they
@@ -184,6 +226,7 @@ int main(void)
 	unit_check("bounds", "eager messages for a context that doesn't come",
 		   eager_without_context());
 	unit_check("bounds", "held messages", held());
+	unit_check("bounds", "messages whose numbers are far apart", far_apart());
 	unit_check("bounds", "no queue for short messages that come early", early(0));
 	unit_check("bounds", "no queue for announced messages that come early", early(1000));
 	unit_check("bounds", "a queue where few messages come early", seldom_early());

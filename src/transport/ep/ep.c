@@ -273,6 +273,24 @@ static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size
 	return true;
 }
 
+/* Returns true if the adapter reads nothing from the peers, which have left. A message that came
+ * before a peer's promise may have started a read, and so may a copy that failed. */
+static bool reads_ended(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+{
+	bool ended = true;
+
+	/* Copies data that the service thread has left. */
+	while (tq_core_has_copies(&ep->core))
+		tq_core_poll(&ep->core);
+	for (size_t i = 0; i < n; i++) {
+		if (tq_core_peer_idle(peers[i]))
+			continue;
+		tq_link_abandon(&ep->net, peers[i]->link);
+		ended = false;
+	}
+	return ended;
+}
+
 static void peer_free(struct tq_ep *ep, struct tq_peer *peer)
 {
 	struct tq_ep_peer *ep_peer = container_of(peer, struct tq_ep_peer, peer);
@@ -299,11 +317,8 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	 * process gets a core. */
 	for (size_t i = 0; i < n; i++)
 		tq_link_leave(&ep->net, peers[i]->link);
-	while (!all_left(ep, peers, n))
+	while (!all_left(ep, peers, n) || !reads_ended(ep, peers, n))
 		progress_leaving(ep);
-	/* Copies data that the service thread has left. */
-	while (tq_core_has_copies(&ep->core))
-		tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++)
 		peer_free(ep, peers[i]);
 	unlock(ep);

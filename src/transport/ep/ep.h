@@ -81,6 +81,13 @@ static inline bool tq_ep_service_copies(const struct tq_ep *ep)
 	return ep->service->completes && tq_core_has_copies(&ep->core);
 }
 
+/* Returns true if the service thread sleeps beyond the time at which direct messages that wait are
+ * looked after. */
+static inline bool tq_ep_service_reminds(const struct tq_ep *ep)
+{
+	return ep->core.reminds && ep->net.remind_timer.due < ep->service->wakes_at;
+}
+
 /* Wakes the service thread, before the lock is released, if there is work that the application
  * may not come back for soon. */
 static inline void tq_service_hint(struct tq_ep *ep)
@@ -88,7 +95,7 @@ static inline void tq_service_hint(struct tq_ep *ep)
 	if (!ep->service)
 		return;
 	if ((!ep->service->timed && (tq_ep_awaits_sends(ep) || ep->net.nrequests)) ||
-	    tq_ep_service_copies(ep))
+	    tq_ep_service_reminds(ep) || tq_ep_service_copies(ep))
 		tq_service_wake(ep);
 }
 

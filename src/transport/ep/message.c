@@ -87,6 +87,14 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	return rc;
 }
 
+/* Does the same for a receive, which may have ended at once with such an error. */
+static int report_received(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc,
+			   const struct tq_status *status)
+{
+	tq_message_report(ep, ctx, rank, rc == 1 ? status->error : rc);
+	return rc;
+}
+
 unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 {
 	const struct tq_net_limits *limits = &ep->net.limits;
@@ -142,7 +150,8 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);
-	rc = tq_message_report(ep, ctx, rank, tq_core_recv(ctx, rank, tag, buf, user, req, status));
+	rc = tq_core_recv(ctx, rank, tag, buf, user, req, status);
+	rc = report_received(ep, ctx, rank, rc, status);
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -200,7 +209,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
 
 	tq_lock(&ep->lock);
 	tq_ep_copy(ep);
-	rc = tq_message_report(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status));
+	rc = report_received(ep, NULL, 0, tq_core_mrecv(msg, buf, user, req, status), status);
 	tq_ep_unlock(ep);
 	return rc;
 }

@@ -21,6 +21,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "ep/ep.h"
 #include "ep/look_up.h"
 #include "ep/progress.h"
@@ -67,6 +68,7 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
 	ep->service->timed = *next != UINT64_MAX;
+	ep->service->wakes_at = ep->service->timed ? tq_now() + *next : UINT64_MAX;
 }
 
 /* Makes completions that come from now on make the channel readable, and senders to rings send a
@@ -244,13 +246,14 @@ void tq_service_hint_bits(struct tq_ep *ep)
 	ended = service->completes &&
 		(tq_core_has_ended(&ep->core) ||
 		 atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
-	if (ended || (!service->timed && ep->core.reminds))
+	if (ended || tq_ep_service_reminds(ep))
 		tq_service_wake(ep);
 }
 
 void tq_service_wake(struct tq_ep *ep)
 {
 	ep->service->timed = true;
+	ep->service->wakes_at = 0;
 	eventfd_write(ep->service->wake, 1);
 }
 

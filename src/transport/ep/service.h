@@ -14,10 +14,11 @@ struct tq_service {
 	pthread_t thread;
 	int wake; /* eventfd */
 	_Atomic bool stop;
-	bool timed;     /* under the lock: the thread will look again by itself soon */
-	bool completes; /* under the lock: tq_thread_progress() */
-	uint64_t seen;  /* the thread's: value of tq_ep.progress */
-	uint64_t pause; /* the thread's last one (ns) while the application made progress */
+	bool timed;        /* under the lock: the thread will look again by itself soon */
+	uint64_t wakes_at; /* under the lock: the time (ns) until which it sleeps */
+	bool completes;    /* under the lock: tq_thread_progress() */
+	uint64_t seen;     /* the thread's: value of tq_ep.progress */
+	uint64_t pause;    /* the thread's last one (ns) while the application made progress */
 };
 
 /* Starts the thread. 0, or -errno. */

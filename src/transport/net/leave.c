@@ -137,6 +137,15 @@ bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
 	return has_left(link) && tq_oob_idle(net);
 }
 
+void tq_link_abandon(struct tq_net *net, struct tq_link *link)
+{
+	tq_assert_held(net->lock);
+	if (tq_link_has_failed(link))
+		return;
+	link->contact->reported = true; /* no error: the user has removed the peer */
+	tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s was removed.", tq_link_name(link));
+}
+
 void tq_connections_leave(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;

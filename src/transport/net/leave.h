@@ -23,5 +23,8 @@ void tq_connections_leave(struct tq_net *net);
  * way, whose address handle may go with its link. */
 bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
 bool tq_connections_left(const struct tq_net *net);
+/* Nothing more comes from the link, which has left: ends what waits for a connection, or is to be
+ * posted. The adapter still carries out what is posted. */
+void tq_link_abandon(struct tq_net *net, struct tq_link *link);
 
 #endif

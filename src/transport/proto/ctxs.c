@@ -165,6 +165,14 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 	return 0;
 }
 
+/* Decides again on all messages that wait. */
+static void decide_all(struct tq_ctx *ctx)
+{
+	for (int rank = 0; rank < ctx->npeers; rank++)
+		if (ctx->pairs[rank])
+			tq_decide_pair(ctx->pairs[rank]);
+}
+
 /* Opens or closes a context with match bits. */
 static void set_closed(struct tq_ctx *ctx, bool closed)
 {
@@ -179,9 +187,7 @@ static void set_closed(struct tq_ctx *ctx, bool closed)
 		}
 		return;
 	}
-	for (int rank = 0; rank < ctx->npeers; rank++)
-		if (ctx->pairs[rank])
-			tq_decide_pair(ctx->pairs[rank]);
+	decide_all(ctx);
 }
 
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags)
@@ -223,6 +229,9 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 		tq_recall(rx_tuple, TQ_RECALL_REMOVED);
 	}
 	ctx->removed = true;
+	/* Drops messages that were kept: their sends may wait for that. */
+	if (ctx->flags & TQ_CTX_BITS)
+		decide_all(ctx);
 	ctx->removed_next = core->removed;
 	core->removed = ctx;
 	core->changed = true;

@@ -292,6 +292,22 @@ static struct tq_unexpected *next_waiting(const struct tq_recv_req *recv,
 	return recv->want.rank == TQ_ANY_SOURCE ? message->ctx_next : message->next;
 }
 
+bool tq_decide_is_open(const struct tq_entry *entry)
+{
+	const struct tq_recv_req *recv = &entry->recv;
+	struct tq_unexpected *message;
+
+	for (message = first_waiting(recv); message; message = next_waiting(recv, message)) {
+		const struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
+
+		if (with_bits->offered && message->pair->nfenced &&
+		    tq_fits(&recv->want, message->pair->rank, message->tag) &&
+		    (with_bits->blocked || is_blocked(message, recv)))
+			return true;
+	}
+	return false;
+}
+
 int tq_decide_waiting(struct tq_entry *entry, bool is_search, bool *gone)
 {
 	const struct tq_recv_req *recv = &entry->recv;

@@ -63,13 +63,14 @@ static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 	recv->req.status.length = len;
 	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 	recv->pair = tuple->pair;
-	tq_rx_tuple_delivered(tuple, recv);
+	tq_rx_tuple_take_out(tuple, recv);
 	if (status)
 		tq_recv_req_end(recv, status);
 	else if (recv->bounced)
 		tq_fetch_unbounce(recv);
 	else
 		tq_recv_req_complete(recv);
+	tq_rx_tuple_delivered(tuple);
 }
 
 /* ---- both ---- */

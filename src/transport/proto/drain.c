@@ -44,6 +44,17 @@ static void drained(struct tq_recv_req *recv, int error)
 	}
 }
 
+void tq_drain_lost(struct tq_recv_req *recv, int error)
+{
+	struct tq_unexpected *message = recv->at_end == drained ? recv->req.user : NULL;
+	struct tq_entry *taker = message ? tq_unexpected_bits_of(message)->taker : NULL;
+
+	if (!taker)
+		return; /* the message goes with its queues */
+	tq_recv_req_end(&taker->recv, error);
+	tq_unexpected_free(message);
+}
+
 bool tq_drain(struct tq_unexpected *message)
 {
 	const struct tq_want want = {.rank = message->pair->rank, .tag = message->tag};

@@ -72,6 +72,10 @@ static int start(struct tq_entry *entry, bool is_search)
 	int taken;
 
 	recall(entry, is_search);
+	if (is_search && tq_decide_is_open(entry)) {
+		tq_entry_free(entry);
+		return -EAGAIN;
+	}
 	taken = tq_decide_waiting(entry, is_search, &gone);
 	if (gone)
 		return taken;

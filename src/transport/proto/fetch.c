@@ -12,6 +12,7 @@
 #include "base/min.h"
 #include "proto/answer.h"
 #include "proto/buf.h"
+#include "proto/drain.h"
 #include "proto/fetch_pieces.h"
 #include "proto/held.h"
 #include "proto/msg.h"
@@ -370,10 +371,12 @@ static void fail(struct tq_recv_req *recv, int error)
 {
 	tq_recv_req_over(recv);
 	tq_fetch_pieces_drop(recv);
-	if (recv->state == TQ_RECV_REQ_HELD)
+	if (recv->state == TQ_RECV_REQ_HELD) {
+		tq_drain_lost(recv, error);
 		tq_recv_req_lost(recv, error);
-	else
+	} else {
 		tq_recv_req_end(recv, error);
+	}
 }
 
 void tq_fetch_fail(struct tq_pair *pair, int error)

@@ -71,6 +71,7 @@ struct tq_pair {
 	struct tq_rx_tuple *recent_rx_tuples[TQ_RECENT];
 	struct tq_send_req *send_reqs;    /* list (pair_next): all sends under way */
 	struct tq_unexpected *unexpected; /* queue by cseq */
+	struct tq_msg *probed;            /* list: messages that matched probes have taken */
 	uint32_t nfenced;                 /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;            /* of these, with a tag that TQ_ANY_TAG matches */
 	uint64_t wild_at;                 /* ctx->wild_at at the last TQ_ANY_TAG from here */

@@ -11,7 +11,9 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "proto/buf.h"
 #include "proto/ctx.h"
 #include "proto/fetch.h"
 #include "proto/match.h"
@@ -27,8 +29,13 @@
 
 struct tq_msg {
 	struct tq_ctx *ctx;
-	struct tq_unexpected *message; /* in no queue; NULL: the message was held */
-	struct tq_recv_req *drain;     /* the library's receive that takes a held message */
+	struct tq_unexpected *message; /* in no queue; NULL: the message was held, or its pair is
+					  gone */
+	struct tq_msg *next, *prev;    /* pair->probed, if there is a message */
+	/* After its pair: what mrecv gives the receive. */
+	struct tq_status status;
+	void *data;
+	struct tq_recv_req *drain; /* the library's receive that takes a held message */
 	bool drained;
 	struct tq_recv_req
 		*taker; /* the user's receive, if it came before the message was drained */
@@ -62,7 +69,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 	if (rank == TQ_ANY_SOURCE)
 		return tq_ctx_deserted(ctx) ? -EIO : 0;
 	if (!ctx->peers[rank])
-		return -EIO; /* it has left an open context */
+		return tq_pair_error(ctx, rank);
 	ctx->peers[rank]->probed = true;
 	return ctx->peers[rank]->failed;
 }
@@ -153,6 +160,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 		msg->drain->at_end = drained;
 	} else {
 		msg->message = message;
+		DL_APPEND(message->pair->probed, msg);
 		ctx->nrecvs++;
 	}
 	describe(message, status);
@@ -161,6 +169,48 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 		tq_fetch(msg->drain, message);
 	*result = msg;
 	return 1;
+}
+
+/* Keeps what a message brought whose pair goes: its envelope, and its data unless they are still at
+ * its sender. */
+static void leave_pair(struct tq_msg *msg)
+{
+	struct tq_unexpected *message = msg->message;
+
+	describe(message, &msg->status);
+	if (message->kind == TQ_UNEXPECTED_RTS)
+		msg->status.error = -EIO;
+	else if (message->length && !(msg->data = malloc(message->length)))
+		msg->status.error = -ENOMEM;
+	if (msg->data)
+		memcpy(msg->data, message->data, message->length);
+	DL_DELETE(message->pair->probed, msg);
+	tq_unexpected_free(message);
+	msg->message = NULL;
+}
+
+void tq_probe_pair_gone(struct tq_pair *pair)
+{
+	while (pair->probed)
+		leave_pair(pair->probed);
+}
+
+/* Gives what leave_pair() has kept to the receive that wants it. */
+static void receive_left(struct tq_msg *msg, struct tq_recv_req *recv)
+{
+	uint64_t length = msg->status.length;
+
+	recv->req.status = msg->status;
+	recv->wanted = length < recv->buf.len ? length : recv->buf.len;
+	if (msg->status.error) {
+		tq_recv_req_end(recv, msg->status.error);
+	} else {
+		tq_buf_unpack(&recv->buf, 0, msg->data, recv->wanted);
+		tq_recv_req_complete(recv);
+	}
+	msg->ctx->nrecvs--;
+	free(msg->data);
+	free(msg);
 }
 
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
@@ -175,6 +225,7 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 		return -ENOMEM;
 	if (message) {
 		msg->ctx->nrecvs--;
+		DL_DELETE(message->pair->probed, msg);
 		free(msg);
 		if (message->pair->peer->failed && message->kind == TQ_UNEXPECTED_RTS) {
 			tq_unexpected_free(message);
@@ -182,6 +233,8 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 		} else {
 			tq_fetch(recv, message);
 		}
+	} else if (!msg->drain) {
+		receive_left(msg, recv);
 	} else if (msg->drained) {
 		hand_over(msg, recv);
 	} else {

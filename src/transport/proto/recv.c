@@ -148,6 +148,9 @@ int tq_core_cancel(struct tq_req *req)
 	tq_assert_held(req->core->lock);
 	if (req->kind == TQ_REQ_SEND)
 		return -ENOTSUP;
+	/* Once a receive has ended, its context may be gone. */
+	if (recv->state == TQ_RECV_REQ_ENDED)
+		return 0;
 	cancel(recv, -ECANCELED);
 	tq_match_settle(recv->ctx);
 	return 0;

@@ -6,6 +6,7 @@
 
 #include "proto/fetch.h"
 #include "proto/match.h"
+#include "proto/probe.h"
 #include "proto/recv_req.h"
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_end.h"
@@ -81,6 +82,7 @@ void tq_recv_pair_free(struct tq_pair *pair)
 	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
 		tq_rx_tuple_fail(tuple, -ECANCELED);
 	tq_fetch_drop(pair);
+	tq_probe_pair_gone(pair);
 	while ((message = pair->unexpected)) {
 		tq_unexpected_unlink(message);
 		tq_unexpected_free(message);

@@ -85,7 +85,8 @@ void tq_recv_req_complete(struct tq_recv_req *recv)
 {
 	bool truncated = recv->req.status.length > recv->wanted;
 
-	if (truncated && recv->req.kind == TQ_REQ_RECV) /* else the user wants no more */
+	/* Entries, and receives that have no user, want no more. */
+	if (truncated && recv->req.kind == TQ_REQ_RECV && !recv->req.detached)
 		TQ_COUNT(recv->req.core->stats, recv_truncated);
 	if (recv->pieces)
 		TQ_COUNT(recv->req.core->stats, recv_scattered);

@@ -108,7 +108,7 @@ static void try_close(struct tq_rx_tuple *tuple)
 	end_cancelled(tuple);
 }
 
-void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
+void tq_rx_tuple_take_out(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 {
 	/* This is not always the first one: the tuple may have gone to another lane, and
 	 * nothing keeps order between the completions of two connections. */
@@ -117,6 +117,10 @@ void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	tuple->delivered++;
 	tuple->quiet++;
 	tuple->pair->ctx->core->nmessages++;
+}
+
+void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple)
+{
 	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		try_close(tuple);
 	else

@@ -163,6 +163,15 @@ PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 
 /* ---- through the control lane ---- */
 
+/* Returns true if the receiver's library has to see the message. With match bits what ends a send
+ * that went direct may be a receive of the library, for a message that is kept without an entry. */
+static bool needs_library(const struct sending *sending)
+{
+	bool has_bits = sending->pair->ctx->flags & TQ_CTX_BITS;
+
+	return sending->flags & (TQ_SEND_MATCHED | (has_bits ? TQ_SEND_SYNC : 0));
+}
+
 /* Returns true if the message itself can go to a tuple queue. One that can't would only make
  * the receiver recall the queue. */
 static bool suits_direct(const struct sending *sending)
@@ -170,7 +179,7 @@ static bool suits_direct(const struct sending *sending)
 	uint32_t pieces = sending->core->limits->max_sge - !!sending->header;
 
 	return sending->buf->len <= direct_limit(sending->tx_tuple, true) &&
-	       !(sending->flags & TQ_SEND_MATCHED) &&
+	       !needs_library(sending) &&
 	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
 		tq_pieces_fit(sending->buf, pieces));
 }
@@ -414,7 +423,7 @@ static void add_prefix(const struct sending *sending, struct tq_send_req *send)
 	const struct tq_ctx *ctx = sending->pair->ctx;
 
 	if (!send->tx_tuple || send->tx_tuple->state != TQ_TX_TUPLE_DIRECT ||
-	    send->flags & TQ_SEND_MATCHED)
+	    needs_library(sending))
 		return;
 	send->prefix = tq_prefix_get(sending->core);
 	if (!send->prefix)

@@ -262,6 +262,26 @@ void tq_unexpected_ctx_free(struct tq_ctx *ctx)
 		put_tag(ctx, ctx->unexpected_tags);
 }
 
+/* Returns the message of the same tuple that comes before this one, which is in its pair's queue.
+ * Not by their numbers, because two queues that are sorted by numbers may differ if a peer sends
+ * numbers that are far apart. */
+static struct tq_unexpected *before_in_tuple(const struct tq_unexpected *message)
+{
+	const struct tq_rx_tuple *tuple = message->rx_tuple;
+	const struct tq_unexpected *first = message->pair->unexpected;
+	struct tq_unexpected *before;
+
+	if (!tuple->unexpected || message == first)
+		return NULL;
+	if (!message->next)
+		return tuple->unexpected->tuple_prev;
+	for (before = message->prev; before->rx_tuple != tuple; before = before->prev) {
+		if (before == first)
+			return NULL;
+	}
+	return before;
+}
+
 bool tq_unexpected_queue(struct tq_unexpected *message)
 {
 	struct tq_pair *pair = message->pair;
@@ -293,10 +313,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	else
 		DL_PREPEND(pair->unexpected, message);
 
-	for (before = tuple->unexpected ? tuple->unexpected->tuple_prev : NULL;
-	     before && tq_seq_before(message->cseq, before->cseq);
-	     before = before == tuple->unexpected ? NULL : before->tuple_prev)
-		;
+	before = before_in_tuple(message);
 	if (before)
 		DL_APPEND_ELEM2(tuple->unexpected, before, message, tuple_prev, tuple_next);
 	else
