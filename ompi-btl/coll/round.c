@@ -209,6 +209,16 @@ int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round)
 	return OMPI_SUCCESS;
 }
 
+int mca_coll_tupleq_round_wait(ompi_request_t *request)
+{
+	int rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+
+	/* Open MPI frees only requests without an error. */
+	if (rc != OMPI_SUCCESS && request != MPI_REQUEST_NULL)
+		ompi_request_free(&request);
+	return rc;
+}
+
 static int start_persistent(size_t count, ompi_request_t **requests)
 {
 	for (size_t i = 0; i < count; i++) {

@@ -120,16 +120,16 @@ struct mca_coll_tupleq_invocation {
 #define TUPLEQ_LIST(...) __VA_ARGS__
 
 /* Defines the blocking form of such a collective, which starts all messages at once. */
-#define TUPLEQ_AT_ONCE(name, params, args)                                                       \
-	int mca_coll_tupleq_at_once_##name(TUPLEQ_LIST params, ompi_communicator_t *comm,        \
-					   mca_coll_base_module_t *base)                         \
-	{                                                                                        \
-		ompi_request_t *request;                                                         \
-		const struct mca_coll_tupleq_invocation invocation = {                           \
-			comm, (struct mca_coll_tupleq_module *)base, false, true, &request};     \
-		int rc = name(TUPLEQ_LIST args, &invocation);                                    \
-                                                                                                 \
-		return rc == OMPI_SUCCESS ? ompi_request_wait(&request, MPI_STATUS_IGNORE) : rc; \
+#define TUPLEQ_AT_ONCE(name, params, args)                                                   \
+	int mca_coll_tupleq_at_once_##name(TUPLEQ_LIST params, ompi_communicator_t *comm,    \
+					   mca_coll_base_module_t *base)                     \
+	{                                                                                    \
+		ompi_request_t *request;                                                     \
+		const struct mca_coll_tupleq_invocation invocation = {                       \
+			comm, (struct mca_coll_tupleq_module *)base, false, true, &request}; \
+		int rc = name(TUPLEQ_LIST args, &invocation);                                \
+                                                                                             \
+		return rc == OMPI_SUCCESS ? mca_coll_tupleq_round_wait(request) : rc;        \
 	}
 
 /* Installs both forms in a module. */
@@ -148,6 +148,9 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 /* Hands the operation to the user, and starts it, now or later, unless it is persistent. If an
  * action couldn't be added, frees the operation and returns the error. */
 int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round);
+
+/* Waits for a blocking operation, and frees it. Returns the operation's error. */
+int mca_coll_tupleq_round_wait(ompi_request_t *request);
 
 /* Ends the polling for operations, when the component closes. */
 void mca_coll_tupleq_round_close(void);
