@@ -237,6 +237,35 @@ static void idup_and_first_collective(int rounds)
 	t_end();
 }
 
+/* MPI_Comm_idup has collectives of its own under way beside the user's, which are of another kind
+ * than these. libnbc mixes them up. */
+static void idup_and_iallreduce(int rounds)
+{
+	MPI_Comm copy;
+	MPI_Request req[2];
+	int i, k, done, got;
+
+	if (t_counter("coll_tupleq_rounds") < 0) {
+		t_skip("comms: idup, and a nonblocking sum", "coll/tupleq isn't there");
+		return;
+	}
+	t_begin("comms: idup, and a nonblocking sum, %d times", rounds);
+	for (i = 0; i < rounds; i++) {
+		MPI_Comm_idup(MPI_COMM_WORLD, &copy, &req[0]);
+		for (k = done = 0; (t_rank + i) % 2 && k < 10 && !done; k++) {
+			MPI_Test(&req[0], &done, MPI_STATUS_IGNORE);
+			usleep(50);
+		}
+		MPI_Iallreduce(&i, &got, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req[1]);
+		MPI_Waitall(2, req, MPI_STATUSES_IGNORE);
+		t_eq(got, i * t_size);
+		MPI_Allreduce(&i, &got, 1, MPI_INT, MPI_MAX, copy);
+		t_eq(got, i);
+		MPI_Comm_free(&copy);
+	}
+	t_end();
+}
+
 /* A communicator whose collective has failed is freed like any other. Each message of the
  * MPI_Alltoallv is longer than its receive. */
 static void free_after_failure(int rounds)
@@ -357,6 +386,7 @@ int main(int argc, char **argv)
 	/* With fewer ranks it is the next component's, which leaves messages behind. */
 	if (t_size >= 4)
 		free_after_failure(rounds);
+	idup_and_iallreduce(rounds);
 	many();
 	for (k = 0; k < COMMS; k++) {
 		free(out[k]);
