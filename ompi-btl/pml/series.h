@@ -290,6 +290,11 @@ struct series_coll_request {
 /* Returns the tag that replaces one of these where messages are to take no queue. */
 #define SERIES_PLAIN_TAG(tag) ((tag) + SERIES_RING_TAGS + SERIES_PERSISTENT_TAGS)
 
+/* The greatest tag that a plain message of coll/tupleq has. */
+#define SERIES_PLAIN_END SERIES_PLAIN_TAG(SERIES_PERSISTENT_TAG(SERIES_PERSISTENT_TAGS - 1))
+_Static_assert(SERIES_PLAIN_END < MCA_COLL_BASE_TAG_NEIGHBOR_END,
+	       "the tags of blocking neighbourhood collectives are none of these");
+
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
  * for those of the set-up, and for plain ones. */
 static inline bool series_tag_takes_no_queue(int tag)
@@ -297,7 +302,7 @@ static inline bool series_tag_takes_no_queue(int tag)
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
 	       tag <= SERIES_SETUP_TAG ||
-	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
+	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= SERIES_PLAIN_END);
 }
 
 /* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
