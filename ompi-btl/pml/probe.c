@@ -30,6 +30,7 @@ int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
 
 int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
+	ompi_communicator_t *held = mca_pml_tupleq_hold(comm);
 	int matched = 0, rc;
 
 	do {
@@ -37,6 +38,7 @@ int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
 		if (rc == OMPI_SUCCESS)
 			rc = mca_pml_tupleq_iprobe(src, tag, comm, &matched, status);
 	} while (rc == OMPI_SUCCESS && !matched);
+	mca_pml_tupleq_let_go(held);
 	return rc;
 }
 
@@ -76,6 +78,7 @@ int mca_pml_tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
 			  ompi_status_public_t *status)
 {
+	ompi_communicator_t *held = mca_pml_tupleq_hold(comm);
 	int matched = 0, rc;
 
 	do {
@@ -83,5 +86,6 @@ int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
 		if (rc == OMPI_SUCCESS)
 			rc = mca_pml_tupleq_improbe(src, tag, comm, &matched, message, status);
 	} while (rc == OMPI_SUCCESS && !matched);
+	mca_pml_tupleq_let_go(held);
 	return rc;
 }

@@ -83,6 +83,23 @@ int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request);
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
 			       uint64_t room);
 
+/* Retains a communicator during a blocking call, because another thread may free it. Its context id
+ * must not be used again before the end of the call. Returns NULL if there are no other threads. */
+static inline ompi_communicator_t *mca_pml_tupleq_hold(ompi_communicator_t *comm)
+{
+	if (OPAL_LIKELY(!opal_using_threads()))
+		return NULL;
+	OBJ_RETAIN(comm);
+	return comm;
+}
+
+/* Releases a communicator that mca_pml_tupleq_hold() returned. */
+static inline void mca_pml_tupleq_let_go(ompi_communicator_t *held)
+{
+	if (OPAL_UNLIKELY(held))
+		OBJ_RELEASE(held);
+}
+
 /* Waits for the end of a blocking operation that the caller has just started. */
 void mca_pml_tupleq_wait(ompi_request_t *request);
 
