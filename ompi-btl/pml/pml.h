@@ -33,6 +33,8 @@ extern struct mca_pml_tupleq mca_pml_tupleq;
 struct mca_pml_comm_t {
 	struct tq_ctx *ctx;
 	uint32_t assertions; /* those that have been passed to ctx */
+	int refs;            /* of the communicator and of its requests */
+	bool is_gone;        /* Open MPI has destroyed the communicator */
 };
 
 int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);

@@ -42,6 +42,7 @@ typedef struct mca_pml_tupleq_request {
 	ompi_datatype_t *type;
 	mca_pml_base_send_mode_t mode;
 	ompi_communicator_t *comm;
+	struct mca_pml_comm_t *pml_comm; /* of comm */
 	void *bsend_copy;
 } mca_pml_tupleq_request_t;
 
@@ -82,6 +83,9 @@ int mca_pml_tupleq_recv_start(mca_pml_tupleq_request_t *request);
 /* Sets MPI's status of a message that was received into a buffer of `room` bytes. */
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
 			       uint64_t room);
+
+/* Drops a reference to the PML's part of a communicator. */
+void mca_pml_tupleq_comm_put(struct mca_pml_comm_t *pml_comm);
 
 /* Retains a communicator during a blocking call, because another thread may free it. Its context id
  * must not be used again before the end of the call. Returns NULL if there are no other threads. */
