@@ -321,6 +321,18 @@ static inline int series_take_tags(ompi_communicator_t *comm, int n)
 	return first;
 }
 
+/* Retains a communicator, unless another thread destroys it already. Returns true if it did. */
+static inline bool series_retain_living(ompi_communicator_t *comm)
+{
+	opal_object_t *object = (opal_object_t *)comm;
+	int32_t n = object->obj_reference_count;
+
+	while (n > 0 &&
+	       !opal_atomic_compare_exchange_strong_32(&object->obj_reference_count, &n, n + 1))
+		;
+	return n > 0;
+}
+
 /* Reductions by calls of MPI and of Open MPI, because Debian doesn't install the header that
  * declares their fields. */
 static inline bool series_op_commutes(struct ompi_op_t *op)
