@@ -305,7 +305,7 @@ int main(int argc, char **argv)
 	MPI_Comm_rank(inter, &rank);
 	MPI_Comm_size(inter, &size);
 	MPI_Comm_remote_size(inter, &others);
-	is_tupleq = t_counter("coll_tupleq_rounds") >= 0;
+	is_tupleq = t_counter("pml_tupleq_puts") >= 0;
 	t_begin("between: %ld times %d at once, seed %ld", rounds, MANY, seed_arg);
 	t_count("coll_tupleq_rounds");
 	for (long round = 0; round < rounds; round++)
