@@ -287,6 +287,12 @@ static bool is_add(mca_btl_base_atomic_op_t op, int flags)
 	       !(flags & (MCA_BTL_ATOMIC_FLAG_32BIT | MCA_BTL_ATOMIC_FLAG_FLOAT));
 }
 
+/* Returns true if adapters execute atomic operations at this address. */
+static bool is_aligned(uint64_t remote_address)
+{
+	return remote_address % sizeof(uint64_t) == 0;
+}
+
 int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
 		       void *local_address, uint64_t remote_address,
 		       mca_btl_base_registration_handle_t *local_handle,
@@ -336,7 +342,7 @@ int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoi
 
 	(void)module;
 	(void)order;
-	if (!is_add(op, flags))
+	if (!is_add(op, flags) || !is_aligned(remote_address))
 		return OPAL_ERR_NOT_SUPPORTED;
 	return start(&end, &rma, remote_handle);
 }
@@ -359,7 +365,7 @@ int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoin
 
 	(void)module;
 	(void)order;
-	if (!is_add(op, flags))
+	if (!is_add(op, flags) || !is_aligned(remote_address))
 		return OPAL_ERR_NOT_SUPPORTED;
 	return rma.mr ? start(&end, &rma, remote_handle) : OPAL_ERR_OUT_OF_RESOURCE;
 }
@@ -384,7 +390,7 @@ int mca_btl_tupleq_atomic_cswap(mca_btl_base_module_t *module, mca_btl_base_endp
 
 	(void)module;
 	(void)order;
-	if (flags & MCA_BTL_ATOMIC_FLAG_32BIT)
+	if (flags & MCA_BTL_ATOMIC_FLAG_32BIT || !is_aligned(remote_address))
 		return OPAL_ERR_NOT_SUPPORTED;
 	return start(&end, &rma, remote_handle);
 }

@@ -51,6 +51,12 @@ static inline enum mca_coll_tupleq_role mca_coll_tupleq_role(ompi_communicator_t
 				       : TUPLEQ_MEMBER;
 }
 
+/* Returns the ring of an operation with a root. */
+static inline enum mca_coll_tupleq_ring_kind mca_coll_tupleq_rooted_ring(ompi_communicator_t *comm)
+{
+	return OMPI_COMM_IS_INTER(comm) ? TUPLEQ_RING_SINGLE : TUPLEQ_RING;
+}
+
 /* Return the rank at a distance from `origin`. Distances go from `first` to `size` - 1. Sends go
  * upwards and receives come from below, so that no process is the first target of all others. */
 static inline int mca_coll_tupleq_above(const struct mca_coll_tupleq_peers *peers, int distance)

@@ -93,26 +93,25 @@ static bool post_receive(struct mca_coll_tupleq_exchange *exchange)
 
 static bool post(struct mca_coll_tupleq_exchange *exchange)
 {
-	exchange->requests[1] = MPI_REQUEST_NULL;
 	if (!post_receive(exchange))
 		return false;
 	/* The receive uses the memory from here on, even if the send fails. */
 	exchange->posted = true;
 	*exchange->out = (struct mca_coll_tupleq_exchange_head){exchange->members, 0};
 	memcpy(exchange->out + 1, exchange->blocks, step_bytes(exchange));
-	return MCA_PML_CALL(isend(exchange->out, sizeof(*exchange->out) + step_bytes(exchange),
-				  MPI_BYTE, to(exchange->have, exchange->rank, exchange->size),
-				  exchange->tag, MCA_PML_BASE_SEND_STANDARD, exchange->comm,
-				  &exchange->requests[1])) == OMPI_SUCCESS;
+	exchange->sent =
+		MCA_PML_CALL(isend(exchange->out, sizeof(*exchange->out) + step_bytes(exchange),
+				   MPI_BYTE, to(exchange->have, exchange->rank, exchange->size),
+				   exchange->tag, MCA_PML_BASE_SEND_STANDARD, exchange->comm,
+				   &exchange->requests[1])) == OMPI_SUCCESS;
+	return exchange->sent;
 }
 
 static int fail(struct mca_coll_tupleq_exchange *exchange)
 {
-	bool sent = exchange->posted && exchange->requests[1] != MPI_REQUEST_NULL;
-
 	mca_coll_tupleq_exchange_refuse(
 		exchange->comm, exchange->tag,
-		exchange->have + (sent ? step_of(exchange->have, exchange->size) : 0));
+		exchange->have + (exchange->sent ? step_of(exchange->have, exchange->size) : 0));
 	return -EIO;
 }
 
@@ -163,7 +162,7 @@ int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *exchange)
 		       exchange->in + 1, step_bytes(exchange));
 		ompi_request_free(&exchange->requests[0]);
 		ompi_request_free(&exchange->requests[1]);
-		exchange->posted = false;
+		exchange->posted = exchange->sent = false;
 		exchange->have += step_of(exchange->have, exchange->size);
 	}
 	return 1;

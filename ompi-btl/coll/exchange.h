@@ -24,7 +24,7 @@ struct mca_coll_tupleq_exchange {
 	int tag;
 	int rank, size;
 	int have; /* blocks that have arrived: this process's, and those of the next ranks */
-	bool posted;
+	bool posted, sent; /* the receive and the send of the step have been started */
 	size_t bytes;
 	uint64_t members;
 	unsigned char *blocks; /* this process's first; NULL: not under way */

@@ -264,9 +264,9 @@ static int check_all(void)
 		return 0;
 	DL_FOREACH2(mca_coll_tupleq.ready, module, ready_next) {
 		check(module);
-		if (module->failed != -EPROTO || ending_receives)
+		if (module->failed != -EPROTO || ending_receives ||
+		    !series_retain_living(module->comm))
 			continue;
-		OBJ_RETAIN(module->comm);
 		LL_PREPEND2(failed, module, failed_next);
 	}
 	ending_receives |= failed != NULL;

@@ -2,8 +2,11 @@
 /* The request of a nonblocking collective. */
 #include "coll.h"
 
+/* Refuses an active request, because progress uses that until its end. */
 static int request_free(ompi_request_t **request)
 {
+	if (!REQUEST_COMPLETE(*request))
+		return MPI_ERR_REQUEST;
 	series_taken_over(*request);
 	OBJ_RELEASE(*request);
 	*request = MPI_REQUEST_NULL;

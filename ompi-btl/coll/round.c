@@ -80,7 +80,7 @@ static int length_of(enum mca_coll_tupleq_ring_kind kind, ompi_communicator_t *c
 {
 	int most = mca_coll_tupleq.queues / queues_per_entry(comm);
 
-	if (kind == TUPLEQ_RING_BLOCKING)
+	if (kind == TUPLEQ_RING_SINGLE)
 		return 1;
 	return takes_no_queues(comm) || most > mca_coll_tupleq.ring ? mca_coll_tupleq.ring : most;
 }
@@ -101,9 +101,9 @@ static int next_entry(struct mca_coll_tupleq_ring *ring, enum mca_coll_tupleq_ri
  * nonblocking operations. */
 static int ring_tag(enum mca_coll_tupleq_ring_kind kind, int entry, bool is_long)
 {
-	if (kind == TUPLEQ_RING_BLOCKING)
+	if (kind == TUPLEQ_RING_SINGLE)
 		return SERIES_RING_TAG(TUPLEQ_RINGS * TUPLEQ_RING_MAX + is_long);
-	return SERIES_RING_TAG((is_long ? TUPLEQ_RING_BLOCKING : (int)kind) * TUPLEQ_RING_MAX +
+	return SERIES_RING_TAG((is_long ? TUPLEQ_RING_SINGLE : (int)kind) * TUPLEQ_RING_MAX +
 			       entry);
 }
 
@@ -129,7 +129,7 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 	int entry, tag;
 
 	if (invocation->is_blocking)
-		kind = TUPLEQ_RING_BLOCKING;
+		kind = TUPLEQ_RING_SINGLE;
 	/* Counted even without memory, so that later operations have the same tags on all ranks. */
 	entry = is_persistent ? 0 : next_entry(&module->rings[kind], kind, invocation->comm);
 	tag = is_persistent ? persistent_tag(module) : ring_tag(kind, entry, bytes > TUPLEQ_SHORT);
@@ -207,6 +207,16 @@ int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round)
 	if (enter(round))
 		launch(round);
 	return OMPI_SUCCESS;
+}
+
+int mca_coll_tupleq_round_wait(ompi_request_t *request)
+{
+	int rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
+
+	/* Open MPI frees only requests without an error. */
+	if (rc != OMPI_SUCCESS && request != MPI_REQUEST_NULL)
+		ompi_request_free(&request);
+	return rc;
 }
 
 static int start_persistent(size_t count, ompi_request_t **requests)

@@ -18,16 +18,16 @@
 
 struct mca_coll_tupleq_module;
 
-/* The rings of a communicator. Open MPI itself calls MPI_Iallreduce of one number during
- * MPI_Comm_idup, at a time that differs between processes, so short reductions of that kind have a
- * ring of their own. Blocking operations have one of a single entry, because only one is under way.
+/*
+ * The rings of a communicator. During MPI_Comm_idup Open MPI itself calls MPI_Iallreduce of one
+ * MPI_INT, for the maximum or the minimum, at a time that differs between processes, so calls like
+ * these have a ring of their own. Two kinds of operations have a ring of a single entry, whose tags
+ * don't depend on the number of calls: blocking ones, because only one is under way, and
+ * nonblocking ones with a root between two groups, because Open MPI returns from these without
+ * asking the component if a process passes a count of 0. Processes that have no part in the
+ * operation may do that.
  */
-enum mca_coll_tupleq_ring_kind {
-	TUPLEQ_RING,
-	TUPLEQ_RING_IALLREDUCE,
-	TUPLEQ_RING_BLOCKING,
-	TUPLEQ_RINGS
-};
+enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IDUP, TUPLEQ_RING_SINGLE, TUPLEQ_RINGS };
 
 /* The longest message (bytes) that counts as short. An entry has one tag for operations with short
  * messages and one for others, because a tuple whose short messages arrive before their receives
@@ -120,16 +120,16 @@ struct mca_coll_tupleq_invocation {
 #define TUPLEQ_LIST(...) __VA_ARGS__
 
 /* Defines the blocking form of such a collective, which starts all messages at once. */
-#define TUPLEQ_AT_ONCE(name, params, args)                                                       \
-	int mca_coll_tupleq_at_once_##name(TUPLEQ_LIST params, ompi_communicator_t *comm,        \
-					   mca_coll_base_module_t *base)                         \
-	{                                                                                        \
-		ompi_request_t *request;                                                         \
-		const struct mca_coll_tupleq_invocation invocation = {                           \
-			comm, (struct mca_coll_tupleq_module *)base, false, true, &request};     \
-		int rc = name(TUPLEQ_LIST args, &invocation);                                    \
-                                                                                                 \
-		return rc == OMPI_SUCCESS ? ompi_request_wait(&request, MPI_STATUS_IGNORE) : rc; \
+#define TUPLEQ_AT_ONCE(name, params, args)                                                   \
+	int mca_coll_tupleq_at_once_##name(TUPLEQ_LIST params, ompi_communicator_t *comm,    \
+					   mca_coll_base_module_t *base)                     \
+	{                                                                                    \
+		ompi_request_t *request;                                                     \
+		const struct mca_coll_tupleq_invocation invocation = {                       \
+			comm, (struct mca_coll_tupleq_module *)base, false, true, &request}; \
+		int rc = name(TUPLEQ_LIST args, &invocation);                                \
+                                                                                             \
+		return rc == OMPI_SUCCESS ? mca_coll_tupleq_round_wait(request) : rc;        \
 	}
 
 /* Installs both forms in a module. */
@@ -148,6 +148,9 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 /* Hands the operation to the user, and starts it, now or later, unless it is persistent. If an
  * action couldn't be added, frees the operation and returns the error. */
 int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round);
+
+/* Waits for a blocking operation, and frees it. Returns the operation's error. */
+int mca_coll_tupleq_round_wait(ompi_request_t *request);
 
 /* Ends the polling for operations, when the component closes. */
 void mca_coll_tupleq_round_close(void);

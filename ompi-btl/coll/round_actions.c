@@ -139,6 +139,10 @@ static int copy(const struct mca_coll_tupleq_transfer *from,
 		return series_unpack(to->addr, to->count, to->type, from->addr, from->count);
 	if (from->type == to->type && from->addr == to->addr)
 		return OMPI_SUCCESS;
+	/* ompi_datatype_sndrcv() has counts of 32 bits. */
+	if (from->type == to->type && from->count == to->count)
+		return ompi_datatype_copy_content_same_ddt(from->type, from->count, to->addr,
+							   from->addr);
 	return ompi_datatype_sndrcv(from->addr, (int32_t)from->count, from->type, to->addr,
 				    (int32_t)to->count, to->type);
 }

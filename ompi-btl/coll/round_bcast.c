@@ -120,8 +120,9 @@ TUPLEQ_COLLECTIVE(bcast, (void *buf, int count, ompi_datatype_t *type, int root)
 	/* A bystander's arguments are undefined. */
 	if (state.role != TUPLEQ_BYSTANDER)
 		state.nbytes = mca_coll_tupleq_bytes(&state.data);
-	state.round = mca_coll_tupleq_round_new(
-		invocation, TUPLEQ_RING, mca_coll_tupleq_longest(invocation->comm, state.nbytes));
+	state.round =
+		mca_coll_tupleq_round_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
+					  mca_coll_tupleq_longest(invocation->comm, state.nbytes));
 	if (!state.round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (mca_coll_tupleq_takes_one_round(invocation->comm, state.nbytes))

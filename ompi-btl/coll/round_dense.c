@@ -251,7 +251,8 @@ static int rooted(int root, bool is_gather, bool is_uniform,
 
 	if (is_uniform && role != TUPLEQ_BYSTANDER)
 		bytes = mca_coll_tupleq_length(has_own ? own : all);
-	round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, bytes);
+	round = mca_coll_tupleq_round_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
+					  bytes);
 	if (!round)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (role == TUPLEQ_ROOT)

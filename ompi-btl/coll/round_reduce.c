@@ -30,16 +30,23 @@ static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 	mca_coll_tupleq_send_to_all(reduction, result);
 }
 
+/* Returns true for a call as Open MPI's own ones during MPI_Comm_idup. */
+static bool is_like_idup(int count, const ompi_datatype_t *type, const struct ompi_op_t *op)
+{
+	return count == 1 && type == MPI_INT && (op == MPI_MAX || op == MPI_MIN);
+}
+
 TUPLEQ_COLLECTIVE(allreduce,
 		  (const void *in, void *out, int count, ompi_datatype_t *type,
 		   struct ompi_op_t *op),
 		  (in, out, count, type, op))
 {
 	struct mca_coll_tupleq_reduction reduction;
-	size_t bytes = mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type);
 	int rc = mca_coll_tupleq_reduction_begin(
-		&reduction, invocation, bytes > TUPLEQ_SHORT ? TUPLEQ_RING : TUPLEQ_RING_IALLREDUCE,
-		bytes, in, out, (size_t)count, type, op);
+		&reduction, invocation,
+		is_like_idup(count, type, op) ? TUPLEQ_RING_IDUP : TUPLEQ_RING,
+		mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type), in, out,
+		(size_t)count, type, op);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;
@@ -83,11 +90,11 @@ static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int roo
 	mca_coll_tupleq_round_send(reduction->round, result);
 }
 
-/* Starts a round without messages, so that this process takes an entry of the ring as the others
- * do. For a bystander, whose other arguments are undefined. */
+/* Starts a round without messages, for a bystander, whose other arguments are undefined. */
 static int stand_by(const struct mca_coll_tupleq_invocation *invocation)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, 0);
+	struct mca_coll_tupleq_round *round =
+		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING_SINGLE, 0);
 
 	return round ? mca_coll_tupleq_round_start(round) : OMPI_ERR_OUT_OF_RESOURCE;
 }
@@ -106,7 +113,7 @@ TUPLEQ_COLLECTIVE(reduce,
 	if (role == TUPLEQ_BYSTANDER)
 		return stand_by(invocation);
 	rc = mca_coll_tupleq_reduction_begin(
-		&reduction, invocation, TUPLEQ_RING,
+		&reduction, invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
 		mca_coll_tupleq_reduction_longest(invocation->comm, (size_t)count, type), in,
 		result, (size_t)count, type, op);
 

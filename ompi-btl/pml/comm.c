@@ -7,6 +7,7 @@
 
 #include "log.h"
 #include "procs.h"
+#include "request.h"
 
 static unsigned ctx_flags(uint32_t assertions)
 {
@@ -57,6 +58,7 @@ static int add_comm(ompi_communicator_t *comm)
 		rc = rc == -EINVAL ? MPI_ERR_INTERN : mca_pml_tupleq_mpi_error(rc);
 		goto out;
 	}
+	pc->refs = 1;
 	comm->c_pml_comm = pc;
 	pc = NULL;
 out:
@@ -77,19 +79,25 @@ int mca_pml_tupleq_add_comm(ompi_communicator_t *comm)
 	return rc;
 }
 
+void mca_pml_tupleq_comm_put(struct mca_pml_comm_t *pml_comm)
+{
+	if (!mca_pml_tupleq_add_refs(&pml_comm->refs, -1))
+		free(pml_comm);
+}
+
 int mca_pml_tupleq_del_comm(ompi_communicator_t *comm)
 {
 	struct mca_pml_comm_t *pc = comm->c_pml_comm;
 
-	/* MPI_Finalize ends the predefined communicators first, and then all others, even those
-	 * that the user has freed and that operations under way still reference. */
+	/* MPI_Finalize ends the predefined communicators first. */
 	if (series_is_predefined(comm))
 		mca_pml_tupleq.life = TUPLEQ_FINALIZING;
 	if (!pc)
 		return OMPI_SUCCESS;
 	comm->c_pml_comm = NULL;
 	tq_ctx_remove(pc->ctx);
-	free(pc);
+	pc->is_gone = true;
+	mca_pml_tupleq_comm_put(pc);
 	return OMPI_SUCCESS;
 }
 

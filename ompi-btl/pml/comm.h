@@ -9,7 +9,20 @@
 struct mca_pml_comm_t {
 	struct tq_ctx *ctx;
 	uint32_t assertions; /* those that have been passed to ctx */
+	int refs;            /* of the communicator and of its requests */
+	bool is_gone;        /* Open MPI has destroyed the communicator */
 };
+
+/* Adds n references, of which other threads may drop some meanwhile. Returns their number. */
+static inline int mca_pml_tupleq_add_refs(int *refs, int n)
+{
+	if (!opal_using_threads())
+		return *refs += n;
+	return __atomic_add_fetch(refs, n, __ATOMIC_ACQ_REL);
+}
+
+/* Drops a reference to the PML's part of a communicator. */
+void mca_pml_tupleq_comm_put(struct mca_pml_comm_t *pml_comm);
 
 int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_tupleq_del_comm(struct ompi_communicator_t *comm);

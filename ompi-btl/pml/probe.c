@@ -31,6 +31,7 @@ int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
 
 int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_status_public_t *status)
 {
+	ompi_communicator_t *held = mca_pml_tupleq_hold(comm);
 	int matched = 0, rc;
 
 	do {
@@ -38,6 +39,7 @@ int mca_pml_tupleq_probe(int src, int tag, ompi_communicator_t *comm, ompi_statu
 		if (rc == OMPI_SUCCESS)
 			rc = mca_pml_tupleq_iprobe(src, tag, comm, &matched, status);
 	} while (rc == OMPI_SUCCESS && !matched);
+	mca_pml_tupleq_let_go(held);
 	return rc;
 }
 
@@ -77,6 +79,7 @@ int mca_pml_tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_message_t **message,
 			  ompi_status_public_t *status)
 {
+	ompi_communicator_t *held = mca_pml_tupleq_hold(comm);
 	int matched = 0, rc;
 
 	do {
@@ -84,5 +87,6 @@ int mca_pml_tupleq_mprobe(int src, int tag, ompi_communicator_t *comm, ompi_mess
 		if (rc == OMPI_SUCCESS)
 			rc = mca_pml_tupleq_improbe(src, tag, comm, &matched, message, status);
 	} while (rc == OMPI_SUCCESS && !matched);
+	mca_pml_tupleq_let_go(held);
 	return rc;
 }

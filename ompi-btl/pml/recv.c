@@ -111,6 +111,8 @@ int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src
 			ompi_communicator_t *comm, ompi_status_public_t *status)
 {
 	struct from from = {.comm = comm, .source = src, .tag = tag};
+	ompi_communicator_t *held;
+	int rc;
 
 	if (OPAL_UNLIKELY(src == MPI_PROC_NULL)) {
 		if (status != MPI_STATUS_IGNORE)
@@ -119,7 +121,10 @@ int mca_pml_tupleq_recv(void *addr, size_t count, ompi_datatype_t *type, int src
 	}
 	if (OPAL_UNLIKELY(series_has_fault_tolerance() && src == OMPI_ANY_SOURCE))
 		return blocking_from_any(&from, addr, count, type, status);
-	return blocking(&from, addr, count, type, status);
+	held = mca_pml_tupleq_hold(comm);
+	rc = blocking(&from, addr, count, type, status);
+	mca_pml_tupleq_let_go(held);
+	return rc;
 }
 
 int mca_pml_tupleq_irecv(void *addr, size_t count, ompi_datatype_t *type, int src, int tag,

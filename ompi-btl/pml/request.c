@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <sched.h>
 
+#include "comm.h"
 #include "recv.h"
 #include "send.h"
 
@@ -12,13 +13,6 @@
 enum { SPINS = 64 };
 
 static int bsends;
-
-static int add_refs(mca_pml_tupleq_request_t *request, int n)
-{
-	if (!opal_using_threads())
-		return request->refs += n;
-	return __atomic_add_fetch(&request->refs, n, __ATOMIC_ACQ_REL);
-}
 
 static int request_free(ompi_request_t **ompi)
 {
@@ -100,6 +94,8 @@ static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind, i
 	/* The user may free the communicator before the operation ends. Its context id must not be
 	 * used again before that. */
 	OBJ_RETAIN(comm);
+	request->pml_comm = comm->c_pml_comm;
+	mca_pml_tupleq_add_refs(&request->pml_comm->refs, 1);
 	return request;
 }
 
@@ -135,16 +131,20 @@ mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tup
 void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
 {
 	ompi_communicator_t *comm = request->comm;
+	struct mca_pml_comm_t *pml_comm = request->pml_comm;
 
-	if (add_refs(request, -1))
+	if (mca_pml_tupleq_add_refs(&request->refs, -1))
 		return;
 	assert(!request->op.buf.tq.ops);
 	if (request->type)
 		OMPI_DATATYPE_RELEASE(request->type);
 	series_handed_over(request);
 	opal_free_list_return(&mca_pml_tupleq.requests, &request->op.ompi.super);
-	if (OPAL_LIKELY(mca_pml_tupleq.life != TUPLEQ_FINALIZING))
+	/* At the end of MPI Open MPI destroys all communicators, even those that the user has freed
+	 * and that operations under way still reference. */
+	if (OPAL_LIKELY(!pml_comm->is_gone))
 		OBJ_RELEASE(comm);
+	mca_pml_tupleq_comm_put(pml_comm);
 }
 
 void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request)
@@ -280,7 +280,7 @@ int mca_pml_tupleq_start(size_t count, ompi_request_t **requests)
 
 	for (i = 0; i < count; i++) {
 		request = (mca_pml_tupleq_request_t *)requests[i];
-		add_refs(request, 1);
+		mca_pml_tupleq_add_refs(&request->refs, 1);
 		series_request_pending(&request->op.ompi);
 		rc = request->op.kind == TUPLEQ_OP_RECV ? mca_pml_tupleq_recv_start(request)
 							: mca_pml_tupleq_send_start(request);

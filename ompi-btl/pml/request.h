@@ -42,6 +42,7 @@ typedef struct mca_pml_tupleq_request {
 	ompi_datatype_t *type;
 	mca_pml_base_send_mode_t mode;
 	ompi_communicator_t *comm;
+	struct mca_pml_comm_t *pml_comm; /* of comm */
 	void *bsend_copy;
 } mca_pml_tupleq_request_t;
 
@@ -81,6 +82,23 @@ int mca_pml_tupleq_start(size_t count, ompi_request_t **requests);
 /* Sets MPI's status of a message that was received into a buffer of `room` bytes. */
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
 			       uint64_t room);
+
+/* Retains a communicator during a blocking call, because another thread may free it. Its context id
+ * must not be used again before the end of the call. Returns NULL if there are no other threads. */
+static inline ompi_communicator_t *mca_pml_tupleq_hold(ompi_communicator_t *comm)
+{
+	if (OPAL_LIKELY(!opal_using_threads()))
+		return NULL;
+	OBJ_RETAIN(comm);
+	return comm;
+}
+
+/* Releases a communicator that mca_pml_tupleq_hold() returned. */
+static inline void mca_pml_tupleq_let_go(ompi_communicator_t *held)
+{
+	if (OPAL_UNLIKELY(held))
+		OBJ_RELEASE(held);
+}
 
 /* Waits for the end of a blocking operation that the caller has just started. */
 void mca_pml_tupleq_wait(ompi_request_t *request);

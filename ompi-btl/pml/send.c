@@ -115,17 +115,13 @@ undo:
 	return rc;
 }
 
-int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
-			mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+static int blocking(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+		    mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
 {
 	struct mca_pml_tupleq_op op;
 	struct tq_req *tq;
 	int rc;
 
-	if (OPAL_UNLIKELY(dst == MPI_PROC_NULL))
-		return OMPI_SUCCESS;
-	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
-		return bsend(addr, count, type, dst, tag, comm);
 	rc = mca_pml_tupleq_buf_init(&op.buf, addr, count, type, true);
 	if (rc != OMPI_SUCCESS)
 		return rc;
@@ -141,6 +137,22 @@ int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, i
 	if (op.ompi.req_status.MPI_ERROR == MPI_SUCCESS && OPAL_UNLIKELY(series_is_revoked(comm)))
 		return series_revoked_error();
 	return op.ompi.req_status.MPI_ERROR;
+}
+
+int mca_pml_tupleq_send(const void *addr, size_t count, ompi_datatype_t *type, int dst, int tag,
+			mca_pml_base_send_mode_t mode, ompi_communicator_t *comm)
+{
+	ompi_communicator_t *held;
+	int rc;
+
+	if (OPAL_UNLIKELY(dst == MPI_PROC_NULL))
+		return OMPI_SUCCESS;
+	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
+		return bsend(addr, count, type, dst, tag, comm);
+	held = mca_pml_tupleq_hold(comm);
+	rc = blocking(addr, count, type, dst, tag, mode, comm);
+	mca_pml_tupleq_let_go(held);
+	return rc;
 }
 
 /* An MPI_Isend of memory without gaps that has no request yet. */

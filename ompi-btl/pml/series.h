@@ -297,6 +297,11 @@ struct series_coll_request {
 /* Returns the tag that replaces one of these where messages are to take no queue. */
 #define SERIES_PLAIN_TAG(tag) ((tag) + SERIES_RING_TAGS + SERIES_PERSISTENT_TAGS)
 
+/* The greatest tag that a plain message of coll/tupleq has. */
+#define SERIES_PLAIN_END SERIES_PLAIN_TAG(SERIES_PERSISTENT_TAG(SERIES_PERSISTENT_TAGS - 1))
+_Static_assert(SERIES_PLAIN_END < MCA_COLL_BASE_TAG_NEIGHBOR_END,
+	       "the tags of blocking neighbourhood collectives are none of these");
+
 /* Returns true for the tags of libnbc's nonblocking collectives, which takes a fresh one each time,
  * for those of the set-up, and for plain ones. */
 static inline bool series_tag_takes_no_queue(int tag)
@@ -304,7 +309,7 @@ static inline bool series_tag_takes_no_queue(int tag)
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
 	       tag <= SERIES_SETUP_TAG ||
-	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= MCA_COLL_BASE_TAG_HCOLL_BASE);
+	       (tag >= SERIES_PLAIN_TAG(SERIES_RING_TAG(0)) && tag <= SERIES_PLAIN_END);
 }
 
 /* Takes `n` tags of nonblocking collectives, and returns the first one; the others are below it.
@@ -321,6 +326,18 @@ static inline int series_take_tags(ompi_communicator_t *comm, int n)
 	} while (!__atomic_compare_exchange_n(&comm->c_nbc_tag, &next, first - n, false,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 	return first;
+}
+
+/* Retains a communicator, unless another thread destroys it already. Returns true if it did. */
+static inline bool series_retain_living(ompi_communicator_t *comm)
+{
+	opal_object_t *object = (opal_object_t *)comm;
+	int32_t n = object->obj_reference_count;
+
+	while (n > 0 &&
+	       !opal_atomic_compare_exchange_strong_32(&object->obj_reference_count, &n, n + 1))
+		;
+	return n > 0;
 }
 
 /* Reductions by calls of MPI and of Open MPI, because Debian doesn't install the header that

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * huge.c - huge [MIB]: a message of more bytes than an int counts, by many elements and by a
- * derived type, contiguous and with holes. Two ranks, with twice as much memory.
+ * huge.c - huge [MIB [reduction]]: a message of more bytes than an int counts, by many elements and
+ * by a derived type, contiguous and with holes. Two ranks, with twice as much memory.
+ * reduction: a reduction of so many bytes instead, with four times as much memory.
  */
 #include <sys/mman.h>
 
@@ -76,6 +77,26 @@ static void transfer(const char *name, MPI_Datatype type, int count, unsigned in
 	t_end();
 }
 
+/* Reduces more elements in total than an int counts, in place. */
+static void reduction(void)
+{
+	size_t each = bytes / 2;
+	MPI_Request req;
+
+	t_begin("huge: a reduction of %zu MiB in place", bytes >> 20);
+	for (size_t at = 0; at < bytes; at += STEP)
+		buf[at] = (unsigned char)(1 << t_rank | (at / STEP % 32) << 2);
+	MPI_Ireduce_scatter_block(MPI_IN_PLACE, buf, (int)each, MPI_BYTE, MPI_BOR, MPI_COMM_WORLD,
+				  &req);
+	MPI_Wait(&req, MPI_STATUS_IGNORE);
+	for (size_t at = 0; at < each; at += STEP) {
+		size_t place = at + (size_t)t_rank * each;
+
+		t_eq(buf[at], 3 | (place / STEP % 32) << 2);
+	}
+	t_end();
+}
+
 int main(int argc, char **argv)
 {
 	MPI_Datatype type, block;
@@ -88,6 +109,10 @@ int main(int argc, char **argv)
 		   -1, 0);
 	t_true(buf != MAP_FAILED, "there is no memory");
 
+	if (argc > 2) {
+		reduction();
+		return t_finish();
+	}
 	MPI_Type_dup(MPI_INT, &type);
 	transfer("many elements", type, (int)(bytes / sizeof(int)), 1);
 	MPI_Type_contiguous(1 << 20, MPI_BYTE, &block);

@@ -217,6 +217,33 @@ static void freed(void)
 	t_end();
 }
 
+/* Tries to free the request of a nonblocking collective that is under way, which MPI forbids: Open
+ * MPI returns an error, and the operation goes on. Rank 0 begins before the others. */
+static void freed_collective(void)
+{
+	int mine = t_rank, sum = -1, class = MPI_SUCCESS;
+	MPI_Request req;
+
+	t_begin("requests of collectives aren't freed while active");
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+	if (t_rank)
+		MPI_Recv(NULL, 0, MPI_BYTE, 0, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Iallreduce(&mine, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &req);
+	if (t_rank == 0) {
+		MPI_Error_class(MPI_Request_free(&req), &class);
+		t_eq(class, MPI_ERR_REQUEST);
+		t_true(req != MPI_REQUEST_NULL, "the handle is gone");
+		for (int rank = 1; rank < t_size; rank++)
+			MPI_Send(NULL, 0, MPI_BYTE, rank, TAG, MPI_COMM_WORLD);
+	}
+	MPI_Wait(&req, MPI_STATUS_IGNORE);
+	t_eq(sum, t_size * (t_size - 1) / 2);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_ARE_FATAL);
+	MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_ARE_FATAL);
+	t_end();
+}
+
 static void null_process(void)
 {
 	MPI_Request req[4];
@@ -407,6 +434,7 @@ int main(int argc, char **argv)
 	completions();
 	persistent();
 	freed();
+	freed_collective();
 	null_process();
 	self();
 	predefined_types();

@@ -109,6 +109,31 @@ static void memory_again(void)
 	free(out);
 }
 
+/* Messages of a blocking neighbourhood collective, whose tag is fixed, get queues. */
+static void neighbours(void)
+{
+	int periodic = 1;
+	long long direct = t_counter("pml_tupleq_recv_direct");
+	const size_t half = LONG_INTS * sizeof(int);
+	unsigned char *out = t_alloc(2 * half), *in = t_alloc(2 * half);
+	MPI_Comm circle;
+
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &t_size, &periodic, 0, &circle);
+	memset(out, t_rank, 2 * half);
+	for (int i = 0; i < TIMES; i++) {
+		MPI_Neighbor_alltoall(out, LONG_INTS, MPI_INT, in, LONG_INTS, MPI_INT, circle);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	t_untouched(in, half, (unsigned char)t_left);
+	t_untouched(in + half, half, (unsigned char)t_right);
+	MPI_Comm_free(&circle);
+	free(out);
+	free(in);
+	if (direct >= 0)
+		t_true(t_counter("pml_tupleq_recv_direct") > direct,
+		       "no message was matched by the adapter");
+}
+
 int main(int argc, char **argv)
 {
 	long long counted;
@@ -137,6 +162,9 @@ int main(int argc, char **argv)
 	t_end();
 	t_begin("ring: operations of two rounds are counted");
 	two_rounds();
+	t_end();
+	t_begin("ring: a blocking neighbourhood collective takes queues");
+	neighbours();
 	t_end();
 	t_begin("ring: operations use their memory again");
 	memory_again();

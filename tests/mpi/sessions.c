@@ -82,6 +82,30 @@ static void close_session(void)
 		free(in[i]);
 }
 
+/* Leaves operations to MPI_Session_finalize, on communicators of their own, as in comms.c. */
+static void leave_to_finalize(void)
+{
+	enum { EACH = 1 << 20 };
+	int right = (rank + 1) % size, left = (rank + size - 1) % size;
+	static char from[COMMS][EACH], to[EACH];
+	MPI_Request requests[2];
+	MPI_Comm comm[COMMS];
+
+	for (int i = 0; i < COMMS; i++)
+		comm[i] = from_group(COMMS + i);
+	for (int i = 0; i < COMMS; i++) {
+		MPI_Isend(from[i], EACH, MPI_BYTE, right, TAG, comm[i], &requests[1]);
+		MPI_Request_free(&requests[1]);
+		/* The right one receives when this one is in MPI_Session_finalize. */
+		if (rank && i == COMMS - 1)
+			t_away(200);
+		MPI_Irecv(to, EACH, MPI_BYTE, left, TAG, comm[i], &requests[0]);
+		MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
+	}
+	for (int i = 0; i < COMMS; i++)
+		MPI_Comm_free(&comm[i]);
+}
+
 /* Checks sessions without MPI_COMM_WORLD, which check.h needs. So a fault here ends the process,
  * and the printed lines are the result. */
 static int alone(void)
@@ -90,6 +114,7 @@ static int alone(void)
 	all_of();
 	if (rank == 0)
 		puts("ok sessions: without MPI_Init");
+	leave_to_finalize();
 	close_session();
 	return 0;
 }

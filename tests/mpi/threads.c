@@ -269,6 +269,57 @@ static void *collectives(void *arg)
 	return NULL;
 }
 
+/* ---- a communicator that another thread frees ---- */
+
+static MPI_Comm first_two, outer;
+
+/* Receives on a communicator in one thread, while the other frees the communicator, and then
+ * creates one that might get the same context id. On rank 0. */
+static void *receive_or_free(void *arg)
+{
+	int got = -1;
+	MPI_Comm comm = first_two;
+
+	if (((struct worker *)arg)->index == 0) {
+		MPI_Recv(&got, 1, MPI_INT, 1, 80, comm, MPI_STATUS_IGNORE);
+		t_eq(got, 80);
+		return NULL;
+	}
+	t_away(100); /* until the other thread waits */
+	MPI_Comm_free(&comm);
+	MPI_Comm_dup(outer, &comm);
+	MPI_Bcast(&got, 1, MPI_INT, 0, comm);
+	MPI_Comm_free(&comm);
+	MPI_Send(&got, 1, MPI_INT, 1, 81, MPI_COMM_WORLD);
+	return NULL;
+}
+
+static void freed_by_another_thread(void)
+{
+	struct worker workers[2] = {{0}, {1}};
+	int word = 80;
+	MPI_Comm comm;
+
+	t_begin("threads: a communicator is freed while another thread receives on it");
+	MPI_Comm_split(MPI_COMM_WORLD, t_rank < 2 ? 0 : MPI_UNDEFINED, t_rank, &first_two);
+	MPI_Comm_split(MPI_COMM_WORLD, t_rank != 1 ? 0 : MPI_UNDEFINED, t_rank, &outer);
+	if (t_rank == 0) {
+		t_threads(2, receive_or_free, workers, sizeof(workers[0]));
+	} else if (t_rank == 1) {
+		MPI_Recv(&word, 1, MPI_INT, 0, 81, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		word = 80;
+		MPI_Send(&word, 1, MPI_INT, 0, 80, first_two);
+		MPI_Comm_free(&first_two);
+	} else {
+		MPI_Comm_dup(outer, &comm);
+		MPI_Bcast(&word, 1, MPI_INT, 0, comm);
+		MPI_Comm_free(&comm);
+	}
+	if (t_rank != 1)
+		MPI_Comm_free(&outer);
+	t_end();
+}
+
 static void together(const char *name, void *(*run)(void *arg), int threads)
 {
 	struct worker workers[MANY];
@@ -301,6 +352,9 @@ int main(int argc, char **argv)
 	together("a sender, a receiver and a prober", by_role, THREADS);
 	together("a communicator each, long messages both ways", both_ways, MANY);
 	together("a communicator each, nonblocking collectives", collectives, MANY);
+
+	if (t_size > 2)
+		freed_by_another_thread();
 
 	for (i = 0; i < MANY; i++)
 		MPI_Comm_free(&comms[i]);

@@ -20,6 +20,7 @@ enum {
 	LAST = 6,
 	REAL = 7,
 	HALVES = 8, /* two of 32 bits */
+	SPLIT = 10, /* the sum is in the second half of this word and the first of the next */
 	DATA = 16
 };
 
@@ -34,7 +35,13 @@ struct window {
 /* Returns the displacement of a word in that rank's memory. */
 static MPI_Aint at(const struct window *window, int rank, int word)
 {
-	return window->unit == 1 ? window->base[rank] + (MPI_Aint)sizeof(int64_t) * word : word;
+	return window->base[rank] + (MPI_Aint)sizeof(int64_t) * word / window->unit;
+}
+
+/* Returns the displacement of the second half of a word. */
+static MPI_Aint in_the_middle_of(const struct window *window, int rank, int word)
+{
+	return at(window, rank, word) + (MPI_Aint)sizeof(int32_t) / window->unit;
 }
 
 static int64_t value(int rank, int word)
@@ -49,7 +56,7 @@ static void open_window(struct window *window)
 
 	window->base = t_alloc(sizeof(MPI_Aint) * (size_t)t_size);
 	memset(window->base, 0, sizeof(MPI_Aint) * (size_t)t_size);
-	window->unit = sizeof(int64_t);
+	window->unit = sizeof(int32_t);
 	if (!strcmp(window->flavour, "allocate")) {
 		MPI_Win_allocate((MPI_Aint)size, window->unit, MPI_INFO_NULL, MPI_COMM_WORLD,
 				 &window->mem, &window->win);
@@ -227,6 +234,31 @@ static void operations(struct window *window)
 	t_end();
 }
 
+/* Checks operations at an address that isn't a multiple of 8, which no adapter executes. */
+static void misaligned(struct window *window)
+{
+	MPI_Aint where = in_the_middle_of(window, 0, SPLIT);
+	int64_t mine = t_rank + 1, old, sum;
+
+	t_begin("windows: %s, 64-bit sums at a misaligned address", window->flavour);
+	MPI_Win_lock_all(0, window->win);
+	for (int i = 0; i < ROUNDS; i++) {
+		MPI_Accumulate(&mine, 1, MPI_INT64_T, 0, where, 1, MPI_INT64_T, MPI_SUM,
+			       window->win);
+		MPI_Fetch_and_op(&mine, &old, MPI_INT64_T, 0, where, MPI_SUM, window->win);
+		MPI_Win_flush(0, window->win);
+	}
+	MPI_Win_unlock_all(window->win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (t_rank == 0) {
+		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window->win);
+		memcpy(&sum, (char *)&window->mem[SPLIT] + sizeof(int32_t), sizeof(sum));
+		t_eq(sum, ROUNDS * t_size * (t_size + 1));
+		MPI_Win_unlock(0, window->win);
+	}
+	t_end();
+}
+
 static void exclusive(struct window *window)
 {
 	int64_t n;
@@ -259,6 +291,7 @@ static void test_flavour(const char *flavour)
 	by_flush(&window);
 	atomics(&window);
 	operations(&window);
+	misaligned(&window);
 	close_window(&window);
 }
 
