@@ -9,10 +9,10 @@ import report
 
 NAME = "halo"
 TITLE = "exchange of borders with both neighbours, on many ranks"
-PLACES = (cluster.Cluster(8, 64), cluster.Cluster(32, 256))
-QUICK_PLACES = (cluster.Cluster(4, 16),)
+# Sizes by cluster. Each size takes minutes on 256 ranks.
+PLACES = {cluster.Cluster(8, 64): "8K,64K,256K", cluster.Cluster(32, 256): "64K"}
+QUICK_PLACES = {cluster.Cluster(4, 16): "64K"}
 PATTERNS = {"halo": "nothing meanwhile", "stencil": "computing meanwhile, about as long as a message takes"}
-SIZES, QUICK_SIZES = "8K,64K,256K", "64K"
 
 
 def _places(settings):
@@ -20,15 +20,15 @@ def _places(settings):
 
 
 def _run(settings, column, turn):
-    arguments = ["--patterns", ",".join(PATTERNS), "--sizes", QUICK_SIZES if settings.quick else SIZES]
     # The steps before the first that counts let the tuples get their queues.
-    arguments += ["--warm-up", "2", "--settle", "38", "--ms", "5", "--block-us", "1"]
+    arguments = ["--patterns", ",".join(PATTERNS), "--warm-up", "2", "--settle", "38", "--ms", "5", "--block-us", "1"]
     arguments += [] if settings.cpu else ["--sleep"]
     seed = turn.seed(settings)
     results = []
-    for place in _places(settings):
+    for place, sizes in _places(settings).items():
+        program = ("patterns", *arguments, "--sizes", sizes)
         results += turn.case(
-            place.text(), lambda place=place: cluster.run_matched(settings, place, column, "patterns", *arguments, seed=seed)
+            place.text(), lambda place=place, program=program: cluster.run_matched(settings, place, column, *program, seed=seed)
         )
     return results
 
