@@ -32,10 +32,10 @@ static const ptl_ni_limits_t most = {
 	.max_msg_size = PTL_SIZE_MAX >> 1,
 	.max_atomic_size = 1 << 16,
 	.max_fetch_atomic_size = 1 << 16,
-	/* Data that come eagerly, by RDMA and through a queue overtake each other, and any message
-	 * may come by RDMA. */
-	.max_waw_ordered_size = 0,
-	.max_war_ordered_size = 0,
+	/* Less than goes eagerly (eager_max), so that only a message that finds no control buffer
+	 * at its target is read, and may be overtaken (README.md). */
+	.max_waw_ordered_size = 1 << 13,
+	.max_war_ordered_size = 1 << 13,
 	.max_volatile_size = 4096,
 	.features = 0,
 };

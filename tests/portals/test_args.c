@@ -105,14 +105,14 @@ static ptl_handle_ni_t open_physical(void)
 	/* A wish beyond what the library has gets what it has; others are granted. */
 	wish.max_pt_index = INT32_MAX;
 	wish.max_msg_size = PTL_SIZE_MAX;
-	wish.max_waw_ordered_size = wish.max_war_ordered_size = 8;
 	wish.max_atomic_size = wish.max_fetch_atomic_size = 8;
+	wish.max_waw_ordered_size = wish.max_war_ordered_size = 8;
 	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, &wish, &got, &ni));
 	t_true(got.max_pt_index >= 63, "max_pt_index is %d", got.max_pt_index);
 	t_true(got.max_pt_index < INT32_MAX, "max_pt_index is not bounded");
 	t_true(got.max_atomic_size >= 8 && got.max_fetch_atomic_size >= 8, "no atomic operations");
-	t_true(!got.max_waw_ordered_size && !got.max_war_ordered_size,
-	       "an order of data is promised that nothing keeps");
+	/* Open MPI's osc/portals4 cuts its operations into pieces of these sizes. */
+	t_true(got.max_waw_ordered_size >= 8 && got.max_war_ordered_size >= 8, "no order of data");
 	/* Once more gives the same interface, which ends with its second PtlNIFini(). */
 	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, SIDE_MATCHING, PTL_PID_ANY, NULL, NULL, &again));
 	t_holds(PtlHandleIsEqual(ni, again));
