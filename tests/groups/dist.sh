@@ -8,6 +8,13 @@ needs dist "${dist_packages[@]}" clang
 group_dist() {
 	plain_build
 	wanted manual && pass_or_fail manual 60 "$top/tests/manual.sh" "$build"
+	if wanted contents; then
+		if [ -e "$top/.git" ]; then
+			pass_or_fail contents 120 "$top/tests/contents.sh" "$build"
+		else
+			skip contents "this is no git checkout"
+		fi
+	fi
 	wanted packages && pass_or_fail packages 600 "$top/tests/packages.sh" "$build"
 	wanted install && pass_or_fail install 300 "$top/tests/install.sh" "$build"
 	wanted prefix && pass_or_fail prefix 600 "$top/tests/prefix.sh"
