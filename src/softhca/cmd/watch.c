@@ -137,7 +137,8 @@ void shca_watch_look(struct shca_fabric *fabric, struct shca_watch *watch)
 	watch->asleep = state == 'R' || state == 'D' ? 0 : watch->asleep + 1;
 	if (atomic_load(&clock->idle) ||
 	    (!atomic_load(&actor->tid) && state != 'T' && state != 't')) {
-		/* What the thread does on behalf of all is not computing. */
+		/* The CPU time of a wait for the real world, which serves all threads, isn't the
+		 * program's. */
 		watch->cpu = cpu;
 		watch->asleep = 0;
 		return;

@@ -87,7 +87,7 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	return rc;
 }
 
-/* Does the same for a receive, which may have ended at once with such an error. */
+/* Calls tq_message_report() for a receive. One that ended at once has its error in the status. */
 static int report_received(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc,
 			   const struct tq_status *status)
 {

@@ -67,8 +67,7 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	ep->core.service = ep->net.service = false;
 	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
 		*next = SENDS_PAUSE;
-	ep->service->timed = *next != UINT64_MAX;
-	ep->service->wakes_at = ep->service->timed ? tq_now() + *next : UINT64_MAX;
+	ep->service->wakes_at = *next == UINT64_MAX ? UINT64_MAX : tq_now() + *next;
 }
 
 /* Makes completions that come from now on make the channel readable, and senders to rings send a
@@ -198,6 +197,7 @@ int tq_service_start(struct tq_ep *ep)
 		error = errno;
 		goto free_service;
 	}
+	service->wakes_at = UINT64_MAX;
 	ep->service = service;
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
@@ -252,7 +252,6 @@ void tq_service_hint_bits(struct tq_ep *ep)
 
 void tq_service_wake(struct tq_ep *ep)
 {
-	ep->service->timed = true;
 	ep->service->wakes_at = 0;
 	eventfd_write(ep->service->wake, 1);
 }

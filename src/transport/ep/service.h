@@ -14,8 +14,8 @@ struct tq_service {
 	pthread_t thread;
 	int wake; /* eventfd */
 	_Atomic bool stop;
-	bool timed;        /* under the lock: the thread will look again by itself soon */
-	uint64_t wakes_at; /* under the lock: the time (ns) until which it sleeps */
+	uint64_t wakes_at; /* under the lock: the time (ns) at which the thread looks again by
+			      itself; UINT64_MAX: it won't */
 	bool completes;    /* under the lock: tq_thread_progress() */
 	uint64_t seen;     /* the thread's: value of tq_ep.progress */
 	uint64_t pause;    /* the thread's last one (ns) while the application made progress */

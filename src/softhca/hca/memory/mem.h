@@ -50,7 +50,7 @@ void shca_mem_gather(void *to, const struct shca_run *runs, uint64_t len);
 void shca_mem_scatter(const struct shca_run *runs, const void *from, uint64_t len);
 
 enum shca_atomic { SHCA_CMP_SWAP, SHCA_FETCH_ADD };
-/* Does an atomic operation that is atomic among all that go through `hca`, the target's HCA
+/* Executes an operation that is atomic among all that go through `hca`, the target's HCA
  * (IBV_ATOMIC_HCA). `direct` counts words read without a system call; never NULL. Returns 0, an
  * error of shca_mem_copy(), or -EAGAIN if another process holds the lock for long: try again. */
 int shca_mem_atomic(struct shca_hca *hca, unsigned proc, const struct shca_run *word,
