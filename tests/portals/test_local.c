@@ -176,21 +176,34 @@ static void test_link(void **state)
 
 /* ---- triggered changes of lists ---- */
 
+/* Opens a side with a counting event, which is returned. */
+static ptl_handle_ct_t open_with_trigger(struct side *side, unsigned me)
+{
+	side_open(side, me, 1, SIDE_MATCHING);
+	side_table(side, 0);
+	return side_ct(side);
+}
+
+/* Has an entry without memory appended to a list when the counting event reaches 1. */
+static ptl_handle_me_t append_triggered(struct side *side, ptl_list_t list, ptl_handle_ct_t trigger)
+{
+	ptl_me_t entry = side_me(side, NULL, 0, 0, PTL_ME_OP_PUT);
+	ptl_handle_me_t handle;
+
+	t_ptl_ok(PtlTriggeredMEAppend(side->ni, side->pt, &entry, list, NULL, &handle, trigger, 1));
+	return handle;
+}
+
 static void triggered_child(unsigned me, void *arg)
 {
 	const ptl_ct_event_t one = {.success = 1};
 	ptl_handle_ct_t trigger;
 	ptl_handle_me_t handle;
 	struct side side;
-	ptl_me_t entry;
 
 	(void)arg;
-	side_open(&side, me, 1, SIDE_MATCHING);
-	side_table(&side, 0);
-	entry = side_me(&side, NULL, 0, 0, PTL_ME_OP_PUT);
-	trigger = side_ct(&side);
-	t_ptl_ok(PtlTriggeredMEAppend(side.ni, side.pt, &entry, PTL_PRIORITY_LIST, NULL, &handle,
-				      trigger, 1));
+	trigger = open_with_trigger(&side, me);
+	handle = append_triggered(&side, PTL_PRIORITY_LIST, trigger);
 	t_ptl_ok(PtlTriggeredMEUnlink(handle, trigger, 2));
 	side_no_event(side.eq);
 	t_ptl_ok(PtlCTInc(trigger, one));
@@ -212,17 +225,11 @@ static void cancelled_child(unsigned me, void *arg)
 	ptl_handle_ct_t trigger;
 	ptl_handle_me_t handle[2];
 	struct side side;
-	ptl_me_t entry;
 
 	(void)arg;
-	side_open(&side, me, 1, SIDE_MATCHING);
-	side_table(&side, 0);
-	entry = side_me(&side, NULL, 0, 0, PTL_ME_OP_PUT);
-	trigger = side_ct(&side);
-	t_ptl_ok(PtlTriggeredMEAppend(side.ni, side.pt, &entry, PTL_PRIORITY_LIST, NULL, &handle[0],
-				      trigger, 1));
-	t_ptl_ok(PtlTriggeredMEAppend(side.ni, side.pt, &entry, PTL_OVERFLOW_LIST, NULL, &handle[1],
-				      trigger, 1));
+	trigger = open_with_trigger(&side, me);
+	handle[0] = append_triggered(&side, PTL_PRIORITY_LIST, trigger);
+	handle[1] = append_triggered(&side, PTL_OVERFLOW_LIST, trigger);
 	t_ptl_ok(PtlCTCancelTriggered(trigger));
 	for (unsigned i = 0; i < 2; i++)
 		t_ptl(PtlMEUnlink(handle[i]), PTL_ARG_INVALID);
