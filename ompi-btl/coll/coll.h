@@ -206,6 +206,9 @@ struct mca_coll_tupleq {
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */
 	bool progressing;        /* mca_coll_tupleq_progress() is registered */
+	/* Guards `ready` alone, and is taken last. No function is called with it that may free a
+	 * communicator: any call of the PML may, and the PML is called with `lock`. */
+	opal_mutex_t ready_lock;
 	struct mca_coll_tupleq_module *ready; /* list of modules in state READY */
 	bool checks_mismatches;               /* the check of mismatch.c is registered */
 	unsigned polls;
@@ -285,7 +288,7 @@ int mca_coll_tupleq_delegate_end(struct mca_coll_tupleq_module *module,
 /* ---- mismatch.c: finds processes that wait for one another in different operations ---- */
 /* Starts the checks of a module that is READY. Called with the lock held. */
 void mca_coll_tupleq_mismatch_add(struct mca_coll_tupleq_module *module);
-/* Ends the checks of a module. Called without the lock. */
+/* Ends the checks of a module. Called with or without the lock. */
 void mca_coll_tupleq_mismatch_remove(struct mca_coll_tupleq_module *module);
 /* Ends all checks, when the component closes. */
 void mca_coll_tupleq_mismatch_close(void);

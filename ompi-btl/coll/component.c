@@ -9,7 +9,10 @@
 /* The words of a message are half data, half stamps. */
 _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
-struct mca_coll_tupleq mca_coll_tupleq = {.lock = OPAL_MUTEX_STATIC_INIT};
+struct mca_coll_tupleq mca_coll_tupleq = {
+	.lock = OPAL_MUTEX_STATIC_INIT,
+	.ready_lock = OPAL_MUTEX_STATIC_INIT,
+};
 
 /* The numbers that a user can set, with the texts that the user gave. */
 static struct {

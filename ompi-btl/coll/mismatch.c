@@ -262,6 +262,7 @@ static int check_all(void)
 
 	if (!interval_elapsed() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.ready_lock);
 	DL_FOREACH2(mca_coll_tupleq.ready, module, ready_next) {
 		check(module);
 		if (module->failed != -EPROTO || ending_receives ||
@@ -269,12 +270,13 @@ static int check_all(void)
 			continue;
 		LL_PREPEND2(failed, module, failed_next);
 	}
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.ready_lock);
 	ending_receives |= failed != NULL;
 	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
 	if (!failed)
 		return 0;
-	/* Without the lock, because a receive that ends here may be the last reference to a
-	 * communicator, whose module then takes the lock. */
+	/* Without the locks, because a receive that ends here may be the last reference to a
+	 * communicator, whose module then leaves the list. */
 	for (module = failed; module; module = next) {
 		ompi_communicator_t *comm = module->comm;
 
@@ -290,7 +292,9 @@ static int check_all(void)
 
 void mca_coll_tupleq_mismatch_add(struct mca_coll_tupleq_module *module)
 {
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.ready_lock);
 	DL_APPEND2(mca_coll_tupleq.ready, module, ready_prev, ready_next);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.ready_lock);
 	if (mca_coll_tupleq.checks_mismatches)
 		return;
 	mca_coll_tupleq.checks_mismatches = true;
@@ -299,9 +303,9 @@ void mca_coll_tupleq_mismatch_add(struct mca_coll_tupleq_module *module)
 
 void mca_coll_tupleq_mismatch_remove(struct mca_coll_tupleq_module *module)
 {
-	OPAL_THREAD_LOCK(&mca_coll_tupleq.lock);
+	OPAL_THREAD_LOCK(&mca_coll_tupleq.ready_lock);
 	DL_DELETE2(mca_coll_tupleq.ready, module, ready_prev, ready_next);
-	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.lock);
+	OPAL_THREAD_UNLOCK(&mca_coll_tupleq.ready_lock);
 }
 
 void mca_coll_tupleq_mismatch_close(void)
