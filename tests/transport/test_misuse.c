@@ -37,6 +37,8 @@ static void bad_calls(struct duo *duo)
 
 	rc = tq_send(duo->ctx, 2, 0, &buf, 0, NULL, &req);
 	t_true(rc == -EINVAL, "send to a rank that isn't: %d", rc);
+	rc = tq_send(duo->ctx, 1, TQ_ANY_TAG, &buf, 0, NULL, &req);
+	t_true(rc == -EINVAL, "send with any tag: %d", rc);
 	rc = tq_recv(duo->ctx, -7, 0, &buf, NULL, &req, &status);
 	t_true(rc == -EINVAL, "receive from a rank that isn't: %d", rc);
 	tq_ctx_set_flags(duo->ctx, TQ_CTX_NO_ANY_SOURCE | TQ_CTX_NO_ANY_TAG);

@@ -481,6 +481,8 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	int rc;
 
 	tq_assert_held(core->lock);
+	if (tag == TQ_ANY_TAG)
+		return -EINVAL;
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
