@@ -33,6 +33,15 @@ def knobs(text):
         raise argparse.ArgumentTypeError(problem) from problem
 
 
+def check_cases(parser, settings):
+    """Ends the program if --cases doesn't name cases of the figure."""
+    one = FIGURES[settings.figures[0]] if len(settings.figures) == 1 else None
+    if not hasattr(one, "CHOICE"):
+        parser.error(f"--cases goes with one figure of {', '.join(name for name, module in FIGURES.items() if hasattr(module, 'CHOICE'))}")
+    if not set(settings.cases) <= set(one.CHOICE):
+        parser.error(f"--cases wants some of {', '.join(one.CHOICE)}")
+
+
 def parse():
     """Returns the settings."""
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
@@ -49,7 +58,12 @@ def parse():
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (3, quick: 1)")
     parser.add_argument("--cpu", type=float, default=1, metavar="FACTOR", help="factor of the programs' CPU time (1); 0: none, and work is a sleep")
-    parser.add_argument("--cases", metavar="LIST", help="sp: classes and numbers of ranks, as A16,B64; B64-today has the link of today")
+    parser.add_argument(
+        "--cases",
+        metavar="LIST",
+        type=lambda text: text.split(","),
+        help="sp: classes and numbers of ranks, as A16,B64; B64-today has the link of today. barrier, resources: numbers of processes, as 32,64",
+    )
     parser.add_argument("--steps", type=int, metavar="N", help="sp: run N steps, and say what all steps would take")
     parser.add_argument("--replay", action="store_true", help="sp: sleep, --cpu times as long as computing takes on one rank alone, instead of computing")
     parser.add_argument(
@@ -78,9 +92,8 @@ def parse():
         settings.sections = computing.load(settings.computing)
     except (OSError, ValueError) as problem:
         parser.error(f"--computing {settings.computing}: {problem}")
-    known = {sp_figure.name(case) for case in sp_figure.CASES}
-    if settings.cases and not set(settings.cases.split(",")) <= known:
-        parser.error(f"--cases wants some of {', '.join(sorted(known))}")
+    if settings.cases:
+        check_cases(parser, settings)
     if settings.timeline and timeline.SUBJECTS[settings.timeline].exact:
         settings.cpu = 0
     settings.rounds = settings.rounds or (1 if settings.quick or settings.timeline else 3)

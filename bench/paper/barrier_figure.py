@@ -10,6 +10,8 @@ import report
 NAME = "barrier"
 TITLE = "RDMA barrier: time by number of processes"
 RANKS = (2, 4, 8, 16, 32, 64)
+# Those that --cases may name.
+CHOICE = {str(ranks): ranks for ranks in RANKS}
 QUICK_RANKS = (2, 4)
 PER_NODE = {1: "one process on each node", 2: "two processes on each node"}
 # The paper's best is on 32 nodes with two processes each.
@@ -48,7 +50,7 @@ def _collective(settings, column, ranks, name):
 
 def _run(settings, column, turn):
     results = []
-    for ranks in QUICK_RANKS if settings.quick else RANKS:
+    for ranks in QUICK_RANKS if settings.quick else figure.chosen(settings, CHOICE):
         for per_node in PER_NODE:
             results += turn.case(
                 f"barrier, {_label(ranks)}, {PER_NODE[per_node]}",

@@ -31,6 +31,11 @@ class Turn:
             return []
 
 
+def chosen(settings, cases):
+    """Returns the cases that --cases names; all of them without it. `cases`: {name: case}."""
+    return [case for name, case in cases.items() if not settings.cases or name in settings.cases]
+
+
 def measure(settings, columns, function):
     """Runs function(column, turn) once per round for each column. Returns the tasks."""
     tasks = []

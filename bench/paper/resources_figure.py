@@ -13,6 +13,8 @@ NAME = "resources"
 TITLE = "queues and memory of a process, by the number of ranks"
 # Eight ranks a node, but for the smallest.
 PLACES = {16: 4, 64: 8, 256: 32}
+# Those that --cases may name.
+CHOICE = {str(ranks): ranks for ranks in PLACES}
 QUICK_RANKS = (4,)
 CALCULATED = (1024, 4096)
 HOLD_LANES = 8  # the default of pml_tupleq_hold_lanes
@@ -37,7 +39,7 @@ def formula(ranks, nodes):
 
 def _run(settings, column, turn):
     results = []
-    for ranks in QUICK_RANKS if settings.quick else PLACES:
+    for ranks in QUICK_RANKS if settings.quick else figure.chosen(settings, CHOICE):
         place = cluster.Cluster(_nodes(ranks), ranks)
         program = ("memory", "--peers", str(ranks - 1), "--counters", ",".join(PREFIX + name for name in COUNTERS))
         said = turn.case(_label(ranks), lambda place=place, program=program: cluster.run(settings, place, column, *program))

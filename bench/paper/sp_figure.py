@@ -44,12 +44,13 @@ def name(case):
     return f"{case[0]}{case[1]}{'' if case[2] == 'paper' else '-' + case[2]}"
 
 
+# Those that --cases may name.
+CHOICE = {name(case): case for case in CASES if case not in QUICK}
+
+
 def _cases(settings):
     """Returns the cases that the settings choose."""
-    if settings.quick:
-        return QUICK
-    wanted = settings.cases.split(",") if settings.cases else None
-    return [case for case in CASES if case not in QUICK and (not wanted or name(case) in wanted)]
+    return QUICK if settings.quick else figure.chosen(settings, CHOICE)
 
 
 def _label(case):

@@ -83,6 +83,9 @@ check "a timeline of a figure" refused "invalid choice: 'overlap'" --timeline ov
 check "a number of steps that is none" refused "--steps wants a positive number" sp --steps 0
 check "a figure that there isn't" refused "there is no figure nothing" nothing
 check "a case that there isn't" refused "--cases wants some of" sp --cases Z1
+check "a number of processes that there isn't" refused "--cases wants some of 2, 4, 8" barrier --cases 3
+check "cases without their figure" refused "--cases goes with one figure of sp, barrier, resources" --cases 4
+check "cases of a figure without" refused "--cases goes with one figure of" depth --cases 4
 check "a knob that there isn't" refused "there is no knob none" sp --replay --knob noise,none
 check "a knob without --replay" refused "--knob goes with --replay" sp --knob dense
 check "--computing without --replay" refused "--computing goes with --replay" sp --computing "$kept"
