@@ -198,7 +198,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 	if (tq_link_has_failed(link) || tq_link_is_closing(link, TQ_THERE) ||
 	    tq_link_is_closing(link, TQ_HERE))
 		return;
-	if (!tq_link_is_connected(link)) {
+	if (!tq_link_can_send(link)) {
 		if (!link->peer || !tq_core_take_awaited(link->peer))
 			return;
 		if (tq_fate_has_died(net, link))

@@ -137,7 +137,7 @@ bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr)
 {
 	int cls;
 
-	for (cls = 0; tq_link_is_connected(link) && cls < TQ_CLASSES; cls++) {
+	for (cls = 0; tq_link_can_send(link) && cls < TQ_CLASSES; cls++) {
 		if (hdr->credits[cls] > TQ_CREDITS_MAX - link->credits[cls])
 			return false;
 		link->credits[cls] += hdr->credits[cls];

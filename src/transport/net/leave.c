@@ -84,7 +84,7 @@ static void gone(struct tq_net *net, void *owner, uint64_t now)
 
 static bool may_send_to_us(const struct tq_link *link)
 {
-	return tq_link_has_connected(link) && !tq_link_has_failed(link) &&
+	return tq_link_can_receive(link) && !tq_link_has_failed(link) &&
 	       !tq_link_is_quiet(link, TQ_THERE);
 }
 
@@ -119,7 +119,7 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link)
 	tq_link_close(net, link, TQ_HERE);
 	/* Processes whose promise is not needed get a goodbye, too: they may wait for this one's
 	 * promise. */
-	link->contact->owes_bye = tq_link_has_connected(link) || tq_link_is_connected(link);
+	link->contact->owes_bye = tq_link_can_receive(link) || tq_link_can_send(link);
 	tq_timer_arm(net, &link->contact->bye_timer, tq_now(), say_bye, link);
 }
 

@@ -76,9 +76,9 @@ struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce)
 	return link;
 }
 
-struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn)
+struct tq_link *tq_link_find(struct tq_net *net, uint32_t number)
 {
-	return tq_handle_get(&net->connections->numbers, conn);
+	return tq_handle_get(&net->connections->numbers, number);
 }
 
 const char *tq_link_name(const struct tq_link *link)

@@ -27,8 +27,8 @@ int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq
 	link->ud_qpn = tq_get32(address->ud_qpn);
 	link->ud_qkey = tq_get32(address->ud_qkey);
 	link->nonce = tq_get64(address->nonce);
-	link->here = tq_handle_new(&net->connections->numbers, link);
-	if (!link->here)
+	link->number_here = tq_handle_new(&net->connections->numbers, link);
+	if (!link->number_here)
 		goto free_contact;
 	link->node = tq_node_get(net, address);
 	if (!link->node)
@@ -41,7 +41,7 @@ int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq
 	*made = link;
 	return 0;
 free_number:
-	tq_handle_free(&net->connections->numbers, link->here);
+	tq_handle_free(&net->connections->numbers, link->number_here);
 free_contact:
 	free(link->contact);
 free_link:

@@ -112,7 +112,7 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
 	connections->nacks_owed -= contact->owed_ack;
 	HASH_DEL(connections->links, link);
-	tq_handle_free(&connections->numbers, link->here);
+	tq_handle_free(&connections->numbers, link->number_here);
 	free(contact->why);
 	free(contact);
 	free(link);

@@ -67,7 +67,7 @@ bool tq_outbox_attach(struct tq_net *net, struct tq_link *link)
 
 	if (link->outbox)
 		return true;
-	if (!net->inbox || !name || link->contact->no_outbox || tq_link_is_connected(link) ||
+	if (!net->inbox || !name || link->contact->no_outbox || tq_link_can_send(link) ||
 	    !is_on_this_node(net, link))
 		return false;
 	outbox = calloc(1, sizeof(*outbox));
