@@ -42,7 +42,7 @@ static bool net_is_local(void *net, struct tq_link *link)
 	return tq_outbox_is_attached(link);
 }
 
-static bool net_is_readable(void *net, struct tq_link *link)
+static bool net_try_readable(void *net, struct tq_link *link)
 {
 	return tq_peer_memory_try(net, link);
 }
@@ -178,7 +178,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
 	.is_local = net_is_local,
-	.is_readable = net_is_readable,
+	.try_readable = net_is_readable,
 	.copy = net_copy,
 	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,
