@@ -37,7 +37,7 @@ struct tq_oob_hdr {
 	tq_le32 magic; /* TQ_ADDRESS_MAGIC, TQ_ADDRESS_VERSION */
 	tq_le16 version;
 	uint8_t type;
-	uint8_t status; /* REP, TOLD */
+	uint8_t status; /* REP, FATE */
 	tq_le64 to;     /* the receiver's nonce; 0 with LOOK_UP and LOOKED_UP */
 	tq_le64 from;   /* the sender's nonce */
 	tq_le64 txid;   /* the requester's number of the request */
