@@ -83,7 +83,8 @@ static unsigned __int128 power10(int n)
 	return p;
 }
 
-/* Computes d x factor, rounded to the nearest. A fraction of an indivisible unit is refused. */
+/* Computes *decimal x factor, rounded to the nearest. A fraction of an indivisible unit is refused.
+ */
 static int scale(const struct decimal *decimal, uint64_t factor, int64_t *out)
 {
 	unsigned __int128 v = (unsigned __int128)decimal->digits * factor;

@@ -235,7 +235,8 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
-/* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */
+/* Answers a message if it asks for its tuple's queue. `is_short`: the message has at most
+ * `eager_max` bytes. */
 static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env, bool is_short)
 {
 	uint32_t ask = tq_get32(env->ask);

@@ -34,10 +34,10 @@ struct shca_target {
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
 };
 
-/* Finds the target of *w and checks that it is connected to qp. */
+/* Finds the target of *wqe and checks that it is connected to qp. */
 enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 				struct shca_target *target);
-/* Fills in the rest of *t from t->hca and t->qp, which is not an XRC target. */
+/* Fills in the rest of *target from its hca and qp, which is not an XRC target. */
 void shca_resp_bind(struct shca_target *target);
 /* Compares PSNs. Returns ACK or NAK_SEQ. */
 enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe *wqe,
