@@ -13,7 +13,7 @@
 #include "ep/share.h"
 #include "net/connections.h"
 #include "net/control.h"
-#include "net/leave.h"
+#include "net/link_leave.h"
 #include "net/link.h"
 #include "net/link_end.h"
 #include "net/link_peer.h"
@@ -184,8 +184,8 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_progress(ep);
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
 	 * processes of this node may still need. */
-	tq_connections_leave(&ep->net);
-	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
+	tq_links_leave(&ep->net);
+	while (!tq_links_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
 	       !tq_connections_settled(&ep->net))
 		progress_leaving(ep);
 	unlock(ep);
@@ -288,7 +288,7 @@ static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size
 }
 
 /* Returns true if the adapter reads nothing from the peers, which have left. A message that came
- * before a peer's promise may have started a read, and so may a copy that failed. */
+ * before a peer's BYE_ACK may have started a read, and so may a copy that failed. */
 static bool reads_ended(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	bool ended = true;

@@ -13,7 +13,7 @@
 #include "net/lane_answer.h"
 #include "net/lane_connect.h"
 #include "net/lane_fail.h"
-#include "net/leave.h"
+#include "net/link_leave.h"
 #include "net/link_end.h"
 #include "net/link_fail.h"
 #include "net/link_peer.h"
@@ -236,8 +236,8 @@ int tq_connections_poll(struct tq_net *net)
 		n += tq_lanes_report_hold(net);
 	if (connections->flushing)
 		n += tq_lanes_free_flushed(net);
-	if (connections->nacks_owed && tq_control_drain(net))
-		tq_acks_send(net);
+	if (connections->bye_acks_due && tq_control_drain(net))
+		tq_links_send_bye_acks(net);
 	return n;
 }
 

@@ -100,8 +100,8 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 
 /* ---- operations ---- */
 
-/* Returns true if the link's process has closed, and was promised that nothing more is sent. A
- * message would break the lane, which others of its node may need. */
+/* Returns true if the link's process has closed, and has got BYE_ACK from this one. A message would
+ * break the lane, which others of its node may need. */
 static bool has_closed(const struct tq_link *link)
 {
 	return tq_link_is_closing(link, TQ_THERE) && tq_link_is_quiet(link, TQ_HERE);

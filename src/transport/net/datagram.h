@@ -13,7 +13,7 @@ enum tq_oob_type {
 	TQ_OOB_REQ = 1, /* asks for a connection */
 	TQ_OOB_REP,     /* answers a request */
 	TQ_OOB_BYE,     /* says goodbye: asks to send nothing more */
-	TQ_OOB_BYE_ACK, /* promises to send nothing more */
+	TQ_OOB_BYE_ACK, /* answers BYE: nothing more is sent */
 	TQ_OOB_CUT,     /* says that the connection to the receiver has failed here, which has to
 			   expect nothing more; txid: the nonce of a process with whose connection
 			   it failed, or 0 */

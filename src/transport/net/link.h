@@ -11,8 +11,8 @@
 
 /*
  * Both processes of a link go through these states, each at its own time. A process that closes
- * says goodbye (CLOSING), as late CREDIT would break the other's lane; the answer to that is a
- * promise to send nothing more.
+ * says goodbye (BYE: CLOSING), as late CREDIT would break the other's lane. A process that answers
+ * that (BYE_ACK: QUIET) sends nothing more.
  *
  *   NEW ──▶ CONNECTING ──▶ UP ──▶ QUIET ──▶ CLOSED
  *                                └──▶ CLOSING ──┘
@@ -25,9 +25,9 @@ enum tq_link_state {
 	TQ_LINK_NEW,
 	TQ_LINK_CONNECTING, /* asks for a control lane to the other */
 	TQ_LINK_UP,         /* its control lane is connected */
-	TQ_LINK_QUIET,      /* has promised to send nothing more, and stays */
+	TQ_LINK_QUIET,      /* has sent BYE_ACK, so sends nothing more, and stays */
 	TQ_LINK_CLOSING,    /* has said goodbye, and may still send */
-	TQ_LINK_CLOSED,     /* has said goodbye, and promised to send nothing more */
+	TQ_LINK_CLOSED,     /* has said goodbye, and sent BYE_ACK */
 	TQ_LINK_FAILED,     /* by tq_link_fail(); this process only */
 	TQ_LINK_STATES
 };
@@ -100,7 +100,7 @@ static inline bool tq_link_is_closing(const struct tq_link *link, enum tq_link_e
 	return link->state[end] == TQ_LINK_CLOSING || link->state[end] == TQ_LINK_CLOSED;
 }
 
-/* Returns true if the process at that end has promised to send nothing more. */
+/* Returns true if the process at that end has sent BYE_ACK: it sends nothing more. */
 static inline bool tq_link_is_quiet(const struct tq_link *link, enum tq_link_end end)
 {
 	return link->state[end] == TQ_LINK_QUIET || link->state[end] == TQ_LINK_CLOSED;
@@ -114,7 +114,7 @@ static inline bool tq_link_is_open(const struct tq_link *link)
 }
 
 /* Each takes note of an event at one end: the process there asks for its control lane; its lane is
- * connected; the process says goodbye; the process promises to send nothing more. A link that has
+ * connected; the process says goodbye; the process sends BYE_ACK. A link that has
  * failed stays so. */
 void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
@@ -122,6 +122,8 @@ void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end en
 void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 /* Takes note that the link has failed here. The rest of that is tq_link_fail(). */
 void tq_link_mark_failed(struct tq_net *net, struct tq_link *link);
+/* Returns true if sends are under way that end only by what the link's process does. */
+bool tq_link_waits(const struct tq_link *link);
 
 /* Returns the name of the link's process, for sentences. */
 const char *tq_link_name(const struct tq_link *link);

@@ -4,7 +4,7 @@
 #include "net/contact.h"
 #include "net/fate.h"
 #include "net/lane_connect.h"
-#include "net/leave.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/outbox.h"

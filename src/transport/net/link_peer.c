@@ -107,7 +107,7 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 		connections->nunnamed--;
 		TQ_LEVEL(net->stats, unnamed, -1);
 	}
-	connections->nacks_owed -= contact->owed_ack;
+	connections->bye_acks_due -= contact->owes_bye_ack;
 	HASH_DEL(connections->links, link);
 	tq_handle_free(&connections->numbers, link->number_here);
 	free(contact->why);
