@@ -53,8 +53,8 @@ void shca_resp_hold(struct shca_target *target, uint32_t slot);
 bool shca_resp_holds(const struct shca_target *target, uint32_t slot);
 /* Removes that note. Returns true if the receive was still held: the caller completes it. */
 bool shca_resp_unhold(struct shca_target *target, uint32_t slot);
-/* Completes with WR_FLUSH_ERR the receive that a QP holds, if there is one. Any process, while the
- * QP can't receive. */
+/* Completes with WR_FLUSH_ERR the receive that a QP holds, if there is one. Any process may call
+ * this while the QP can't receive. */
 void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
 
 /*
