@@ -1,8 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Benchmarks: bench/run.sh [overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|portals|verbs|picture|paper|all] [OPTION...] builds
-# the programs, then runs that part. Without a name the main job runs: overlap and latency. Options go to the parts: README.md
-# and bench/run.sh PART --help explain them.
+# Benchmarks: bench/run.sh [PART] [OPTION...] builds the programs, then runs that part. Without a name the main job runs: overlap and
+# latency. Options go to the parts: README.md and bench/run.sh PART --help explain them.
 # If root runs this, apt-get installs missing Debian packages. Otherwise missing packages are named, and nothing runs.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
@@ -10,15 +9,25 @@ set -euo pipefail
 # shellcheck source=bench/load.sh
 . "$top/bench/load.sh"
 
-# Set if the ranks run on a hostfile's hosts, which have adapters of their own.
-cluster=
-case " $* " in *" --hostfile"[\ =]*) cluster=1 ;; esac
+# Options of the parts that matter here, too. cluster: the ranks run on a hostfile's hosts, which have adapters of their own.
+cluster="" virtual=""
+for word in "$@"; do
+	case $word in
+	--hostfile | --hostfile=*) cluster=1 ;;
+	--virtual) virtual=1 ;;
+	--) break ;;
+	esac
+done
 
+# Those that measure, and what else may be named.
+all_parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs)
+other_parts=(picture paper)
 # The parts that have figures in virtual time; the driver knows them too.
 virtual_parts=(overlap latency rate halo sp patterns barrier icoll fft rma portals)
 
 usage() {
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
+	echo "Parts: ${all_parts[*]} ${other_parts[*]}; all runs all but ${other_parts[*]}."
 	echo "All parts together take --quick, --hostfile FILE and --mpirun-options OPTIONS."
 	echo "With --virtual these parts run in virtual time: ${virtual_parts[*]}."
 }
@@ -36,12 +45,8 @@ for_all() {
 
 parts=(overlap latency)
 case ${1-} in
-overlap | latency | bandwidth | rate | depth | memory | halo | sp | patterns | barrier | icoll | fft | rma | portals | verbs | picture | paper)
-	parts=("$1")
-	shift
-	;;
 all)
-	parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs)
+	parts=("${all_parts[@]}")
 	shift
 	case ${1-} in -h | --help) usage && exit 0 ;; esac
 	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE, --mpirun-options OPTIONS and --help"
@@ -51,17 +56,21 @@ all)
 	exit 0
 	;;
 "" | -*) ;;
-*) die "there is no benchmark called $1; there are: overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs picture paper all" ;;
+*)
+	case " ${all_parts[*]} ${other_parts[*]} " in
+	*" $1 "*) parts=("$1") ;;
+	*) die "there is no benchmark called $1; there are: ${all_parts[*]} ${other_parts[*]} all" ;;
+	esac
+	shift
+	;;
 esac
 
-case " $* " in
-*" --virtual "*)
+if [ -n "$virtual" ]; then
 	for part in "${parts[@]}"; do
 		case " ${virtual_parts[*]} " in *" $part "*) continue ;; esac
 		die "$part has no figures in virtual time; --virtual is for ${virtual_parts[*]}"
 	done
-	;;
-esac
+fi
 
 # Help needs neither packages nor a build. Without a part's program the general text is shown.
 case ${1-} in

@@ -71,7 +71,10 @@ def _check_virtual(parser, settings):
 
 def parse():
     """Returns the settings: the options, and the environment of bench/mpi/run.sh."""
-    parser = argparse.ArgumentParser(prog="bench/run.sh", epilog=f"After --: options of the program ({', '.join(TAKES_ARGUMENTS)}).")
+    # bench/run.sh and bench/mpi/run.sh look for whole words, so an abbreviation would have half of an option's effect.
+    parser = argparse.ArgumentParser(
+        prog="bench/run.sh", epilog=f"After --: options of the program ({', '.join(TAKES_ARGUMENTS)}).", allow_abbrev=False
+    )
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
@@ -120,8 +123,10 @@ def parse():
         parser.error("--from and --output are for picture alone")
     if settings.part == "picture" and settings.hostfile:
         parser.error("picture takes no --hostfile, because the picture shows softhca")
-    if settings.part not in RANKS and settings.ranks:
+    if settings.part not in RANKS and settings.ranks is not None:
         parser.error(f"--ranks is for {', '.join(RANKS)} alone")
+    if settings.ranks is not None and settings.ranks < 1:
+        parser.error("--ranks wants a positive number")
     if settings.npb:
         settings.npb = os.path.abspath(settings.npb)
         if settings.problem:

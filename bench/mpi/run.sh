@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# mpi/run.sh overlap|latency|bandwidth|rate|depth|memory|halo|sp|patterns|barrier|icoll|fft|rma|portals|picture [--link|--no-link] [OPTION...] runs one part of the
-# MPI benchmarks on softhca, on two virtual nodes, with a link model or without.
+# mpi/run.sh PART [--link|--no-link] [OPTION...] runs one part of the MPI benchmarks on softhca's virtual nodes, with a link model or
+# without. bench/run.sh --help names the parts.
 # bench/run.sh calls this with the build tree's environment. SOFTHCA_RUN_OPTIONS holds further options of `softhca run`.
 set -euo pipefail
 
@@ -15,12 +15,12 @@ esac
 here=$(cd "$(dirname "$0")" && pwd)
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part: overlap, latency, bandwidth, rate, depth, memory, halo, sp, patterns, barrier, icoll, fft, rma, portals or picture}
+part=${1?which part? bench/run.sh --help names them}
 
-# The driver checks the options, but it runs within the fabric, which these change.
+# The driver checks the options, but it runs within the fabric, which these change. The driver takes no abbreviations of them.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
-virtual="" cpu=1 ranks=4
+virtual="" hostfile="" cpu=1 ranks=4
 words=("$@")
 for i in "${!words[@]}"; do
 	next=${words[i + 1]-}
@@ -32,6 +32,7 @@ for i in "${!words[@]}"; do
 	--cpu=*) cpu=${words[i]#*=} ;;
 	--ranks) ranks=$next ;;
 	--ranks=*) ranks=${words[i]#*=} ;;
+	--hostfile | --hostfile=*) hostfile=1 ;;
 	--) break ;;
 	esac
 done
@@ -52,7 +53,7 @@ fi
 export PYTHONDONTWRITEBYTECODE=1
 
 # A hostfile's hosts have adapters of their own, and other CPUs.
-case " $* " in *" --hostfile"[\ =]*) exec python3 "$here/../driver" "$@" ;; esac
+[ -z "$hostfile" ] || exec python3 "$here/../driver" "$@"
 
 command -v softhca >/dev/null || die "softhca isn't found; source build/env.sh first"
 
@@ -142,11 +143,14 @@ barrier)
 esac
 
 # In virtual time each rank and each adapter has a CPU of its own, so nothing is bound, and no option is for engines. perftest and UCX
-# read the CPU's counter. SP has eight ranks a node, as in the paper, and icoll and fft have a node for each rank.
+# read the CPU's counter. SP has eight ranks a node, as in the paper, and icoll and fft have a node for each rank, but at most 64.
 if [ -n "$virtual" ]; then
-	nodes=${run_options[1]}
-	[[ ! $part =~ ^(icoll|fft)$ ]] || [[ ! $ranks =~ ^[0-9]{1,2}$ ]] || nodes=$((ranks < 64 ? ranks : 64))
-	[ "$part" != sp ] || [[ ! $ranks =~ ^[0-9]{1,3}$ ]] || nodes=$((ranks > 16 ? (ranks + 7) / 8 : 2))
+	[[ $ranks =~ ^[1-9][0-9]{0,5}$ ]] || die "--ranks wants a positive number, not \"$ranks\""
+	case $part in
+	icoll | fft) nodes=$((ranks < 64 ? ranks : 64)) ;;
+	sp) nodes=$((ranks > 16 ? (ranks + 7) / 8 : 2)) ;;
+	*) nodes=${run_options[1]} ;;
+	esac
 	[[ $cpu =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--cpu wants a factor from 0 to 1000, not \"$cpu\""
 	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${link_model[@]}")
 	mpirun_options=(--oversubscribe --bind-to none)

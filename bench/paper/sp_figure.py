@@ -24,13 +24,14 @@ CASES = {
     ("C", 256, "paper"): cluster.Cluster(32, 256),
     ("B", 64, "today"): cluster.Cluster(8, 64, cluster.TODAY_LINK),
 }
+NOISE = 20  # percent
 # What else might make a rendezvous slow.
 KNOBS = {
     "dense": "dense has twice as many ranks on a node",
     "half-link": "half-link has half the bandwidth",
-    "half-loopback": "half-loopback has half the bandwidth within a node",
+    "half-loopback": "half-loopback has half of the link's bandwidth within a node",
     "in-turn": "in-turn exchanges one face after the other, not all at once",
-    "noise": "noise lets each stretch of computing take up to 20 %% longer or shorter",
+    "noise": f"noise lets each stretch of computing take up to {NOISE} %% longer or shorter",
     "register": "register has no cache of registrations, so each message registers its buffers",
 }
 STEPS = {"S": 100, "A": 400, "B": 400, "C": 400}
@@ -60,9 +61,9 @@ def _label(case):
 def knobs(text):
     """Returns the knobs of a comma-separated list. Raises ValueError if there is no such knob."""
     names = text.split(",")
-    for name in names:
-        if name not in KNOBS:
-            raise ValueError(f"there is no knob {name}; there are: {', '.join(KNOBS)}")
+    for knob in names:
+        if knob not in KNOBS:
+            raise ValueError(f"there is no knob {knob}; there are: {', '.join(KNOBS)}")
     return names
 
 
@@ -87,7 +88,7 @@ def _computing(settings, case):
     """Returns the options that let a class sleep instead of computing."""
     if not settings.replay:
         return []
-    noise = ["--noise", "20"] if "noise" in settings.knob else []
+    noise = ["--noise", str(NOISE)] if "noise" in settings.knob else []
     return ["--replay", ",".join(f"{settings.cpu * ns:.4f}" for ns in computing.sections(settings, case)), *noise]
 
 

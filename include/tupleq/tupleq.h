@@ -208,7 +208,9 @@ const char *tq_device_text(const struct tq_ep *ep);
  * Adds a peer by its address; `name` is for messages. Either side connects on first use. This
  * process itself is a peer like others. Returns 0; -EPROTO if this isn't an address of this version
  * of the library; -EEXIST if a peer with this address was added already; -ENETUNREACH if the peer
- * has another link layer, another kind of RoCE address or another subnet; -ENOMEM.
+ * has another link layer, another kind of RoCE address or another subnet; -ENOMEM. Returns
+ * 0 also if the process had asked for a connection that has failed since: then the log names the
+ * peer, and operations with it end with -EIO.
  */
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **peer);

@@ -427,14 +427,13 @@ static void settle(struct mca_coll_tupleq_setup *setup, bool agreed)
 		mca_coll_tupleq_verbose(module->comm, "%d nodes, %d processes on this one; %s",
 					group->nnodes, group->shape.nlocal,
 					tq_device_text(setup->ep));
+		mca_coll_tupleq_mismatch_add(module);
 	} else {
 		mca_coll_tupleq_teardown(module);
 		mca_coll_tupleq_verbose(
 			module->comm, "not every process can take part: barriers are messages, and "
 				      "other components do the other collectives");
 	}
-	if (agreed)
-		mca_coll_tupleq_mismatch_add(module);
 	mca_coll_tupleq_set_state(module, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 

@@ -53,8 +53,9 @@ static void await_cancel(struct mca_pml_tupleq_op *op)
 		op->tq = NULL;
 		return;
 	}
+	/* The thread that cancels may need this core. */
 	while (!__atomic_exchange_n(&op->tq, NULL, __ATOMIC_ACQ_REL))
-		;
+		sched_yield();
 }
 
 static void request_construct(mca_pml_tupleq_request_t *request)

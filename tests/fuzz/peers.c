@@ -296,6 +296,18 @@ static void set_near(tq_le64 *addr)
 	*addr = tq_put64((uintptr_t)readable + tq_get64(*addr) % sizeof(readable));
 }
 
+/* Sends the message, or its first `len` bytes, once or as often as the input says. */
+static void send_message(struct input *in, uint8_t peer, uint8_t shape, const void *msg,
+			 uint32_t len)
+{
+	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--) {
+		if (peers.from[peer].out.ring && !(shape & 64))
+			write_to_ring(peer, msg, len);
+		else
+			fake_message(shape & 32 || len > SMALL_BUF, msg, len);
+	}
+}
+
 void peers_message(struct input *in, unsigned how)
 {
 	uint8_t peer = (uint8_t)(how % PEERS), shape = input_byte(in);
@@ -349,13 +361,7 @@ void peers_message(struct input *in, unsigned how)
 		len += input_number(in) % 1024;
 	if (shape & 8)
 		len = input_byte(in);
-	for (unsigned n = shape & 16 ? input_byte(in) : 1; n; n--) {
-		if (peers.from[peer].out.ring && !(shape & 64))
-			write_to_ring(peer, &m, len < sizeof(m) ? len : sizeof(m));
-		else
-			fake_message(shape & 32 || len > SMALL_BUF, &m,
-				     len < sizeof(m) ? len : sizeof(m));
-	}
+	send_message(in, peer, shape, &m, len < sizeof(m) ? len : sizeof(m));
 }
 
 void peers_direct(struct input *in)

@@ -98,7 +98,7 @@ group_mpi() {
 	wanted allocators.sh && run allocators.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/allocators.sh"
 	wanted bench.sh && run bench.sh 400 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted paper.sh && run paper.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/paper.sh"
-	wanted hosts.sh && run hosts.sh 300 env BUILD="$build" "$top/tests/mpi/hosts.sh"
-	wanted failures.sh && run failures.sh 900 env BUILD="$build" "$top/tests/mpi/failures.sh"
+	wanted hosts.sh && run hosts.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/hosts.sh"
+	wanted failures.sh && run failures.sh 900 env TEST_BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0
 }

@@ -35,7 +35,7 @@ ucx_perftests() {
 }
 
 group_virtual() {
-	# Without the threads that post to full queues until there is room: each try is a turn.
+	# test_threads posts to full queues until there is room. Each try is a turn, so it runs below with CPU time.
 	# shellcheck disable=SC2034 # run_list leaves these out
 	local clients=$top/tests/clients without='test_threads*'
 	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
@@ -64,7 +64,7 @@ group_virtual() {
 	! wanted virtual_syncs.sh || run virtual_syncs.sh 240 env TEST_BUILD="$build" "$top/tests/mpi/virtual_syncs.sh"
 	! wanted virtual_within.sh || run virtual_within.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_within.sh"
 	! wanted virtual_service.sh || run virtual_service.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_service.sh"
-	! wanted virtual_life.sh || run virtual_life.sh 300 env BUILD="$build" "$top/tests/mpi/virtual_life.sh"
+	! wanted virtual_life.sh || run virtual_life.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_life.sh"
 	in_full "the lines of mpi/virtual_long.list, perftest and ucx_perftest in virtual time" || return 0
 	run_mpi mpi/virtual_long.list "virtual: "
 	# shellcheck source=tests/clients/perftest.sh

@@ -85,6 +85,23 @@ refuses() {
 	fi
 }
 
+# starts TEXT NAME [ARGUMENT...]: a part starts softhca with options that have the text. Nothing is measured: this softhca only shows
+# them.
+mkdir "$dir/shows"
+printf '#!/bin/sh\necho "$*"\n' >"$dir/shows/softhca"
+chmod +x "$dir/shows/softhca"
+starts() {
+	local text=$1
+	shift
+	if PATH=$dir/shows:$PATH "$top/bench/mpi/run.sh" "$@" >"$dir/log" 2>&1 && grep -qF -- "$text" "$dir/log"; then
+		echo "ok bench: bench/mpi/run.sh $* starts softhca with $text"
+	else
+		echo "not ok bench: bench/mpi/run.sh $* starts softhca with $text"
+		sed 's/^/# /' "$dir/log"
+		bad=1
+	fi
+}
+
 # Each measurement is an object, with a figure and, if they are asked for, the sorted samples.
 short=(--least 2 --most 20 --warm-up 10)
 sorted="all(sorted(o['sorted_us']) == o['sorted_us'] != [] for o in objects)"
@@ -207,6 +224,18 @@ refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
 refuses "--cpu wants a factor" halo --virtual --cpu fast
 refuses "--virtual needs a link model" halo --virtual --no-link
+refuses "unrecognized arguments: --virt" icoll --virt --ranks 4
+refuses "unrecognized arguments: --rank 16" icoll --virtual --rank 16
+for ranks in 0 08 x -1; do
+	refuses "--ranks wants a positive number" icoll --virtual --ranks=$ranks
+done
+refuses "--ranks wants a positive number" icoll --ranks 0
+starts "--nodes 5 " icoll --virtual --ranks 5
+starts "--nodes 64 " fft --virtual --ranks 100
+starts "--nodes 128 " sp --virtual --ranks=1024
+starts "--nodes 2 " sp --virtual --ranks 16
+# What is behind -- is the program's.
+starts "--nodes 2 " overlap -- --hostfile hosts --virtual
 refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$dir/results"
 
 # The output of a program is kept, too, if it isn't the output of a benchmark.

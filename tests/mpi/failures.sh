@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # failures.sh - a rank of a job is killed, in each phase and at random, or its connections break: the job ends with a status and
-# a message, and leaves no files. BUILD is the build tree; softhca is in PATH.
-build=${BUILD:?set it to the build tree}
+# a message, and leaves no files. TEST_BUILD is the build tree; softhca is in PATH.
+build=${TEST_BUILD:?set it to the build tree}
 pml=(--mca pml tupleq)
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT

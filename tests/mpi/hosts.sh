@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # hosts.sh - windows between hosts, as Open MPI sees them: mpirun starts a daemon for each host, which here has only a name of its
-# own. (Otherwise all processes are on one host for Open MPI, on whichever virtual node they are.) BUILD is the build tree; softhca
+# own. (Otherwise all processes are on one host for Open MPI, on whichever virtual node they are.) TEST_BUILD is the build tree; softhca
 # is in PATH.
-build=${BUILD:?set it to the build tree}
+build=${TEST_BUILD:?set it to the build tree}
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 

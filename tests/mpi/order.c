@@ -255,8 +255,8 @@ static void finish_receive(int i, struct message **from, const int *n)
 		 (struct t_msg){receive->from, message->tag, (unsigned int)message->seq});
 }
 
-/* Fails if receive e, posted earlier than the receive that took message i of s, could have taken
- * it. */
+/* Fails if receive e, posted earlier than the receive that took the message of rank s, could have
+ * taken it. */
 static void earlier_receive(int e, int s, const struct message *message)
 {
 	const struct receive *receive = &receives[e];

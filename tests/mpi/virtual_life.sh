@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 #
 # virtual_life.sh - how jobs in virtual time end, and go on, when somebody outside of them interferes: signals to the launcher, to
-# mpirun, to both; ranks that are stopped, killed, or leave. BUILD is the build tree; softhca is in PATH.
-endless=${BUILD:?set it to the build tree}/tests/mpi/endless
+# mpirun, to both; ranks that are stopped, killed, or leave. TEST_BUILD is the build tree; softhca is in PATH.
+endless=${TEST_BUILD:?set it to the build tree}/tests/mpi/endless
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1

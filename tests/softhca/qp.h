@@ -77,7 +77,7 @@ int t_attr_init(enum ibv_qp_type type, const struct t_params *params, struct ibv
 int t_attr_rtr(enum ibv_qp_type type, const struct t_params *params, const struct t_addr *peer,
 	       struct ibv_qp_attr *attr);
 int t_attr_rts(enum ibv_qp_type type, const struct t_params *params, struct ibv_qp_attr *attr);
-/* Do one transition each; p may be NULL. */
+/* Do one transition each; params may be NULL. */
 void t_to_init(struct t_qp *qp, const struct t_params *params);
 void t_to_rtr(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer);
 void t_to_rts(struct t_qp *qp, const struct t_params *params);
@@ -97,7 +97,7 @@ struct t_pair {
 	struct t_qp *a, *b;
 	struct t_buf ba, bb;
 };
-/* Creates a pair; spec and p may be NULL; each buffer has size bytes. */
+/* Creates a pair; spec and params may be NULL; each buffer has size bytes. */
 struct t_pair t_pair(struct t_dev *dev, const struct t_spec *spec, const struct t_params *params,
 		     size_t size);
 void t_pair_free(struct t_pair *pair);

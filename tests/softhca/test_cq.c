@@ -48,7 +48,7 @@ static void close_chan(struct chan *chan)
 	t_ok(ibv_destroy_comp_channel(chan->ch));
 }
 
-/* Sends one message from a to b; its receive completes with wr_id id. */
+/* Sends one message from a to b; its receive completes with `id` as its wr_id. */
 static void message(struct chan *chan, uint64_t id, unsigned flags)
 {
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, id, &chan->from, 1);

@@ -26,8 +26,8 @@ static struct t_params quick(const struct t_dev *dev)
 	return p;
 }
 
-/* Sends n numbered messages of mixed sizes over p, and checks that each arrives once, complete and
- * in order. */
+/* Sends n numbered messages of mixed sizes over the pair, and checks that each arrives once,
+ * complete and in order. */
 static void in_order(struct t_pair *pair, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++) {

@@ -64,7 +64,7 @@ static void ends_after(struct t_qp *qp, uint64_t since, unsigned messages)
 	       (unsigned long long)took, (unsigned long long)least);
 }
 
-/* Has `a` write to itself and then to `b`, and `b` to itself. */
+/* Has device a write to itself and then to b, and b to itself. */
 static void write_three(const struct scene *scene)
 {
 	write_to(scene->own_a.a, &scene->own_a.ba, &scene->own_a.bb);

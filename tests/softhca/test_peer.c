@@ -22,7 +22,7 @@ static struct t_params quick(void)
 	return p;
 }
 
-/* Checks that each kind of work fails with RETRY_EXC_ERR at q, and that the next request is
+/* Checks that each kind of work fails with RETRY_EXC_ERR at qp, and that the next request is
  * flushed. */
 static void expect_timeout(struct t_qp *qp, struct t_buf *buf, enum ibv_wr_opcode op)
 {

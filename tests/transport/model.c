@@ -138,7 +138,7 @@ static bool op_is_local(void *net, struct tq_link *link)
 	return ep->model->conf.rings[ep->id] & 1u << addressee(ep, link);
 }
 
-static bool op_is_readable(void *net, struct tq_link *link)
+static bool op_try_readable(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = net;
 
@@ -150,7 +150,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	struct model_ep *ep = model_enter(net);
 	int from = addressee(ep, link);
 
-	t_true(op_is_readable(net, link), "%d reads the memory of %d, which it may not", ep->id,
+	t_true(op_try_readable(net, link), "%d reads the memory of %d, which it may not", ep->id,
 	       from);
 	t_true(!ep->core.service, "the service thread copies users' data");
 	t_true(len > 0, "a copy of nothing");
@@ -386,7 +386,7 @@ const struct tq_net_ops model_ops = {
 	.eager_send = op_eager_send,
 	.data_ready = op_data_ready,
 	.is_local = op_is_local,
-	.is_readable = op_is_readable,
+	.try_readable = op_try_readable,
 	.copy = op_copy,
 	.copy_get = model_op_copy_get,
 	.reserve_get = model_op_reserve_get,

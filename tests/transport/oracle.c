@@ -57,7 +57,7 @@ static int posted(const struct world *world, int ep, struct op *list[])
 }
 
 /* Checks that MPI's rules allow a receive to have taken its message. */
-static void legal(const struct world *world, struct op *const list[], struct op *op)
+static void check_match(const struct world *world, struct op *const list[], struct op *op)
 {
 	const struct op *send = op->match;
 	const struct stream *stream = &world->prog.sends[send->at];
@@ -112,7 +112,7 @@ static void check_recvs(struct world *world, int ep)
 	}
 	for (int i = 0; i < n; i++) {
 		if (list[i] && list[i]->match)
-			legal(world, list, list[i]);
+			check_match(world, list, list[i]);
 	}
 }
 
@@ -305,8 +305,13 @@ void oracle_nothing_left(struct world *world)
 		       "%d: counts %lld and %lld records of tuples, %lld requests", e,
 		       (long long)st->sender_tuples, (long long)st->receiver_tuples,
 		       (long long)st->asked);
-		t_true(!st->contexts && !st->pairs && !st->unexpected_tags && !st->wild_tags,
-		       "%d: counts something of its contexts", e);
-		t_true(!st->early_messages && !st->held_known, "%d: counts messages", e);
+		t_true(!st->contexts && !st->pairs, "%d: counts %lld contexts and %lld pairs", e,
+		       (long long)st->contexts, (long long)st->pairs);
+		t_true(!st->unexpected_tags && !st->wild_tags,
+		       "%d: counts %lld tags of unexpected messages and %lld of wildcards", e,
+		       (long long)st->unexpected_tags, (long long)st->wild_tags);
+		t_true(!st->early_messages && !st->held_known,
+		       "%d: counts %lld early and %lld held messages", e,
+		       (long long)st->early_messages, (long long)st->held_known);
 	}
 }

@@ -396,6 +396,38 @@ static void smaller_bank(void)
 	t_true(n > 1, "no bank was made");
 }
 
+/* Has a CREDIT wait for room in the send queue. Until it goes the sender gets no more credits. */
+static void credit_waits(void)
+{
+	static const char *const params[] = {"protocol=rget", "credits=2", NULL};
+	enum { MESSAGES = 20 };
+	struct many_op sent, got[MESSAGES];
+	const struct tq_link *link;
+	uint32_t before, taken;
+	struct tq_ctx *ctx[2];
+	char data[MESSAGES][64];
+
+	many_needs_lanes();
+	many_start_apart(2, params, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	many_pass(ctx[1], ctx[0], 1, 0);
+	link = many_peers[0][1]->link;
+	before = link->granted[TQ_SMALL];
+	for (int i = 0; i < MESSAGES; i++)
+		many_recv(ctx[0], 1, MANY_TAG, data[i], &got[i]);
+	taken = many_take_slots();
+	for (int i = 0; i < MESSAGES; i++)
+		many_send(ctx[1], 0, MANY_TAG, "waits", 0, &sent);
+	MANY_UNTIL(link->owing, many_spin(1));
+	t_true(link->owing, "no CREDIT is due");
+	many_spin(100);
+	t_true(link->granted[TQ_SMALL] == before, "the sender has %u credits, and had %u",
+	       link->granted[TQ_SMALL], before);
+	many_give_slots(taken);
+	t_true(many_comes(&got[MESSAGES - 1]), "messages don't come");
+	t_true(link->granted[TQ_SMALL] > before, "the sender got no more credits");
+}
+
 /* ---- look-ups ---- */
 
 static struct {
@@ -454,6 +486,7 @@ const struct many_case many_cases[] = {
 	{"told while it is away", told_while_away},
 	{"operations and registrations", operations},
 	{"a bank with few buffers", smaller_bank},
+	{"a CREDIT that waits", credit_waits},
 	{"look-ups", look_ups},
 	{0},
 };

@@ -249,7 +249,7 @@ static void writes_after_removal(void)
 	struct many_op late;
 	struct tq_ctx *ctx[3];
 
-	/* A makes no progress after its message, so it promises nothing, and doesn't know. */
+	/* A makes no progress after its message, so it sends no BYE_ACK, and doesn't know. */
 	begin(shm, ctx);
 	replace(ctx);
 	many_send(ctx[1], 0, MANY_TAG, "to one who doesn't know A any more", 0, &late);
@@ -260,8 +260,8 @@ static void writes_after_removal(void)
 	t_true(!many_errors, "an error is said: %s", many_error);
 }
 
-/* A process that has promised to send nothing more writes nothing to a ring that is another's by
- * now, whatever its user calls. */
+/* A process that has sent BYE_ACK writes nothing to a ring that is another's by now, whatever its
+ * user calls. */
 static void stale_user(void)
 {
 	enum { MESSAGES = 10, LEN = 3000 };
@@ -325,9 +325,9 @@ static void cut_before_word(void)
 	t_eq(cut_at_word, 1);
 }
 
-static bool has_promised;
+static bool has_answered;
 
-/* Sends a message when A has promised to send nothing more, as an answer to an earlier one. */
+/* Sends a message when A has sent BYE_ACK, as an answer to an earlier one. */
 static void sends_late(const char *kind, const void *object, const char *from, const char *to)
 {
 	struct tq_ep *ep = many_eps[1];
@@ -335,13 +335,13 @@ static void sends_late(const char *kind, const void *object, const char *from, c
 	struct tq_link *link = many_peers[1][0]->link;
 
 	(void)from;
-	if (has_promised || object != link || strcmp(kind, "link") || strcmp(to, "CLOSED"))
+	if (has_answered || object != link || strcmp(kind, "link") || strcmp(to, "CLOSED"))
 		return;
-	has_promised = true;
+	has_answered = true;
 	ep->core.ops->control(ep->core.net, link, &msg, sizeof(msg), 0);
 }
 
-/* An answer that comes after the promise is dropped. */
+/* An answer that comes after BYE_ACK is dropped. */
 static void late_answer(void)
 {
 	struct tq_ctx *ctx[2];
@@ -356,8 +356,8 @@ static void late_answer(void)
 	tq_unlock(&many_eps[1]->lock);
 	before = many_counter(1, "sent_ring");
 	tq_peer_remove(many_peers[1][0]);
-	t_true(has_promised, "A didn't promise anything");
-	t_true(many_counter(1, "sent_ring") == before, "A has sent more than it promised");
+	t_true(has_answered, "A didn't send BYE_ACK");
+	t_true(many_counter(1, "sent_ring") == before, "A has sent a message after BYE_ACK");
 }
 
 const struct many_case many_cases[] = {

@@ -350,6 +350,43 @@ static void never_answers(void)
 	       "what is said of it is: %s", many_error);
 }
 
+/*
+ * A process gives B up before B has added it as a peer. The failure is no news when B adds it: a
+ * receive from it ends with an error all the same.
+ */
+static void added_after_failure(void)
+{
+	static const char *const params[] = {"connect_timeout=1", NULL};
+	char data[64];
+	const struct tq_buf buf = {.addr = data, .len = sizeof(data)};
+	struct many_op sent, got = {0};
+	struct tq_ctx *ctx[2];
+	int rc;
+
+	many_needs_lanes();
+	many_open(2, true, params);
+	for (int j = 0; j < 2; j++)
+		many_know(1, j);
+	many_context_at(1, 1, 2, ctx);
+	many_send(ctx[1], 0, MANY_TAG, "to one who is away", TQ_SEND_SYNC, &sent);
+	MANY_UNTIL(sent.ended, tq_progress(many_eps[1]));
+	t_true(sent.ended && sent.status.error == -EIO, "the send ended with %d",
+	       sent.status.error);
+	MANY_UNTIL(strstr(many_error, "has cut the connection"), many_spin(1));
+	t_true(strstr(many_error, "a process that is not a peer yet has cut the connection"),
+	       "what is said of it is: %s", many_error);
+	for (int j = 0; j < 2; j++)
+		many_know(0, j);
+	t_true(tq_peer_error(many_peers[0][1]) == -EIO, "the peer is not gone");
+	t_true(!strcmp(many_error,
+		       "The connection to A failed before that process was added as a peer."),
+	       "what is said of the peer is: %s", many_error);
+	many_context_at(0, 1, 2, ctx);
+	rc = tq_recv(ctx[0], 1, MANY_TAG, &buf, &got, &got.req, &got.status);
+	t_true(rc == -EIO || (!rc && many_comes(&got) && got.status.error == -EIO),
+	       "the receive began with %d and ended with %d", rc, got.status.error);
+}
+
 static struct tq_ctx *ctxs[3];
 static struct many_op meanwhile;
 
@@ -407,6 +444,7 @@ const struct many_case many_cases[] = {
 	{"a send waits until it is known", sends_before_it_is_known},
 	{"a mark that can't be seen", mark_unseen},
 	{"one who never answers", never_answers},
+	{"added after its failure", added_after_failure},
 	{"received before it is known", received_before_it_is_known},
 	{"held for one who died", held_for_a_dead_peer},
 	{"a message to an SRQ that is destroyed", sends_to_destroyed},

@@ -153,7 +153,7 @@ static bool is_local(void *net, struct tq_link *to)
 
 static const struct tq_net_ops network = {
 	.is_local = is_local,
-	.is_readable = is_local,
+	.try_readable = is_local,
 	.eager_buf = eager_buf,
 	.eager_send = eager_send,
 	.remind = remind,

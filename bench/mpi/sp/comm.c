@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "comm.h"
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,6 +45,7 @@ MPI_Request comm_irecv(double *buf, size_t count, int from, int tag)
 	MPI_Request request;
 
 	if (alone) {
+		assert(pending.recvs < MAX_PENDING);
 		pending.recv[pending.recvs] = buf;
 		pending.recv_count[pending.recvs++] = count;
 		return MPI_REQUEST_NULL;
@@ -59,6 +61,7 @@ MPI_Request comm_isend(const double *buf, size_t count, int to, int tag)
 	MPI_Request request;
 
 	if (alone) {
+		assert(pending.sends < MAX_PENDING);
 		pending.send[pending.sends] = buf;
 		pending.send_count[pending.sends++] = count;
 		return MPI_REQUEST_NULL;

@@ -17,8 +17,8 @@
 bool shca_monitor_can_watch(void);
 
 /*
- * Starts the monitor of f as a child. The monitor reads the slots of attaching processes from
- * `fifo` and reaps processes that end. When the last writer of the pipe `alive` has gone, it
+ * Starts the monitor of the fabric as a child. The monitor reads the slots of attaching processes
+ * from `fifo` and reaps processes that end. When the last writer of the pipe `alive` has gone, it
  * removes the fabric and ends. Returns its pid, or -errno.
  */
 pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2]);

@@ -39,15 +39,18 @@ enum { SHCA_CLOCK_REAL, SHCA_CLOCK_VIRTUAL };
 enum { SHCA_TSC_REAL, SHCA_TSC_TRAP };
 enum { SHCA_COPY_AUTO, SHCA_COPY_VM, SHCA_COPY_DOUBLE };
 
+/* Limits of registered memory; KERNEL: the limit that the kernel applies. */
+enum { SHCA_MEMLOCK_KERNEL, SHCA_MEMLOCK_UNLIMITED, SHCA_MEMLOCK_BYTES };
+
 #define SHCA_OPT_TEXT_LEN 128
 
 struct shca_config {
 	int64_t value[SHCA_O_COUNT];                /* values of every type but TEXT */
 	char text[SHCA_O_COUNT][SHCA_OPT_TEXT_LEN]; /* as given */
 	/* derived from TEXT options */
-	uint64_t memlock_mode; /* 0 = as the kernel, 1 = unlimited, 2 = memlock_bytes */
-	uint64_t memlock_bytes;
-	uint64_t link_on; /* 0 = no link model */
+	uint64_t memlock_mode;  /* SHCA_MEMLOCK_* */
+	uint64_t memlock_bytes; /* SHCA_MEMLOCK_BYTES: the limit */
+	uint64_t link_on;       /* 0 = no link model */
 	uint64_t link_latency_ns;
 	uint64_t link_bytes_per_sec;     /* 0 = unlimited */
 	uint64_t link_msgs_per_sec;      /* 0 = unlimited */

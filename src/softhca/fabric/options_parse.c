@@ -83,7 +83,8 @@ static unsigned __int128 power10(int n)
 	return p;
 }
 
-/* Computes d x factor, rounded to the nearest. A fraction of an indivisible unit is refused. */
+/* Computes *decimal x factor, rounded to the nearest. A fraction of an indivisible unit is refused.
+ */
 static int scale(const struct decimal *decimal, uint64_t factor, int64_t *out)
 {
 	unsigned __int128 v = (unsigned __int128)decimal->digits * factor;
@@ -310,11 +311,11 @@ int shca_parse_memlock(const char *s, uint64_t *mode, uint64_t *bytes)
 	int64_t v = 0;
 
 	if (strcmp(s, "limit") == 0)
-		*mode = 0;
+		*mode = SHCA_MEMLOCK_KERNEL;
 	else if (strcmp(s, "unlimited") == 0)
-		*mode = 1;
+		*mode = SHCA_MEMLOCK_UNLIMITED;
 	else if (shca_parse_size(s, &v) == 0)
-		*mode = 2;
+		*mode = SHCA_MEMLOCK_BYTES;
 	else
 		return -EINVAL;
 	*bytes = (uint64_t)v;

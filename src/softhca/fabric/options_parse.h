@@ -10,9 +10,8 @@
 
 #include "options.h"
 
-/* A RATE of 1: rates are kept in parts per 2^32. */
-#define SHCA_FACTOR_ONE (1LL << 20) /* parts of the factor 1 */
-#define SHCA_RATE_ONE   (INT64_C(1) << 32)
+#define SHCA_FACTOR_ONE (1LL << 20)        /* parts of the factor 1 */
+#define SHCA_RATE_ONE   (INT64_C(1) << 32) /* parts of the rate 1 */
 
 /* Parses "0.01", "1%", "1e-3" into parts per 2^32; at most 1. */
 int shca_parse_rate(const char *s, int64_t *parts);

@@ -41,7 +41,7 @@ struct sysdir {
 	char sub[96]; /* path below the tree */
 };
 
-/* Writes a line into file `name` of d. */
+/* Writes a line into file `name` of the directory. */
 static void __attribute__((format(printf, 3, 4)))
 put(struct sysdir *dir, const char *name, const char *format, ...)
 {

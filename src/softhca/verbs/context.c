@@ -50,11 +50,11 @@ static void set_extended_ops(struct verbs_context *verbs, const struct shca_fabr
 	verbs->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
 	verbs->modify_cq = shca_modify_cq;
 	verbs->create_srq_ex = shca_create_srq_ex;
+	verbs->get_srq_num = shca_get_srq_num;
 	verbs->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
 	if (shca_opt(fabric, SHCA_O_XRC)) {
 		verbs->open_xrcd = shca_open_xrcd;
 		verbs->close_xrcd = shca_close_xrcd;
-		verbs->get_srq_num = shca_get_srq_num;
 		if (shca_opt(fabric, SHCA_O_OPEN_QP))
 			verbs->open_qp = shca_open_qp;
 	}

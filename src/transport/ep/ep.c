@@ -13,8 +13,9 @@
 #include "ep/share.h"
 #include "net/connections.h"
 #include "net/control.h"
-#include "net/leave.h"
+#include "net/link_leave.h"
 #include "net/link.h"
+#include "net/link_end.h"
 #include "net/link_peer.h"
 #include "net/mem.h"
 #include "net/net.h"
@@ -183,8 +184,8 @@ void tq_close(struct tq_ep *ep)
 		tq_ep_progress(ep);
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
 	 * processes of this node may still need. */
-	tq_connections_leave(&ep->net);
-	while (!tq_connections_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
+	tq_links_leave(&ep->net);
+	while (!tq_links_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
 	       !tq_connections_settled(&ep->net))
 		progress_leaving(ep);
 	unlock(ep);
@@ -212,6 +213,18 @@ static bool is_own(const struct tq_ep *ep, const void *address, size_t len)
 	return len == own_len && !memcmp(address, own, len);
 }
 
+/* Fails a new peer if its process had asked for a connection that has failed. The link's failure
+ * was reported while it had no peer, and isn't reported again. */
+static void fail_if_reported(struct tq_ep *ep, struct tq_peer *peer)
+{
+	if (!tq_link_is_logged(peer->link))
+		return;
+	tq_log(&ep->job, TQ_LOG_ERROR,
+	       "The connection to %s failed before that process was added as a peer.",
+	       tq_link_name(peer->link));
+	tq_core_peer_failed(&ep->core, peer);
+}
+
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
 		struct tq_peer **added)
 {
@@ -231,6 +244,7 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 	error = tq_core_peer_init(&ep->core, &ep_peer->peer, link, link->node);
 	if (error)
 		goto remove_link;
+	fail_if_reported(ep, &ep_peer->peer);
 	DL_APPEND(ep->peers, ep_peer);
 	unlock(ep);
 	*added = &ep_peer->peer;
@@ -274,7 +288,7 @@ static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size
 }
 
 /* Returns true if the adapter reads nothing from the peers, which have left. A message that came
- * before a peer's promise may have started a read, and so may a copy that failed. */
+ * before a peer's BYE_ACK may have started a read, and so may a copy that failed. */
 static bool reads_ended(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	bool ended = true;

@@ -65,7 +65,8 @@ int tq_ep_poll(struct tq_ep *ep)
 	}
 	ep->polls_since_work = 0;
 	tq_ep_release_completed(ep);
-	return events + tq_net_work(&ep->net) + tq_core_poll(&ep->core);
+	events += tq_net_work(&ep->net);
+	return events + tq_core_poll(&ep->core);
 }
 
 /* Takes the list of requests that have ended; NULL: none. */

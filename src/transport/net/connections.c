@@ -13,7 +13,7 @@
 #include "net/lane_answer.h"
 #include "net/lane_connect.h"
 #include "net/lane_fail.h"
-#include "net/leave.h"
+#include "net/link_leave.h"
 #include "net/link_end.h"
 #include "net/link_fail.h"
 #include "net/link_peer.h"
@@ -198,7 +198,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 	if (tq_link_has_failed(link) || tq_link_is_closing(link, TQ_THERE) ||
 	    tq_link_is_closing(link, TQ_HERE))
 		return;
-	if (!tq_link_is_connected(link)) {
+	if (!tq_link_can_send(link)) {
 		if (!link->peer || !tq_core_take_awaited(link->peer))
 			return;
 		if (tq_fate_has_died(net, link))
@@ -236,8 +236,8 @@ int tq_connections_poll(struct tq_net *net)
 		n += tq_lanes_report_hold(net);
 	if (connections->flushing)
 		n += tq_lanes_free_flushed(net);
-	if (connections->nacks_owed && tq_control_drain(net))
-		tq_acks_send(net);
+	if (connections->bye_acks_due && tq_control_drain(net))
+		tq_links_send_bye_acks(net);
 	return n;
 }
 

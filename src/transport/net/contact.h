@@ -44,12 +44,12 @@ struct tq_contact {
 	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request then */
 	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
 
-	/* Goodbyes: leave.c. */
+	/* Goodbyes: link_leave.c. */
 	bool owes_bye;              /* this process's goodbye has still to be said */
 	struct tq_timer bye_timer;  /* says goodbye, and again */
 	uint64_t leave_until;       /* ns: how long its answer is waited for */
 	struct tq_timer gone_timer; /* armed by each goodbye of the link's process */
-	bool owed_ack;              /* the link's process waits for this one's promise */
+	bool owes_bye_ack;          /* the link's process waits for this one's BYE_ACK */
 
 	/* Its failure: link_fail.c, fate.c. */
 	char *why;    /* the sentence for the log */

@@ -64,7 +64,7 @@ static int enqueue(struct tq_net *net, struct tq_link *link, const void *msg, ui
 
 	if (error)
 		return error;
-	if (tq_link_is_connected(link) && !tq_outbox_is_open(link) &&
+	if (tq_link_can_send(link) && !tq_outbox_is_open(link) &&
 	    !link->credits[tq_post_class(link, len)])
 		TQ_COUNT(net->stats, no_credit);
 	if (first)
@@ -100,8 +100,8 @@ static int send_backlog(struct tq_net *net, struct tq_link *link)
 
 /* ---- operations ---- */
 
-/* Returns true if the link's process has closed, and was promised that nothing more is sent. A
- * message would break the lane, which others of its node may need. */
+/* Returns true if the link's process has closed, and has got BYE_ACK from this one. A message would
+ * break the lane, which others of its node may need. */
 static bool has_closed(const struct tq_link *link)
 {
 	return tq_link_is_closing(link, TQ_THERE) && tq_link_is_quiet(link, TQ_HERE);
@@ -222,7 +222,7 @@ static int give_way(struct tq_net *net, struct tq_link *link, bool ring)
 {
 	struct tq_bank *bank;
 
-	if (tq_link_has_connected(link))
+	if (tq_link_can_receive(link))
 		return 0;
 	if (!ring || !tq_inbox_give(net, link)) {
 		bank = tq_bank_find(net);
@@ -309,7 +309,7 @@ static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 		return false;
 	for (i = 0; i < lane->nconfirmed; i++) {
 		link = lane->confirmed[i];
-		if (tq_link_is_connected(link) && !tq_link_has_failed(link) &&
+		if (tq_link_can_send(link) && !tq_link_has_failed(link) &&
 		    !tq_link_is_closing(link, TQ_THERE)) {
 			tq_lane_drain(net, lane, link);
 			return false;

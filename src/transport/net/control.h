@@ -26,8 +26,8 @@ bool tq_control_waits(const struct tq_net *net);
 /* Returns true if messages wait for the link, whose process has not asked for no more. */
 bool tq_control_moves(const struct tq_link *link);
 
-/* The terms that a process learns when it connects its control lane. Its number here is link->here.
- */
+/* The terms that a process learns when it connects its control lane, besides its number here
+ * (link->number_here). */
 struct tq_control_terms {
 	uint32_t srqn[TQ_CLASSES];
 	uint32_t size[TQ_CLASSES];

@@ -27,9 +27,9 @@
 #include "net/link_fail.h"
 #include "net/post.h"
 
-#define CREDIT_BUFFERS 2u /* small buffers for CREDIT messages of each sender */
-#define FIRST_SHARE    4u /* a new sender gets up to 1/FIRST_SHARE of a bank */
-#define SHARE          2u /* a sender that has used its credits up gets up to 1/SHARE */
+#define CREDIT_BUFFERS TQ_CLASSES /* small buffers for CREDIT messages of each sender */
+#define FIRST_SHARE    4u         /* a new sender gets up to 1/FIRST_SHARE of a bank */
+#define SHARE          2u         /* a sender that has used its credits up gets up to 1/SHARE */
 
 /* Returns the credits of a new sender: a few fit in any bank, also in one that has fewer buffers
  * than others. */
@@ -76,31 +76,26 @@ static bool credit_is_due(struct tq_link *link)
 	return false;
 }
 
-/* Gives a sender more of the class that it used up, up to a share: it needs a CREDIT, so it sends
- * much and gets no messages that return credits. A quarter of the bank stays for new senders. */
-static void grow(struct tq_link *link)
+/* Returns how many credits a sender gets beyond its own if it used up more than half of them, up to
+ * a share of the bank: it needs a CREDIT, so it sends much and gets no messages that return
+ * credits. A quarter of the bank stays for new senders. */
+static uint32_t growth(const struct tq_link *link, int cls)
 {
-	struct tq_bank *bank = link->bank;
-	uint32_t cls, more, most, limit;
+	const struct tq_bank *bank = link->bank;
+	uint32_t most = bank->depth[cls] - bank->depth[cls] / 4;
+	uint32_t limit = bank->depth[cls] / SHARE;
+	uint32_t more = link->granted[cls];
 
-	for (cls = 0; cls < TQ_CLASSES; cls++) {
-		if (link->owed[cls] * 2 <= link->granted[cls])
-			continue;
-		limit = bank->depth[cls] / SHARE;
-		if (limit > TQ_CREDITS_MAX)
-			limit = TQ_CREDITS_MAX;
-		most = bank->depth[cls] - bank->depth[cls] / 4;
-		more = link->granted[cls];
-		if (link->granted[cls] >= limit || bank->granted[cls] >= most)
-			continue;
-		if (more > limit - link->granted[cls])
-			more = limit - link->granted[cls];
-		if (more > most - bank->granted[cls])
-			more = most - bank->granted[cls];
-		link->granted[cls] += more;
-		link->owed[cls] += more;
-		bank->granted[cls] += more;
-	}
+	if (limit > TQ_CREDITS_MAX)
+		limit = TQ_CREDITS_MAX;
+	if (link->owed[cls] * 2 <= link->granted[cls] || link->granted[cls] >= limit ||
+	    bank->granted[cls] >= most)
+		return 0;
+	if (more > limit - link->granted[cls])
+		more = limit - link->granted[cls];
+	if (more > most - bank->granted[cls])
+		more = most - bank->granted[cls];
+	return more;
 }
 
 void tq_credit_forget(struct tq_net *net, struct tq_link *link)
@@ -137,7 +132,7 @@ bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr)
 {
 	int cls;
 
-	for (cls = 0; tq_link_is_connected(link) && cls < TQ_CLASSES; cls++) {
+	for (cls = 0; tq_link_can_send(link) && cls < TQ_CLASSES; cls++) {
 		if (hdr->credits[cls] > TQ_CREDITS_MAX - link->credits[cls])
 			return false;
 		link->credits[cls] += hdr->credits[cls];
@@ -145,25 +140,44 @@ bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr)
 	return true;
 }
 
+/* Sends a CREDIT, with more credits for a sender that needs them. Returns false, and changes
+ * nothing, if the CREDIT has to wait. */
+static bool send_credit(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_msg_hdr msg = {.type = TQ_MSG_CREDIT};
+	uint32_t more[TQ_CLASSES];
+	int cls;
+
+	for (cls = 0; cls < TQ_CLASSES; cls++) {
+		more[cls] = growth(link, cls);
+		link->granted[cls] += more[cls];
+		link->owed[cls] += more[cls];
+		link->bank->granted[cls] += more[cls];
+	}
+	/* Solicited, because messages that wait for credit are mostly copies whose sends have
+	 * completed already: the peer's application may be computing, and then doesn't poll. */
+	if (tq_post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) != -EAGAIN)
+		return true;
+	/* The sender would get more with each poll in vain. */
+	for (cls = 0; cls < TQ_CLASSES; cls++) {
+		link->granted[cls] -= more[cls];
+		link->owed[cls] -= more[cls];
+		link->bank->granted[cls] -= more[cls];
+	}
+	return false;
+}
+
 int tq_credit_poll(struct tq_net *net)
 {
-	struct tq_msg_hdr msg;
 	struct tq_link *link, *next;
 	int events = 0;
 
 	LL_FOREACH_SAFE2(net->owing, link, next, owing_next) {
-		/* Another message may have returned the credits meanwhile. They also go while this
-		 * process leaves: the other can't acknowledge that before what waits for them has
-		 * arrived. */
+		/* Another message may have returned the credits meanwhile. Credits are returned
+		 * even while this process leaves, because the peer acknowledges the goodbye only
+		 * after its waiting messages have arrived. */
 		if (tq_link_is_open(link) && credit_is_due(link)) {
-			if (!tq_post_lane(net, link))
-				continue;
-			grow(link);
-			msg = (struct tq_msg_hdr){.type = TQ_MSG_CREDIT};
-			/* Solicited: the users of the messages that wait there may be away, as many
-			 * of these have ended for them. */
-			if (tq_post(net, link, &msg, sizeof(msg), NULL, TQ_CONTROL_SOLICITED) ==
-			    -EAGAIN)
+			if (!tq_post_lane(net, link) || !send_credit(net, link))
 				continue;
 			events++;
 		}

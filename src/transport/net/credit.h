@@ -12,7 +12,7 @@ void tq_credit_give(struct tq_net *net, struct tq_link *link, struct tq_bank *ba
 /* Takes both away. */
 void tq_credit_forget(struct tq_net *net, struct tq_link *link);
 /* Takes note that a buffer which a message of the link used is posted again. */
-void tq_credit_owe(struct tq_net *net, struct tq_link *link, int class);
+void tq_credit_owe(struct tq_net *net, struct tq_link *link, int cls);
 /* Takes the credits that a message of the link returns. Returns false if they are more than there
  * can be. */
 bool tq_credit_take(struct tq_link *link, const struct tq_msg_hdr *hdr);

@@ -13,7 +13,7 @@ enum tq_oob_type {
 	TQ_OOB_REQ = 1, /* asks for a connection */
 	TQ_OOB_REP,     /* answers a request */
 	TQ_OOB_BYE,     /* says goodbye: asks to send nothing more */
-	TQ_OOB_BYE_ACK, /* promises to send nothing more */
+	TQ_OOB_BYE_ACK, /* answers BYE: nothing more is sent */
 	TQ_OOB_CUT,     /* says that the connection to the receiver has failed here, which has to
 			   expect nothing more; txid: the nonce of a process with whose connection
 			   it failed, or 0 */
@@ -37,7 +37,7 @@ struct tq_oob_hdr {
 	tq_le32 magic; /* TQ_ADDRESS_MAGIC, TQ_ADDRESS_VERSION */
 	tq_le16 version;
 	uint8_t type;
-	uint8_t status; /* REP, TOLD */
+	uint8_t status; /* REP, FATE */
 	tq_le64 to;     /* the receiver's nonce; 0 with LOOK_UP and LOOKED_UP */
 	tq_le64 from;   /* the sender's nonce */
 	tq_le64 txid;   /* the requester's number of the request */

@@ -182,7 +182,7 @@ static bool handle(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	const struct tq_msg_hdr *hdr = msg;
 	const struct tq_msg_backpressure *backpressure = msg;
 
-	if (tq_msg_check(msg, len) || tq_get32(hdr->conn) != link->here ||
+	if (tq_msg_check(msg, len) || tq_get32(hdr->conn) != link->number_here ||
 	    !tq_credit_take(link, hdr))
 		return false;
 	if (hdr->type == TQ_MSG_BACKPRESSURE)

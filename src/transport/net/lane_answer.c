@@ -54,7 +54,7 @@ static void fail_for_nonsense(struct tq_net *net, struct tq_link *link)
 /* Takes the terms of the answer. A control lane that is made anew doesn't change them. */
 static void take_terms(struct tq_net *net, struct tq_link *link, const struct tq_oob_rep *rep)
 {
-	if (tq_link_is_connected(link))
+	if (tq_link_can_send(link))
 		return;
 	if (take_ring(net, link, rep)) {
 		fail_for_nonsense(net, link);
@@ -65,7 +65,7 @@ static void take_terms(struct tq_net *net, struct tq_link *link, const struct tq
 		link->size[cls] = tq_get32(rep->size[cls]);
 		link->credits[cls] = tq_get32(rep->credits[cls]);
 	}
-	link->conn = tq_get32(rep->conn);
+	link->number_there = tq_get32(rep->conn);
 }
 
 /* Has the link use the lane, of which its process has confirmed that it holds the TGT QP open. */

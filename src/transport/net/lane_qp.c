@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/lane_qp.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/random.h"
 #include "net/node.h"
@@ -54,7 +54,7 @@ static int to_init(struct tq_net *net, struct ibv_qp *qp)
 int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kind,
 		 struct tq_lane **made)
 {
-	struct tq_lane *lane = calloc(1, sizeof(*lane));
+	struct tq_lane *lane = malloc(sizeof(*lane));
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = net->scq.cq,
 		.cap = {.max_send_wr = depth_of(net, kind),
@@ -159,9 +159,8 @@ void tq_lane_stop(struct tq_net *net, struct tq_lane *lane)
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->requests);
-	if (lane->qp)
-		ibv_destroy_qp(lane->qp);
-	/* At the end work may be left, for which nobody waits. */
+	ibv_destroy_qp(lane->qp);
+	/* When the endpoint closes, work may be outstanding whose completions nobody polls. */
 	if (!lane->awaited)
 		tq_lane_settle(net, lane);
 	tq_lane_drop_drain(net, lane);

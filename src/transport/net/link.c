@@ -66,6 +66,11 @@ void tq_link_mark_failed(struct tq_net *net, struct tq_link *link)
 	set(net, link, TQ_HERE, TQ_LINK_FAILED);
 }
 
+bool tq_link_waits(const struct tq_link *link)
+{
+	return link->peer && tq_core_awaits_answer(link->peer);
+}
+
 /* ---- finding ---- */
 
 struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce)
@@ -76,9 +81,9 @@ struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce)
 	return link;
 }
 
-struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn)
+struct tq_link *tq_link_find(struct tq_net *net, uint32_t number)
 {
-	return tq_handle_get(&net->connections->numbers, conn);
+	return tq_handle_get(&net->connections->numbers, number);
 }
 
 const char *tq_link_name(const struct tq_link *link)

@@ -11,8 +11,8 @@
 
 /*
  * Both processes of a link go through these states, each at its own time. A process that closes
- * says goodbye (CLOSING), as late CREDIT would break the other's lane; the answer to that is a
- * promise to send nothing more.
+ * says goodbye (BYE: CLOSING), as late CREDIT would break the other's lane. A process that answers
+ * that (BYE_ACK: QUIET) sends nothing more.
  *
  *   NEW ──▶ CONNECTING ──▶ UP ──▶ QUIET ──▶ CLOSED
  *                                └──▶ CLOSING ──┘
@@ -25,9 +25,9 @@ enum tq_link_state {
 	TQ_LINK_NEW,
 	TQ_LINK_CONNECTING, /* asks for a control lane to the other */
 	TQ_LINK_UP,         /* its control lane is connected */
-	TQ_LINK_QUIET,      /* has promised to send nothing more, and stays */
+	TQ_LINK_QUIET,      /* has sent BYE_ACK, so sends nothing more, and stays */
 	TQ_LINK_CLOSING,    /* has said goodbye, and may still send */
-	TQ_LINK_CLOSED,     /* has said goodbye, and promised to send nothing more */
+	TQ_LINK_CLOSED,     /* has said goodbye, and sent BYE_ACK */
 	TQ_LINK_FAILED,     /* by tq_link_fail(); this process only */
 	TQ_LINK_STATES
 };
@@ -43,32 +43,33 @@ struct tq_link {
 	const char *name;     /* for sentences; of the caller of tq_link_add() */
 	struct tq_node *node;
 	enum tq_link_state state[TQ_LINK_ENDS];
-	uint32_t ud_qpn, ud_qkey; /* where it answers connection requests */
-	uint64_t nonce; /* a random number of its endpoint's: names it, and tells its lives apart */
+	uint32_t ud_qpn, ud_qkey; /* where the process answers connection requests */
+	uint64_t nonce; /* random: names the process's endpoint; another one in its next life */
 	struct tq_contact *contact; /* contact.h: what is seldom needed */
-	struct tq_lane *ready[2]; /* its node's control and bulk lane, once it has confirmed them */
+	struct tq_lane *ready[2];   /* the node's control and bulk lane, once the process has
+				       confirmed them */
 
 	/* This process as sender; given by the answer for the control lane. */
-	uint32_t conn; /* this process's number there; 0: not connected */
+	uint32_t number_there; /* this process's number there; 0: not given yet */
 	uint32_t srqn[TQ_CLASSES];
-	uint32_t size[TQ_CLASSES]; /* bytes of its buffers */
+	uint32_t size[TQ_CLASSES]; /* bytes of the process's buffers */
 	uint32_t credits[TQ_CLASSES];
 	struct tq_outbox *outbox;                    /* outbox.c; NULL: there is none */
 	struct tq_backlog *backlog;                  /* FIFO */
 	uint64_t backlog_bytes;                      /* of messages with data in it */
 	struct tq_backlog *backpressure;             /* the BACKPRESSURE in it; NULL: none */
 	struct tq_link *waiting_next, *waiting_prev; /* tq_net.waiting */
-	bool backpressured;                          /* it asked for no more eager data */
+	bool backpressured;                          /* the process asked for no more eager data */
 	struct tq_put *puts;                         /* FIFO */
 	uint32_t nputs;
 	struct tq_link *putting_next, *putting_prev; /* tq_net.putting */
 
 	/* This process as receiver. */
-	struct tq_bank *bank;       /* control SRQs that it uses; NULL: none */
-	struct tq_inbox_ring *ring; /* ring that it uses, in place of a bank; NULL: none. Without
-				       either it has not connected */
-	uint32_t here; /* its number here: index and check; given when the link is made */
-	uint32_t granted[TQ_CLASSES];                /* credits that it has in all */
+	struct tq_bank *bank;       /* control SRQs that the process uses; NULL: none */
+	struct tq_inbox_ring *ring; /* ring that the process uses, in place of a bank; NULL: none */
+	uint32_t number_here; /* the process's number here: index and check; given when the link is
+				 made */
+	uint32_t granted[TQ_CLASSES];                /* credits of the process, in all */
 	uint32_t owed[TQ_CLASSES];                   /* of these, to return */
 	struct tq_link *senders_next, *senders_prev; /* tq_net.senders */
 	struct tq_link *owing_next;                  /* tq_net.owing */
@@ -81,14 +82,14 @@ static inline bool tq_link_has_failed(const struct tq_link *link)
 	return link->state[TQ_HERE] == TQ_LINK_FAILED;
 }
 
-/* Returns true if this process knows what it needs to send to the link's. */
-static inline bool tq_link_is_connected(const struct tq_link *link)
+/* Returns true if the link's process has given this one the terms of its control lane. */
+static inline bool tq_link_can_send(const struct tq_link *link)
 {
-	return link->conn;
+	return link->number_there;
 }
 
-/* Returns true if the link's process knows what it needs to send to this one. */
-static inline bool tq_link_has_connected(const struct tq_link *link)
+/* Returns true if this process has given the link's its terms: a bank or a ring. */
+static inline bool tq_link_can_receive(const struct tq_link *link)
 {
 	return link->bank || link->ring;
 }
@@ -99,7 +100,7 @@ static inline bool tq_link_is_closing(const struct tq_link *link, enum tq_link_e
 	return link->state[end] == TQ_LINK_CLOSING || link->state[end] == TQ_LINK_CLOSED;
 }
 
-/* Returns true if the process at that end has promised to send nothing more. */
+/* Returns true if the process at that end has sent BYE_ACK: it sends nothing more. */
 static inline bool tq_link_is_quiet(const struct tq_link *link, enum tq_link_end end)
 {
 	return link->state[end] == TQ_LINK_QUIET || link->state[end] == TQ_LINK_CLOSED;
@@ -112,20 +113,23 @@ static inline bool tq_link_is_open(const struct tq_link *link)
 	       !tq_link_is_quiet(link, TQ_HERE);
 }
 
-/* Each takes note of an event at one end: it asks for its control lane; that is connected; it says
- * goodbye; it promises to send nothing more. A link that has failed stays so. */
+/* Each takes note of an event at one end: the process there asks for its control lane; its lane is
+ * connected; the process says goodbye; the process sends BYE_ACK. A link that has
+ * failed stays so. */
 void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 /* Takes note that the link has failed here. The rest of that is tq_link_fail(). */
 void tq_link_mark_failed(struct tq_net *net, struct tq_link *link);
+/* Returns true if sends are under way that end only by what the link's process does. */
+bool tq_link_waits(const struct tq_link *link);
 
 /* Returns the name of the link's process, for sentences. */
 const char *tq_link_name(const struct tq_link *link);
 /* Finds a link by its process's nonce. NULL: none. */
 struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
-/* Finds the link that has this number here (struct tq_msg_hdr's conn). NULL: none. */
-struct tq_link *tq_link_find(struct tq_net *net, uint32_t conn);
+/* Finds the link whose process has this number here (struct tq_msg_hdr's conn). NULL: none. */
+struct tq_link *tq_link_find(struct tq_net *net, uint32_t number);
 
 #endif

@@ -4,21 +4,21 @@
 #include "net/contact.h"
 #include "net/fate.h"
 #include "net/lane_connect.h"
-#include "net/leave.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/outbox.h"
 #include "net/request.h"
 
-/* Has its process read no more of this one's memory, tells it that the link has failed, ends the
- * link's requests, and retires hold lanes on which messages would wait for ever for a receive of
- * its process. */
+/* Stops the peer from reading this process's memory, tells the peer that the link has failed, ends
+ * the link's requests, and retires the hold lanes whose messages wait for a receive of the peer. */
 static void tear_down(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_lane *lane, *tmp;
 
 	tq_outbox_cut(link);
-	/* A process that knows may give the ring to another one. */
+	/* A peer that was told may give the ring to another process, so nothing is written there
+	 * from here on. */
 	tq_outbox_leave(link);
 	tq_link_cut(net, link);
 	tq_requests_drop(net, link);

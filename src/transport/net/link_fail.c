@@ -11,6 +11,8 @@
 #include "net/fate.h"
 #include "net/oob.h"
 
+/* Times between two CUTs without an answer: the first is longer than most processes take to answer,
+ * and the last is for one that has probably died. */
 #define FIRST_CUT_BACKOFF (20 * TQ_MS)
 #define MAX_CUT_BACKOFF   (320 * TQ_MS)
 
@@ -107,7 +109,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 	va_start(args, format);
 	link->contact->why = sentence(link, how, format, args);
 	va_end(args);
-	net->nrequests++; /* what tells the process, until tq_links_tear_down() */
+	net->nrequests++; /* the CUT that is due, until tq_links_tear_down() sends it */
 	LL_PREPEND2(net->connections->failing, link, contact->failed_next);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/link_make.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
@@ -8,8 +9,10 @@
 #include "net/fate.h"
 #include "net/node.h"
 
-/* Processes that have asked and are no peers; each costs half a KiB. */
+/* Processes that have asked and are no peers. */
 #define MAX_UNNAMED 4096
+static_assert(sizeof(struct tq_link) + sizeof(struct tq_contact) + sizeof(struct tq_node) <= 1536,
+	      "they take 6 MiB at most");
 
 int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq_link **made)
 {
@@ -27,8 +30,8 @@ int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq
 	link->ud_qpn = tq_get32(address->ud_qpn);
 	link->ud_qkey = tq_get32(address->ud_qkey);
 	link->nonce = tq_get64(address->nonce);
-	link->here = tq_handle_new(&net->connections->numbers, link);
-	if (!link->here)
+	link->number_here = tq_handle_new(&net->connections->numbers, link);
+	if (!link->number_here)
 		goto free_contact;
 	link->node = tq_node_get(net, address);
 	if (!link->node)
@@ -41,7 +44,7 @@ int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq
 	*made = link;
 	return 0;
 free_number:
-	tq_handle_free(&net->connections->numbers, link->here);
+	tq_handle_free(&net->connections->numbers, link->number_here);
 free_contact:
 	free(link->contact);
 free_link:
@@ -49,13 +52,13 @@ free_link:
 	return -ENOMEM;
 }
 
-struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *bytes)
+struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address)
 {
 	struct tq_address checked;
 	struct tq_link *link;
 
 	if (net->connections->nunnamed >= MAX_UNNAMED ||
-	    tq_address_check(net, bytes, sizeof(*bytes), &checked) ||
+	    tq_address_check(net, address, sizeof(*address), &checked) ||
 	    tq_link_make(net, &checked, &link))
 		return NULL;
 	return link;

@@ -95,24 +95,21 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 			break;
 		}
 	}
-	for (place = &connections->wants_hold; *place;
-	     place = &(*place)->contact->wants_hold_next) {
-		if (*place == link) {
-			*place = contact->wants_hold_next;
-			break;
-		}
-	}
+	if (contact->wants_hold)
+		LL_DELETE2(connections->wants_hold, link, contact->wants_hold_next);
 	tq_link_cut_end(net, link);
 	tq_timer_stop(net, &contact->fate_timer);
 	tq_timer_stop(net, &contact->bye_timer);
 	tq_timer_stop(net, &contact->gone_timer);
-	if (!link->peer)
+	if (link->peer) {
+		TQ_LEVEL(net->stats, peers, -1);
+	} else {
 		connections->nunnamed--;
-	TQ_LEVEL(net->stats, unnamed, -!link->peer);
-	TQ_LEVEL(net->stats, peers, -(link->peer != NULL));
-	connections->nacks_owed -= contact->owed_ack;
+		TQ_LEVEL(net->stats, unnamed, -1);
+	}
+	connections->bye_acks_due -= contact->owes_bye_ack;
 	HASH_DEL(connections->links, link);
-	tq_handle_free(&connections->numbers, link->here);
+	tq_handle_free(&connections->numbers, link->number_here);
 	free(contact->why);
 	free(contact);
 	free(link);

@@ -27,8 +27,9 @@ struct tq_own {
 };
 
 struct tq_mem {
-	/* The whole address space, by ODP: [1] to be written, too, for which it brings in no page
-	 * that may only be read. */
+	/* Registrations of the whole address space, by ODP. all[0] is for reading. all[1] is for
+	 * writing, too; the HCA can't use it for pages that are mapped read-only, so sends use
+	 * all[0]. */
 	struct ibv_mr *all[2];
 	struct tq_reg all_reg[2];
 	struct tq_own *own;      /* list */

@@ -42,7 +42,7 @@ static bool net_is_local(void *net, struct tq_link *link)
 	return tq_outbox_is_attached(link);
 }
 
-static bool net_is_readable(void *net, struct tq_link *link)
+static bool net_try_readable(void *net, struct tq_link *link)
 {
 	return tq_peer_memory_try(net, link);
 }
@@ -152,11 +152,13 @@ static void net_report(void *net, struct tq_lane *lane)
 static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 {
 	tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "%s", why);
+	/* Now, and not only in tq_links_tear_down(): the protocol may end the peer's sends before
+	 * that, and from then on the peer must not use what it reads of their memory. */
 	tq_outbox_cut(link);
 }
 
 /* Longer than most messages take. */
-#define REMIND_AFTER UINT64_C(250000) /* ns */
+#define REMIND_AFTER (TQ_MS / 4)
 
 static void remind_due(struct tq_net *net, void *owner, uint64_t now)
 {
@@ -178,7 +180,7 @@ const struct tq_net_ops tq_net_ops = {
 	.eager_send = net_eager_send,
 	.data_ready = net_data_ready,
 	.is_local = net_is_local,
-	.is_readable = net_is_readable,
+	.try_readable = net_try_readable,
 	.copy = net_copy,
 	.control_moves = net_control_moves,
 	.copy_get = net_copy_get,

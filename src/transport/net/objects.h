@@ -58,8 +58,8 @@ struct tq_connections {
 	struct tq_link *failing; /* list: marked by tq_link_fail(), not torn down yet */
 	struct tq_link *broken;  /* list: torn down, and not reported yet */
 
-	/* Goodbyes: leave.c. */
-	uint32_t nacks_owed; /* promises that are due */
+	/* Goodbyes: link_leave.c. */
+	uint32_t bye_acks_due; /* processes that wait for this one's BYE_ACK */
 
 	/* Keepalive: connections.c. No timer, as it is for a program that polls: it wakes no
 	 * thread, and the clock is read for it once in many polls. */

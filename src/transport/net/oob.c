@@ -14,8 +14,8 @@
 #define SENDS        64
 #define POST_AT_ONCE 64u /* receives that are posted in one call */
 
-#define GRH  40 /* bytes in front of each datagram in its buffer */
-#define ROOM 256
+#define GRH  40  /* bytes in front of each datagram that was received */
+#define ROOM 256 /* bytes of a buffer, the GRH included */
 
 struct datagram {
 	struct tq_work work; /* first */
@@ -165,7 +165,7 @@ bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_
 	struct ibv_sge sge;
 	struct ibv_send_wr wr, *bad;
 
-	assert(len <= ROOM);
+	assert(len <= ROOM - GRH);
 	if (!datagram) {
 		net->scq.look = true;
 		return false;
@@ -265,7 +265,7 @@ static uint32_t depth_of(const struct tq_net *net, uint32_t wanted, const struct
 int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 {
 	struct tq_oob *oob = calloc(1, sizeof(*oob));
-	int error = -ENOMEM;
+	int error;
 
 	net->oob = oob;
 	if (!oob)
@@ -278,8 +278,10 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 	oob->nrecvs = depth_of(net, RECVS, &net->rcq);
 	oob->nsends = depth_of(net, SENDS, &net->scq);
 	oob->memory = tq_mem_alloc(net, (size_t)(oob->nrecvs + oob->nsends) * ROOM, &oob->reg);
-	if (!oob->memory)
+	if (!oob->memory) {
+		error = -errno;
 		goto free_oob;
+	}
 	error = -ENOSPC;
 	if (!tq_cq_reserve(&net->rcq, oob->nrecvs))
 		goto free_memory;

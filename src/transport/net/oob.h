@@ -23,8 +23,8 @@ struct tq_oob_hdr tq_oob_hdr(const struct tq_net *net, const struct tq_link *lin
 			     enum tq_oob_type type, uint64_t txid);
 /* Returns the header of a datagram to a process whose nonce isn't known. */
 struct tq_oob_hdr tq_oob_stranger(const struct tq_net *net, enum tq_oob_type type);
-/* Sends a datagram once, which may get lost. Returns false if it isn't sent, as too many are under
- * way. */
+/* Sends a datagram once, which may get lost. Returns false if too many are under way to send this
+ * one. True says nothing of its arrival: a datagram that can't be posted counts as lost. */
 bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *datagram, size_t len);
 /* As tq_oob_send(), to a UD QP. */
 bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,

@@ -67,7 +67,7 @@ bool tq_outbox_attach(struct tq_net *net, struct tq_link *link)
 
 	if (link->outbox)
 		return true;
-	if (!net->inbox || !name || link->contact->no_outbox || tq_link_is_connected(link) ||
+	if (!net->inbox || !name || link->contact->no_outbox || tq_link_can_send(link) ||
 	    !is_on_this_node(net, link))
 		return false;
 	outbox = calloc(1, sizeof(*outbox));
@@ -255,7 +255,7 @@ int tq_outbox_send(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	struct tq_outbox *outbox = link->outbox;
 	void *room;
 
-	/* The process was promised that nothing more comes, so it doesn't wait for this. */
+	/* This process has sent BYE_ACK, so the other one doesn't wait for the message. */
 	if (outbox->left)
 		return 0;
 	room = tq_ring_room(&outbox->out, len);

@@ -17,7 +17,7 @@
 
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
-	if (tq_link_is_connected(link) && link->ready[TQ_LANE_CONTROL])
+	if (tq_link_can_send(link) && link->ready[TQ_LANE_CONTROL])
 		return link->ready[TQ_LANE_CONTROL];
 	tq_lane_request(net, link, TQ_LANE_CONTROL);
 	return NULL;
@@ -185,7 +185,7 @@ int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
 	int c, rc;
 
-	hdr->conn = tq_put32(link->conn);
+	hdr->conn = tq_put32(link->number_there);
 	for (c = 0; c < TQ_CLASSES; c++) {
 		assert(link->owed[c] <= UINT8_MAX);
 		hdr->credits[c] = (uint8_t)link->owed[c];

@@ -102,7 +102,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 	};
 	int rc;
 
-	if (!lane || !tq_link_is_connected(link))
+	if (!lane || !tq_link_can_send(link))
 		return -EAGAIN;
 	if (len <= net->limits.max_inline) {
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;

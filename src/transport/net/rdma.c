@@ -277,7 +277,7 @@ static void pump(struct tq_net *net, struct tq_node *node)
 			return;
 		lane = tq_lane_request(net, op->link, TQ_LANE_BULK);
 		/* The answer for the control lane says which SRQ to name. */
-		if (!tq_link_is_connected(op->link)) {
+		if (!tq_link_can_send(op->link)) {
 			tq_lane_request(net, op->link, TQ_LANE_CONTROL);
 			continue;
 		}

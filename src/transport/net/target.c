@@ -105,7 +105,7 @@ static int accept_control(struct tq_net *net, struct tq_link *link, bool ring,
 
 	if (error)
 		return error;
-	rep->conn = tq_put32(link->here);
+	rep->conn = tq_put32(link->number_here);
 	for (int c = 0; c < TQ_CLASSES; c++) {
 		rep->srqn[c] = tq_put32(terms.srqn[c]);
 		rep->size[c] = tq_put32(terms.size[c]);

@@ -22,10 +22,10 @@
 static inline __attribute__((always_inline)) struct tq_pair *
 pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_bits)
 {
-	/* Neither, of most contexts, so that one look tells both. */
+	/* Most contexts have neither flag, so that one test rules both out. */
 	unsigned flags = (ctx->flags ^ has_bits) & (TQ_CTX_OPEN | TQ_CTX_BITS);
-	bool is_open = flags;
 	struct tq_pair *pair = NULL;
+	bool is_open;
 	int rank;
 
 	if (flags & TQ_CTX_BITS) {
@@ -33,6 +33,7 @@ pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_
 					    : "it sent a tag to a context with match bits");
 		return NULL;
 	}
+	is_open = flags;
 	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
@@ -77,7 +78,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 	return tuple_get(pair, tq_get32(env->tag), hdr);
 }
 
-/* Counts a message that comes through the control lane. One that is granted counts when it is
+/* Counts a message that comes through the control lane. A granted message counts when it is
  * delivered. */
 static void count(struct tq_rx_tuple *tuple)
 {
@@ -235,7 +236,8 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
-/* Answers a message that asks for its tuple's queue. `decided`: an entry took the message. */
+/* Answers a message if it asks for its tuple's queue. `is_short`: the message has at most
+ * `eager_max` bytes. */
 static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env, bool is_short)
 {
 	uint32_t ask = tq_get32(env->ask);

@@ -22,7 +22,7 @@
 #include "proto/recv_req.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
-#include "proto/wild.h"
+#include "proto/want.h"
 
 #define NO_MEMORY "there is no memory left for a message from it"
 
@@ -210,7 +210,7 @@ static bool is_blocked(struct tq_unexpected *message, const struct tq_recv_req *
 static struct tq_recv_req *next_wild(struct tq_recv_req *wild, struct tq_unexpected *message)
 {
 	while (wild && (wild->order < tq_unexpected_bits_of(message)->passed ||
-			!tq_fits(&wild->want, message->pair->rank, message->tag)))
+			!tq_want_fits(&wild->want, message->pair->rank, message->tag)))
 		wild = wild->next;
 	return wild;
 }
@@ -301,7 +301,7 @@ bool tq_decide_is_open(const struct tq_entry *entry)
 		const struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 
 		if (with_bits->offered && message->pair->nfenced &&
-		    tq_fits(&recv->want, message->pair->rank, message->tag) &&
+		    tq_want_fits(&recv->want, message->pair->rank, message->tag) &&
 		    (with_bits->blocked || is_blocked(message, recv)))
 			return true;
 	}
@@ -320,7 +320,7 @@ int tq_decide_waiting(struct tq_entry *entry, bool is_search, bool *gone)
 		struct tq_unexpected_bits *with_bits = tq_unexpected_bits_of(message);
 
 		next = next_waiting(recv, message);
-		if (!tq_fits(&recv->want, message->pair->rank, message->tag))
+		if (!tq_want_fits(&recv->want, message->pair->rank, message->tag))
 			continue;
 		if (with_bits->blocked || is_blocked(message, recv)) {
 			/* The end of the fence goes on from here. */

@@ -20,7 +20,7 @@ enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len)
 		return TQ_WAY_ADAPTER;
 	/* In this order: the first question attaches the peer's rings, the second is whether they
 	 * are attached still. */
-	readable = core->ops->is_readable(core->net, peer->link);
+	readable = core->ops->try_readable(core->net, peer->link);
 	if (!core->ops->is_local(core->net, peer->link))
 		return TQ_WAY_ADAPTER;
 	return readable ? TQ_WAY_COPY : always ? TQ_WAY_PIECES : TQ_WAY_ADAPTER;
@@ -37,5 +37,5 @@ bool tq_local_wants_queue(const struct tq_peer *peer, uint64_t len)
 	if (params->intranode == TQ_INTRANODE_SHM || len <= tq_eager_max(core))
 		return false;
 	return len >= (uint64_t)params->intranode_queue ||
-	       !core->ops->is_readable(core->net, peer->link);
+	       !core->ops->try_readable(core->net, peer->link);
 }

@@ -27,6 +27,7 @@
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
+#include "proto/want.h"
 #include "proto/wild.h"
 
 /* Messages that are looked at to find one that may overtake those before it. */
@@ -58,7 +59,7 @@ static struct tq_unexpected *first_of(const struct tq_pair *pair, const struct t
 		return tuple ? tuple->unexpected : NULL;
 	}
 	DL_FOREACH(pair->unexpected, message) {
-		if (tq_tag_fits(want, message->tag))
+		if (tq_want_fits_tag(want, message->tag))
 			return message;
 	}
 	return NULL;
@@ -94,7 +95,7 @@ struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, const struct tq_want *wa
 
 	for (message = tq_unexpected_first(ctx, want); message;
 	     message = want->ignore ? message->ctx_next : message->tag_next) {
-		if (tq_tag_fits(want, message->tag) &&
+		if (tq_want_fits_tag(want, message->tag) &&
 		    from_pair(message->pair, want, order) == message)
 			return message;
 	}
@@ -103,7 +104,7 @@ struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, const struct tq_want *wa
 
 static bool may_overtake(const struct tq_ctx *ctx, uint64_t tag)
 {
-	return ctx->flags & TQ_CTX_OVERTAKING && tq_tag_is_user(tag);
+	return ctx->flags & TQ_CTX_OVERTAKING && tq_want_is_user_tag(tag);
 }
 
 /* Returns true if this is the next message of its tuple, and no queue has a part in that
@@ -123,7 +124,7 @@ struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, const struct tq_want
 
 	if (!may_overtake(ctx, want->tag))
 		return NULL;
-	if (!tq_is_wild(want)) {
+	if (!tq_want_is_wild(want)) {
 		message = first_of(ctx->pairs[want->rank], want);
 		return message && may_go(message) ? message : NULL;
 	}
@@ -131,14 +132,14 @@ struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, const struct tq_want
 		message = tq_unexpected_first(ctx, want);
 		for (; message && look;
 		     message = want->ignore ? message->ctx_next : message->tag_next, look--) {
-			if (tq_tag_fits(want, message->tag) && may_go(message))
+			if (tq_want_fits_tag(want, message->tag) && may_go(message))
 				return message;
 		}
 		return NULL;
 	}
 	for (message = ctx->pairs[want->rank]->unexpected; message && look;
 	     message = message->next, look--) {
-		if (tq_tag_fits(want, message->tag) && may_go(message))
+		if (tq_want_fits_tag(want, message->tag) && may_go(message))
 			return message;
 	}
 	return NULL;

@@ -92,8 +92,9 @@ struct tq_net_ops {
 	bool (*is_local)(void *net, struct tq_link *link);
 
 	/* Returns true if this process may read the memory of the peer, a process of its node, so
-	 * that the peer probably may read this one's. May be called at any time. */
-	bool (*is_readable)(void *net, struct tq_link *link);
+	 * that the peer probably may read this one's. Finds that out on first use. May be called at
+	 * any time. */
+	bool (*try_readable)(void *net, struct tq_link *link);
 	/* Copies `len` bytes at `addr` in the memory of a readable peer, by the CPU. 0: they are
 	 * what an unanswered RTS of the peer has announced there. -EIO: nothing can be said of what
 	 * is in `to`. */

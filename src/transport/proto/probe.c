@@ -25,6 +25,7 @@
 #include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
+#include "proto/want.h"
 #include "proto/wild.h"
 
 struct tq_msg {
@@ -43,7 +44,7 @@ struct tq_msg {
 
 static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected **message)
 {
-	const struct tq_want want = tq_want(rank, tag);
+	const struct tq_want want = tq_want_of(rank, tag);
 	int rc = tq_wild_check(ctx, rank, tag);
 	struct tq_rx_tuple *tuple;
 
@@ -51,7 +52,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 		return rc;
 	if (tq_ctx_revoked(ctx, want.tag))
 		return tq_ctx_revoked(ctx, want.tag);
-	if (tq_is_wild(&want)) {
+	if (tq_want_is_wild(&want)) {
 		if (rank != TQ_ANY_SOURCE && !tq_pair_get(ctx, rank))
 			return tq_pair_error(ctx, rank);
 		tq_rx_policy_wild(ctx, &want);

@@ -10,7 +10,7 @@
 #include "proto/rx_objects.h"
 #include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
-#include "proto/wild.h"
+#include "proto/want.h"
 
 static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 {
@@ -49,7 +49,7 @@ void tq_recall_fence(struct tq_rx_tuple *tuple)
 	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_RECALLING);
 	DL_DELETE(pair->ctx->queued, tuple);
 	DL_DELETE2(pair->ctx->core->lru, tuple, lru_prev, lru_next);
-	pair->nfenced_user += tq_tag_is_user(tuple->tag);
+	pair->nfenced_user += tq_want_is_user_tag(tuple->tag);
 	if (!pair->nfenced++)
 		DL_APPEND(pair->ctx->fenced, pair);
 }
@@ -59,7 +59,7 @@ void tq_recall_unfence(struct tq_rx_tuple *tuple)
 	struct tq_pair *pair = tuple->pair;
 
 	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_CONTROL);
-	pair->nfenced_user -= tq_tag_is_user(tuple->tag);
+	pair->nfenced_user -= tq_want_is_user_tag(tuple->tag);
 	if (!--pair->nfenced)
 		DL_DELETE(pair->ctx->fenced, pair);
 }
@@ -89,7 +89,7 @@ bool tq_recall_would_fit(const struct tq_ctx *ctx, const struct tq_want *want)
 	const struct tq_rx_tuple *tuple;
 
 	DL_FOREACH(ctx->queued, tuple) {
-		if (tq_fits_tuple(want, tuple))
+		if (tq_want_fits_tuple(want, tuple))
 			return true;
 	}
 	return false;
@@ -100,7 +100,7 @@ void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_r
 	struct tq_rx_tuple *tuple, *next;
 
 	DL_FOREACH_SAFE(ctx->queued, tuple, next) {
-		if (tq_fits_tuple(want, tuple))
+		if (tq_want_fits_tuple(want, tuple))
 			tq_recall(tuple, why);
 	}
 }

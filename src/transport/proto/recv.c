@@ -17,6 +17,7 @@
 #include "proto/rx_tuple.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
+#include "proto/want.h"
 #include "proto/wild.h"
 
 /* ---- start ---- */
@@ -87,7 +88,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	tq_assert_held(ctx->core->lock);
 	rc = tq_wild_check(ctx, rank, tag);
 	if (!rc)
-		rc = tq_ctx_revoked(ctx, tq_want(rank, tag).tag);
+		rc = tq_ctx_revoked(ctx, tq_want_of(rank, tag).tag);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {

@@ -10,7 +10,7 @@
 #include "proto/recv_mem.h"
 #include "proto/req.h"
 #include "proto/rx_objects.h"
-#include "proto/wild.h"
+#include "proto/want.h"
 
 static const char *const state_names[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
@@ -59,7 +59,7 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 	recv->req.user = user;
 	static_assert(TQ_RECV_REQ_POSTED == 0, "the state of new receives");
 	recv->ctx = ctx;
-	recv->want = tq_want(rank, tag);
+	recv->want = tq_want_of(rank, tag);
 	recv->buf = *buf;
 	recv->starting = true;
 	ctx->nrecvs++;

@@ -18,6 +18,7 @@
 #include "proto/rx_objects.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/settings.h"
+#include "proto/want.h"
 #include "proto/wild.h"
 
 #define QUIET_MAX (1u << 30)
@@ -93,7 +94,7 @@ static bool bits_wild_since(const struct tq_rx_tuple *tuple)
 	if (ctx->wild_at - tuple->seen > TQ_WILD_RECENT)
 		return true;
 	for (uint64_t at = tuple->seen + 1; at <= ctx->wild_at; at++) {
-		if (tq_fits_tuple(&ctx->wild_recent->want[at % TQ_WILD_RECENT], tuple))
+		if (tq_want_fits_tuple(&ctx->wild_recent->want[at % TQ_WILD_RECENT], tuple))
 			return true;
 	}
 	return false;
@@ -107,7 +108,7 @@ static bool wild_since(const struct tq_rx_tuple *tuple)
 	if (ctx->wild_recent)
 		return bits_wild_since(tuple);
 
-	if (tq_tag_is_user(tuple->tag) &&
+	if (tq_want_is_user_tag(tuple->tag) &&
 	    (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
 		return true;
 	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
@@ -267,7 +268,7 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq
 	/* Without a sink a message that is too long would break the connection. */
 	if (!tq_rx_tuple_max_len(tuple))
 		return refuse_for_limit(tuple) + QUIET_MAX;
-	if (tq_wild_meets(tuple) || (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
+	if (tq_wild_fits_tuple(tuple) || (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
 		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
 		TQ_COUNT(core->stats, refused_wildcard);
 		return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;

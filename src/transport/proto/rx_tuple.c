@@ -17,7 +17,7 @@
 #include "proto/rx_policy.h"
 #include "proto/rx_tuple_table.h"
 #include "proto/unexpected.h"
-#include "proto/wild.h"
+#include "proto/want.h"
 
 /* ---- offer ---- */
 
@@ -79,8 +79,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 		return;
 	}
 	if (!tuple->srq) /* else receives in the queue were posted under the earlier value */
-		tuple->exact =
-			tq_tag_is_user(tuple->tag) && tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
+		tuple->exact = tq_want_is_user_tag(tuple->tag) &&
+			       tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
 	after = tq_rx_policy_refuse(tuple, is_short, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);

@@ -6,14 +6,16 @@
 #include "proto/msg.h"
 #include "proto/rx_objects.h"
 
-/* A held message is delivered. */
+/* Takes note that a held message was delivered. The last one ends the queue. */
 void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple);
-/* A receive that was posted on the tuple's account is delivered: takes it out of the queue. The
- * caller ends the receive, then calls tq_rx_tuple_delivered(), by which later ones may end. */
+/* Takes a delivered receive out of the queue. The caller ends the receive, then calls
+ * tq_rx_tuple_delivered(), by which later receives may end. */
 void tq_rx_tuple_take_out(struct tq_rx_tuple *tuple, struct tq_recv_req *recv);
+/* Goes on after a delivery: with the recall, or by posting more receives. */
 void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple);
-/* The peer is gone: ends receives of the tuple, the recall, and the queue. */
+/* Ends the tuple's receives, recall and queue because the peer has failed or was removed. */
 void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error);
+/* Handle HELD, HELD_BITS and RECALLED. A peer whose counts don't add up fails. */
 void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg);
 void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer,
 		     const struct tq_msg_held_bits *msg);

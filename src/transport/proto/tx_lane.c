@@ -53,6 +53,7 @@ void tq_tx_lane_set_idle(struct tq_tx_tuple *tuple, bool idle)
 
 	if (tuple->idle == idle)
 		return;
+	assert(!tuple->waiting); /* both lists use lane_prev and lane_next */
 	tuple->idle = idle;
 	if (idle)
 		DL_APPEND2(*list, tuple, lane_prev, lane_next);
@@ -66,6 +67,7 @@ void tq_tx_lane_set_waiting(struct tq_tx_tuple *tuple, bool waiting)
 
 	if (tuple->waiting == waiting)
 		return;
+	assert(!tuple->idle); /* both lists use lane_prev and lane_next */
 	tuple->waiting = waiting;
 	if (waiting)
 		DL_APPEND2(core->want_lane, tuple, lane_prev, lane_next);

@@ -90,7 +90,7 @@ struct tq_tx_tuple {
 	struct tq_tx_tuple *watch_next, *watch_prev;   /* core->watched */
 	UT_hash_handle hh;                             /* pair->tx_tuples, by tag */
 	struct tq_tx_tuple *record_next, *record_prev; /* core->tx_tuple_lru */
-	struct tq_tx_tuple *lane_next, *lane_prev;     /* peer->idle_lanes, or core->want_lane */
+	struct tq_tx_tuple *lane_next, *lane_prev;     /* of `idle` or `waiting`, never both */
 };
 
 #endif

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Wildcards: whether they are allowed, and receives with one that wait. */
 #include "proto/wild.h"
 
 #include <errno.h>
 
-#include "proto/rx_objects.h"
+#include "proto/want.h"
 
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 {
@@ -23,18 +22,18 @@ struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t t
 	DL_FOREACH(ctx->wild, wild) {
 		if (wild->order >= order)
 			return NULL;
-		if (tq_fits(&wild->want, rank, tag))
+		if (tq_want_fits(&wild->want, rank, tag))
 			return wild;
 	}
 	return NULL;
 }
 
-bool tq_wild_meets(const struct tq_rx_tuple *tuple)
+bool tq_wild_fits_tuple(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_recv_req *wild;
 
 	DL_FOREACH(tuple->pair->ctx->wild, wild) {
-		if (tq_fits_tuple(&wild->want, tuple))
+		if (tq_want_fits_tuple(&wild->want, tuple))
 			return true;
 	}
 	return false;

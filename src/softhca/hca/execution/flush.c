@@ -41,15 +41,15 @@ static void mark_completed(struct shca_cq *cq, struct shca_cqe *cqe, void *arg)
 /* Locks a mutex, but gives up after SHCA_FLUSH_PATIENCE: a thread that resizes the CQ may hold
  * it while it waits for a stopped process. ThreadSanitizer knows pthread_mutex_timedlock() but
  * not pthread_mutex_clocklock(), hence this clock. */
-static bool lock_in_time(pthread_mutex_t *lock)
+static bool lock_within_patience(pthread_mutex_t *lock)
 {
-	struct timespec t;
+	struct timespec until;
 
-	clock_gettime(CLOCK_REALTIME, &t);
-	t.tv_nsec += SHCA_FLUSH_PATIENCE;
-	t.tv_sec += t.tv_nsec / 1000000000;
-	t.tv_nsec %= 1000000000;
-	return !pthread_mutex_timedlock(lock, &t);
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_nsec += SHCA_FLUSH_PATIENCE;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	return !pthread_mutex_timedlock(lock, &until);
 }
 
 /*
@@ -61,25 +61,25 @@ static bool lock_in_time(pthread_mutex_t *lock)
 static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 {
 	struct shca_rq_local *rq = &qp->rq;
-	struct flushed f = {qp, calloc(rq->shared->size, sizeof(bool))};
+	struct flushed flushed = {qp, calloc(rq->shared->size, sizeof(bool))};
 	struct shca_exec *exec = shca_epoch_self();
 
-	if (!f.slots || !lock_in_time(&qp->recv_cq->lock)) {
-		free(f.slots);
+	if (!flushed.slots || !lock_within_patience(&qp->recv_cq->lock)) {
+		free(flushed.slots);
 		return;
 	}
 	pthread_mutex_lock(&rq->lock);
-	shca_cq_each(qp->recv_cq, mark_completed, &f);
-	shca_rq_mark(rq, f.slots);
+	shca_cq_each(qp->recv_cq, mark_completed, &flushed);
+	shca_rq_mark(rq, flushed.slots);
 	shca_epoch_enter(exec);
 	for (uint32_t i = 0; i < rq->shared->max_wr; i++) {
-		if (!f.slots[i])
+		if (!flushed.slots[i])
 			flush_one(qp, cqe, i);
 	}
 	shca_epoch_exit(exec);
 	pthread_mutex_unlock(&rq->lock);
 	pthread_mutex_unlock(&qp->recv_cq->lock);
-	free(f.slots);
+	free(flushed.slots);
 }
 
 /* Completes the posted receives, under the queue's lock, so that flush_lost() finds each either

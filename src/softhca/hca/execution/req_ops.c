@@ -260,7 +260,7 @@ static enum shca_step op_send(struct shca_req *req)
 
 /*
  * Copies the bytes that may be there by now: under the link model the tail of a WRITE or READ comes
- * when its last byte does. Returns false with the next step in *s.
+ * when its last byte does. Returns false with the next step in *step.
  */
 static bool move_in_time(struct shca_req *req, enum shca_step *step)
 {

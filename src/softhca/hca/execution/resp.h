@@ -34,10 +34,10 @@ struct shca_target {
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
 };
 
-/* Finds the target of *w and checks that it is connected to qp. */
+/* Finds the target of *wqe and checks that it is connected to qp. */
 enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 				struct shca_target *target);
-/* Fills in the rest of *t from t->hca and t->qp, which is not an XRC target. */
+/* Fills in the rest of *target from its hca and qp, which is not an XRC target. */
 void shca_resp_bind(struct shca_target *target);
 /* Compares PSNs. Returns ACK or NAK_SEQ. */
 enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe *wqe,
@@ -53,8 +53,8 @@ void shca_resp_hold(struct shca_target *target, uint32_t slot);
 bool shca_resp_holds(const struct shca_target *target, uint32_t slot);
 /* Removes that note. Returns true if the receive was still held: the caller completes it. */
 bool shca_resp_unhold(struct shca_target *target, uint32_t slot);
-/* Completes with WR_FLUSH_ERR the receive that a QP holds, if there is one. Any process, while the
- * QP can't receive. */
+/* Completes with WR_FLUSH_ERR the receive that a QP holds, if there is one. Any process may call
+ * this while the QP can't receive. */
 void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
 
 /*

@@ -237,7 +237,7 @@ void shca_wr_api_refuse(struct shca_qp *qp)
 	qp->ibv.wr_abort = refuse_abort;
 }
 
-/* Functions that send_ops_flag did not ask for are set all the same, because posting checks the
+/* Functions that send_ops_flags didn't ask for are set all the same, because posting checks the
  * opcode. */
 void shca_wr_api_init(struct shca_qp *qp)
 {

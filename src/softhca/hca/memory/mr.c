@@ -72,9 +72,9 @@ static uint64_t memlock_limit(void)
 	const struct shca_config *config = &shca_self.fabric.hdr->config;
 	struct rlimit limit;
 
-	if (config->memlock_mode == 1)
+	if (config->memlock_mode == SHCA_MEMLOCK_UNLIMITED)
 		return UINT64_MAX;
-	if (config->memlock_mode == 2)
+	if (config->memlock_mode == SHCA_MEMLOCK_BYTES)
 		return config->memlock_bytes;
 	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
@@ -143,11 +143,12 @@ int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint
 		return rc;
 	if (!(access & IBV_ACCESS_ON_DEMAND)) {
 		rc = pin(ctx, addr, len, pinned);
-		if (!rc)
-			rc = shca_mem_populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
+		if (rc)
+			return rc;
+		rc = shca_mem_populate(addr, len, access & IBV_ACCESS_LOCAL_WRITE);
 		if (rc) {
-			if (rc != -ENOMEM)
-				shca_mr_unpin(*pinned);
+			shca_mr_unpin(*pinned);
+			*pinned = 0;
 			return rc;
 		}
 	}

@@ -29,8 +29,8 @@ int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t add
 int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
 		      struct shca_run *run);
 
-/* Checks and pins the memory of a region, and describes it in *e. Returns 0 or -errno; *pinned is
- * what to pass to shca_mr_unpin() later. */
+/* Checks and pins the memory of a region, and describes it in *entry. Returns 0 or -errno; *pinned
+ * is what to pass to shca_mr_unpin() later. */
 int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint64_t addr,
 		     uint64_t len, uint64_t iova, uint32_t access, uint64_t *pinned);
 /* Takes bytes off the count of pinned memory. */

@@ -14,7 +14,7 @@ struct shca_cq_pending {
 	struct shca_cqe *cqe; /* a copy, payload included */
 };
 
-/* Adds a copy of *c. Returns false if there is no memory. */
+/* Adds a copy of *cqe. Returns false if there is no memory. */
 bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *cqe);
 /* Removes the earliest completion, cq->pending[0]. */
 void shca_cq_heap_pop(struct shca_cq *cq);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "net/leave.h"
+#include "net/link_leave.h"
 
 #include "base/clock.h"
 #include "net/contact.h"
@@ -9,16 +9,21 @@
 #include "net/oob.h"
 #include "net/outbox.h"
 
+/* A goodbye is repeated at this interval, in case it was lost. */
 #define BYE_INTERVAL (20 * TQ_MS)
-#define BYE_LIMIT    (250 * TQ_MS)
+/* A process that leaves waits so long for BYE_ACK, a dozen repetitions: a peer that computes
+ * answers only at its next call, and no job's end waits longer for that. So a process that hears no
+ * goodbye for as long knows that the other one has left. */
+#define BYE_LIMIT (250 * TQ_MS)
 
 static tq_timer_fire gone;
 
-static void promise(struct tq_net *net, struct tq_link *link)
+/* Sends BYE_ACK, after which nothing more is sent to the link's process. */
+static void send_bye_ack(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_oob_hdr ack = tq_oob_hdr(net, link, TQ_OOB_BYE_ACK, 0);
 
-	/* Sends that it has not received are about to end with an error. */
+	/* Sends that the peer has not received are about to end with an error. */
 	if (tq_link_waits(link))
 		tq_outbox_cut(link);
 	tq_outbox_leave(link);
@@ -32,41 +37,36 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 
 	if (!link)
 		return;
-	/* What the process has sent before comes first. */
+	/* What the process has sent before its goodbye comes first. */
 	tq_inbox_drain(net, link);
 	if (datagram->type == TQ_OOB_BYE_ACK) {
 		tq_link_quiet(net, link, TQ_THERE);
 		/* The process may leave as well, and need not wait for this one. */
 		if (tq_link_is_closing(link, TQ_HERE) && !tq_link_is_quiet(link, TQ_HERE))
-			promise(net, link);
+			send_bye_ack(net, link);
 		return;
 	}
 	tq_link_close(net, link, TQ_THERE);
 	tq_timer_arm(net, &link->contact->gone_timer, tq_now() + BYE_LIMIT, gone, link);
-	net->connections->nacks_owed += !link->contact->owed_ack;
-	link->contact->owed_ack = true;
-}
-
-bool tq_link_waits(const struct tq_link *link)
-{
-	return link->peer && tq_core_awaits_answer(link->peer);
+	net->connections->bye_acks_due += !link->contact->owes_bye_ack;
+	link->contact->owes_bye_ack = true;
 }
 
 static const char not_received[] = "it has closed and not received what was sent to it";
 
-void tq_acks_send(struct tq_net *net)
+void tq_links_send_bye_acks(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
 	HASH_ITER(hh, net->connections->links, link, tmp) {
-		if (link->contact->owed_ack) {
-			promise(net, link);
-			link->contact->owed_ack = false;
+		if (link->contact->owes_bye_ack) {
+			send_bye_ack(net, link);
+			link->contact->owes_bye_ack = false;
 			if (tq_link_waits(link))
 				tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, not_received);
 		}
 	}
-	net->connections->nacks_owed = 0;
+	net->connections->bye_acks_due = 0;
 }
 
 /* Fails the link of a process that has not repeated its goodbye for so long: it is gone, and what
@@ -82,15 +82,15 @@ static void gone(struct tq_net *net, void *owner, uint64_t now)
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s has left.", tq_link_name(link));
 }
 
-static bool may_send_to_us(const struct tq_link *link)
+static bool may_still_send(const struct tq_link *link)
 {
-	return tq_link_has_connected(link) && !tq_link_has_failed(link) &&
+	return tq_link_can_receive(link) && !tq_link_has_failed(link) &&
 	       !tq_link_is_quiet(link, TQ_THERE);
 }
 
 static bool is_awaited(const struct tq_link *link)
 {
-	return tq_link_is_closing(link, TQ_HERE) && may_send_to_us(link);
+	return tq_link_is_closing(link, TQ_HERE) && may_still_send(link);
 }
 
 /* Says goodbye, until that is answered: datagrams get lost, and there may be fewer buffers for them
@@ -117,9 +117,9 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link)
 {
 	tq_assert_held(net->lock);
 	tq_link_close(net, link, TQ_HERE);
-	/* Processes whose promise is not needed get a goodbye, too: they may wait for this one's
-	 * promise. */
-	link->contact->owes_bye = tq_link_has_connected(link) || tq_link_is_connected(link);
+	/* A process whose BYE_ACK is not needed gets a goodbye, too, because it may wait for this
+	 * one's BYE_ACK. */
+	link->contact->owes_bye = tq_link_can_receive(link) || tq_link_can_send(link);
 	tq_timer_arm(net, &link->contact->bye_timer, tq_now(), say_bye, link);
 }
 
@@ -146,7 +146,7 @@ void tq_link_abandon(struct tq_net *net, struct tq_link *link)
 	tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s was removed.", tq_link_name(link));
 }
 
-void tq_connections_leave(struct tq_net *net)
+void tq_links_leave(struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
@@ -155,7 +155,7 @@ void tq_connections_leave(struct tq_net *net)
 		tq_link_leave(net, link);
 }
 
-bool tq_connections_left(const struct tq_net *net)
+bool tq_links_left(const struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 

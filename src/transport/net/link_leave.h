@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Leaving: goodbyes (BYE), their answers (BYE_ACK), and processes that are gone. */
+#ifndef TQ_NET_LINK_LEAVE_H
+#define TQ_NET_LINK_LEAVE_H
+
+#include "net/datagram.h"
+#include "net/objects.h"
+
+/* Handles BYE and BYE_ACK. */
+void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
+/* Sends each BYE_ACK that is due. The caller has waited until all that was sent has arrived. */
+void tq_links_send_bye_acks(struct tq_net *net);
+
+/*
+ * The link, or all, are about to go: asks those that may still send CREDIT to stop, since what is
+ * late breaks their lane.
+ */
+void tq_link_leave(struct tq_net *net, struct tq_link *link);
+void tq_links_leave(struct tq_net *net);
+/* Each returns true if those have sent BYE_ACK, or the wait for it is over, and no datagram is
+ * under way, whose address handle may go with its link. */
+bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
+bool tq_links_left(const struct tq_net *net);
+/* Nothing more comes from the link, which has left: ends what waits for a connection, or is to be
+ * posted. The adapter still carries out what is posted. */
+void tq_link_abandon(struct tq_net *net, struct tq_link *link);
+
+#endif
