@@ -52,8 +52,8 @@ struct procs_buf {
 };
 void procs_put_buf(unsigned key, const struct t_buf *buf);
 struct procs_buf procs_get_buf(unsigned who, unsigned key);
-/* Connects q with the QP that child `who` connects under the same key; p may be NULL. The
- * connection is then up on this side only: meet at a barrier before sending. */
+/* Connects the QP with the one that child `who` connects under the same key; params may be NULL.
+ * The connection is then up on this side only: meet at a barrier before sending. */
 void procs_connect(struct t_qp *qp, unsigned who, unsigned key, const struct t_params *params);
 
 /* The parent acts on a child and waits until the kernel has done so. A killed child stays a zombie
