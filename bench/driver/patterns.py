@@ -10,7 +10,7 @@ from rounds import program_task, take_turns
 # The most that the time of tupleq may be, as a multiple of the fastest other column's.
 LIMIT = 1.1
 TRADITIONAL = ("rput", "rget")
-OWN = ("tupleq", "tupleq-copy")
+TUPLE_QUEUES = ("tupleq", "tupleq-copy")
 # The patterns with receives posted in time, and the sizes that gain from that.
 IN_TIME = ("posted", "halo", "stencil")
 IN_TIME_FROM = 16 << 10
@@ -65,8 +65,8 @@ def _ratios(times, name, among):
     return [times[name][i] / _fastest(candidates, i)[i] for i in range(rounds)]
 
 
-def _others(names):
-    return [name for name in names if name not in OWN]
+def _without_queues(names):
+    return [name for name in names if name not in TUPLE_QUEUES]
 
 
 def _print_tables(tasks, cases):
@@ -75,10 +75,10 @@ def _print_tables(tasks, cases):
     for pattern, size, times in cases:
         where = [f"{pattern} {report.size_text(size)}"]
         by_time.append(where + [report.cell(times.get(name)) for name in names])
-        by_ratio.append(where + [report.cell(_ratios(times, name, _others(names))) for name in names])
+        by_ratio.append(where + [report.cell(_ratios(times, name, _without_queues(names))) for name in names])
     report.table("Time of a step (us)", ["", *names], by_time)
-    if _others(names):
-        report.table(f"Ratio to the best of {', '.join(_others(names))}", ["", *names], by_ratio)
+    if _without_queues(names):
+        report.table(f"Ratio to the best of {', '.join(_without_queues(names))}", ["", *names], by_ratio)
 
 
 def _judge_all(cases, among):
@@ -116,8 +116,8 @@ def _judge_in_time(cases):
 def _judge(cases, names):
     print("\nTargets for tupleq")
     _judge_all(cases, TRADITIONAL)
-    if _others(names):
-        _judge_all(cases, _others(names))
+    if _without_queues(names):
+        _judge_all(cases, _without_queues(names))
     _judge_in_time(cases)
 
 

@@ -86,7 +86,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	(void)state;
 	if (key != 'm')
 		return ARGP_ERR_UNKNOWN;
-	measure_ms = parse_number("--ms", arg, 1, 100000);
+	measure_ms = parse_number("ms", arg, 1, 100000);
 	return 0;
 }
 

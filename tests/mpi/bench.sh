@@ -119,6 +119,8 @@ program overlap 2 "[o['side'] for o in objects] == 2 * ['send', 'recv', 'both', 
 program collective 4 "[o['bytes'] for o in objects] == [8, 300] and all(o['us'] > 0 for o in objects)" \
 	--bcast 8,300 --ms 1 "${short[@]}"
 program rma 2 "len(objects) == 1 and all(objects[0][f] > 0 for f in ('put_us', 'get_us', 'fetch_add_us', 'gb_per_s'))" --ms 1
+timeout -k 5 60 "$BENCH_PROGRAMS/rma" --ms x >"$dir/log" 2>&1
+judge "rma --ms x" 0 "'--ms wants a number from 1 to 100000, not \"x\"' in open(sys.argv[1]).read().splitlines()"
 program halo 2 "[o['bytes'] for o in objects] == [16384, 16384] and all(o['step_us'] > 0 for o in objects)" \
 	--sizes 16K --work 0,50 --step-ms 1 "${short[@]}"
 program patterns 2 "[o['pattern'] for o in objects] == ['halo', 'late'] and all(o['step_us'] > 0 for o in objects)" \

@@ -129,9 +129,9 @@ for operation in put get accumulate fetch compare "put noticed" "fetch noticed";
 	job "" 3 --enable-recovery --mca pml_tupleq_keepalive 100 "$widow" "${words[@]}"
 	judge "window's target is killed: $operation" "One-sided communication with rank 1 on host .* has failed" ""
 done
-job "--memlock 6M" 2 "$widow" memory 16000000
+job "--memlock 6M" 2 "$build/tests/mpi/window_memory" 16000000
 judge "a window that can't be registered" "MPI_Win_create failed" ""
-job "--memlock 6M" 2 "$widow" memory 2500000
+job "--memlock 6M" 2 "$build/tests/mpi/window_memory" 2500000
 verdict "a put that can't be registered" "btl tupleq, rank 0 on host .*: 2500000 bytes at .* can't be registered"
 pml=(--mca pml ob1 --mca btl "tupleq,self")
 for operation in put fetch receive; do

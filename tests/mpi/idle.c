@@ -3,8 +3,6 @@
  * idle.c - idle MESSAGES: the first and the last rank send a message back and forth, so many times,
  * while all others wait in a barrier.
  */
-#include <stdlib.h>
-
 #include "check.h"
 
 enum { TAG = 1 };
@@ -26,9 +24,10 @@ static void send_back_and_forth(int peer, long messages)
 
 int main(int argc, char **argv)
 {
-	long messages = argc > 1 ? atol(argv[1]) : 1000;
+	long messages;
 
 	t_init(&argc, &argv, 2);
+	messages = t_arg(argc, argv, 1, 1000);
 	t_begin("%ld messages there and back while %d ranks wait", messages, t_size - 2);
 	if (t_rank == 0)
 		send_back_and_forth(t_size - 1, messages);

@@ -10,9 +10,9 @@
 
 #include "check.h"
 
-enum { ROUNDS = 40, TAG = 5, PIECE = 64 << 10 };
+#define BYTES ((size_t)1 << 20)
 
-static const size_t most = 1 << 20;
+enum { ROUNDS = 40, TAG = 5, PIECE = 64 << 10 };
 
 static unsigned char *map(size_t bytes)
 {
@@ -38,7 +38,7 @@ static void transfer(unsigned char *buf, size_t bytes, int round)
 
 static size_t size_of(int round)
 {
-	return most + (size_t)(round % 5) * PIECE;
+	return BYTES + (size_t)(round % 5) * PIECE;
 }
 
 static void allocated(void)
@@ -70,15 +70,15 @@ static void replaced(void)
 {
 	t_begin("memory: half of a buffer replaced");
 	for (int i = 0; i < ROUNDS; i++) {
-		unsigned char *buf = map(most);
+		unsigned char *buf = map(BYTES);
 
-		transfer(buf, most, 2 * i);
-		munmap(buf + most / 2, most / 2);
-		t_true(mmap(buf + most / 2, most / 2, PROT_READ | PROT_WRITE,
+		transfer(buf, BYTES, 2 * i);
+		munmap(buf + BYTES / 2, BYTES / 2);
+		t_true(mmap(buf + BYTES / 2, BYTES / 2, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) != MAP_FAILED,
 		       "there is no memory");
-		transfer(buf, most, 2 * i + 1);
-		munmap(buf, most);
+		transfer(buf, BYTES, 2 * i + 1);
+		munmap(buf, BYTES);
 	}
 	t_end();
 }
@@ -89,12 +89,12 @@ static unsigned char *map_file(int flags)
 	int fd = memfd_create("memory", MFD_CLOEXEC);
 	void *p = MAP_FAILED;
 
-	if (fd >= 0 && !ftruncate(fd, (off_t)most))
-		p = mmap(NULL, most, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (fd >= 0 && !ftruncate(fd, (off_t)BYTES))
+		p = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	t_true(p != MAP_FAILED, "there is no memory");
-	t_fill(p, most, (struct t_msg){0, TAG, 0});
-	munmap(p, most);
-	p = mmap(NULL, most, PROT_READ, flags, fd, 0);
+	t_fill(p, BYTES, (struct t_msg){0, TAG, 0});
+	munmap(p, BYTES);
+	p = mmap(NULL, BYTES, PROT_READ, flags, fd, 0);
 	t_true(p != MAP_FAILED, "there is no memory");
 	close(fd);
 	return p;
@@ -120,8 +120,8 @@ static void send_file(const unsigned char *file, unsigned char *buf, MPI_Datatyp
 
 static void read_only(const char *name, int flags)
 {
-	unsigned char *file = map_file(flags), *buf = t_alloc(most);
-	const size_t third = most / 3;
+	unsigned char *file = map_file(flags), *buf = t_alloc(BYTES);
+	const size_t third = BYTES / 3;
 	MPI_Datatype outer;
 	long long slow;
 
@@ -131,8 +131,8 @@ static void read_only(const char *name, int flags)
 	t_begin("memory: read only, %s", name);
 	slow = t_counter("pml_tupleq_recv_pipelined");
 	for (int i = 0; i < ROUNDS; i++) {
-		send_file(file, buf, MPI_BYTE, most, i);
-		t_true(t_rank != 1 || !memcmp(buf, file, most), "other data came");
+		send_file(file, buf, MPI_BYTE, BYTES, i);
+		t_true(t_rank != 1 || !memcmp(buf, file, BYTES), "other data came");
 		send_file(file, buf, outer, 2 * third, i);
 		t_true(t_rank != 1 || (!memcmp(buf, file, third) &&
 				       !memcmp(buf + third, file + 2 * third, third)),
@@ -142,37 +142,37 @@ static void read_only(const char *name, int flags)
 		t_eq(t_counter("pml_tupleq_recv_pipelined"), slow);
 	t_end();
 	MPI_Type_free(&outer);
-	munmap(file, most);
+	munmap(file, BYTES);
 	free(buf);
 }
 
 /* Sends from memory that can only be read at first and may be written to later. */
 static void read_only_first(void)
 {
-	unsigned char *buf = t_rank == 0 ? map_file(MAP_PRIVATE) : t_alloc(most);
+	unsigned char *buf = t_rank == 0 ? map_file(MAP_PRIVATE) : t_alloc(BYTES);
 
 	t_begin("memory: read only at first");
 	for (int i = 0; i < ROUNDS; i++)
-		send_file(buf, buf, MPI_BYTE, most, i);
+		send_file(buf, buf, MPI_BYTE, BYTES, i);
 	if (t_rank == 1)
-		t_verify(buf, most, (struct t_msg){0, TAG, 0});
-	t_true(t_rank != 0 || !mprotect(buf, most, PROT_READ | PROT_WRITE), "mprotect");
+		t_verify(buf, BYTES, (struct t_msg){0, TAG, 0});
+	t_true(t_rank != 0 || !mprotect(buf, BYTES, PROT_READ | PROT_WRITE), "mprotect");
 	for (int i = 0; i < ROUNDS; i++) {
 		const struct t_msg back = {1, TAG, (unsigned int)i};
 
 		if (t_rank == 1) {
-			t_fill(buf, most, back);
-			MPI_Send(buf, (int)most, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
+			t_fill(buf, BYTES, back);
+			MPI_Send(buf, (int)BYTES, MPI_BYTE, 0, TAG, MPI_COMM_WORLD);
 		} else if (t_rank == 0) {
-			MPI_Recv(buf, (int)most, MPI_BYTE, 1, TAG, MPI_COMM_WORLD,
+			MPI_Recv(buf, (int)BYTES, MPI_BYTE, 1, TAG, MPI_COMM_WORLD,
 				 MPI_STATUS_IGNORE);
-			t_verify(buf, most, back);
+			t_verify(buf, BYTES, back);
 		}
-		transfer(buf, most, i);
+		transfer(buf, BYTES, i);
 	}
 	t_end();
 	if (t_rank == 0)
-		munmap(buf, most);
+		munmap(buf, BYTES);
 	else
 		free(buf);
 }

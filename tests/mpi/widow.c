@@ -2,13 +2,9 @@
 /*
  * widow.c - widow OPERATION [noticed]: rank 1 is killed, and rank 0 goes on with that operation on
  * its window (put, get, accumulate, fetch, compare, lock), or waits for its message (receive). With
- * "noticed" a receive has failed before. The job has to end with an error, for failures.sh.
- *
- * widow memory SIZE: a window of SIZE bytes can't be registered; or it can, but not the buffer of a
- * put of that size beside it. Rank 0 says which call failed, and the program ends. Two ranks or
- * more.
+ * "noticed" a receive has failed before. The job has to end with an error, for failures.sh. Two
+ * ranks or more.
  */
-#include <limits.h>
 #include <signal.h>
 #include <unistd.h>
 
@@ -38,7 +34,7 @@ static void operate(const char *name)
 		       name);
 }
 
-/* One round: what all have done before rank 1 is killed. */
+/* Does the operation once, in an epoch of its own. */
 static void epoch(const char *name)
 {
 	MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
@@ -79,41 +75,13 @@ static int killed(const char *name, bool noticed)
 	return 0;
 }
 
-static int out_of_memory(MPI_Aint size)
-{
-	char *window, *buffer;
-	int rc;
-
-	t_true(size > 0 && size <= INT_MAX, "%lld bytes are no length of a put", (long long)size);
-	window = t_alloc((size_t)size);
-	buffer = t_alloc((size_t)size);
-	memset(window, 0, (size_t)size);
-	memset(buffer, 0, (size_t)size);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
-	rc = MPI_Win_create(window, size, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
-	if (rc != MPI_SUCCESS) {
-		if (t_rank == 0)
-			printf("MPI_Win_create failed\n");
-		return t_finish();
-	}
-	MPI_Win_set_errhandler(win, MPI_ERRORS_RETURN);
-	MPI_Win_lock(MPI_LOCK_SHARED, 1, 0, win);
-	rc = MPI_Put(buffer, (int)size, MPI_CHAR, 1, 0, (int)size, MPI_CHAR, win);
-	MPI_Win_unlock(1, win);
-	if (t_rank == 0 && rc != MPI_SUCCESS)
-		printf("MPI_Put failed\n");
-	MPI_Win_free(&win);
-	free(window);
-	free(buffer);
-	return t_finish();
-}
-
 int main(int argc, char **argv)
 {
+	bool noticed = argc > 2;
+
 	t_init(&argc, &argv, 2);
+	t_true(!noticed || !strcmp(argv[2], "noticed"), "there is no \"%s\"", argv[2]);
 	mem = t_alloc(sizeof(*mem) * WORDS);
 	memset(mem, 0, sizeof(*mem) * WORDS);
-	if (argc > 2 && !strcmp(argv[1], "memory"))
-		return out_of_memory(t_arg(argc, argv, 2, 0));
-	return killed(argc > 1 ? argv[1] : "put", argc > 2 && !strcmp(argv[2], "noticed"));
+	return killed(argc > 1 ? argv[1] : "put", noticed);
 }

@@ -2,6 +2,7 @@
 #include "side.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,15 +32,33 @@ static const char *event_name(ptl_event_kind_t type)
 	return type < sizeof(event_names) / sizeof(*event_names) ? event_names[type] : "unknown";
 }
 
+/* Finds the options of the interfaces of that kind. Returns false if there is no such kind. */
+static bool find_options(const char *kind, unsigned *options)
+{
+	static const struct {
+		const char *name;
+		unsigned options;
+	} kinds[] = {{"physical", SIDE_MATCHING}, {"logical", SIDE_LOGICAL}, {"lists", SIDE_LISTS}};
+
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++) {
+		if (strcmp(kind, kinds[i].name) != 0)
+			continue;
+		*options = kinds[i].options;
+		return true;
+	}
+	return false;
+}
+
 void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n)
 {
-	if (argc != 3)
+	bool apart = argc == 3 && !strcmp(argv[2], "2");
+
+	if (argc != 3 || !find_options(argv[1], options) || !(apart || !strcmp(argv[2], "1"))) {
+		fprintf(stderr, "Usage: %s physical|logical|lists 1|2\n", argv[0]);
 		exit(2);
-	*options = !strcmp(argv[1], "logical") ? SIDE_LOGICAL
-		   : !strcmp(argv[1], "lists") ? SIDE_LISTS
-					       : SIDE_MATCHING;
+	}
 	for (unsigned i = 0; i < n; i++)
-		nodes[i] = !strcmp(argv[2], "2") && i % 2;
+		nodes[i] = apart && i % 2;
 }
 
 void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned options,

@@ -30,8 +30,8 @@ struct side {
 	ptl_process_t ids[PROCS_MAX]; /* physical */
 };
 
-/* Reads the arguments of a test, "physical", "logical" or "lists" and the number of nodes: the kind
- * of its interfaces, and the node of each process. Ends the test if they are wrong. */
+/* Reads the arguments of a test, "physical", "logical" or "lists" and the number of nodes, 1 or 2:
+ * the kind of its interfaces, and the node of each process. Ends the test if they are wrong. */
 void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n);
 /* Opens an interface, with the limits `desired` unless that is NULL. All processes of the test are
  * then known, and have come here. */
@@ -46,15 +46,15 @@ void side_leave(struct side *side);
 void side_close(struct side *side);
 /* Returns how the interface names a process. */
 ptl_process_t side_id(const struct side *side, unsigned who);
-/* Returns the name of any process. */
+/* Returns the wildcard that stands for any process. */
 ptl_process_t side_any(const struct side *side);
-/* Returns whether the event's initiator is that process. */
+/* Returns true if the event's initiator is that process. */
 bool side_is_from(const struct side *side, const ptl_event_t *event, unsigned who);
 
 /* Binds memory with an event queue and a counting event, which may be none. */
 ptl_handle_md_t side_md(struct side *side, void *start, size_t length, unsigned options,
 			ptl_handle_eq_t eq, ptl_handle_ct_t ct);
-/* Releases it as soon as no operation is under way. */
+/* Releases a memory descriptor as soon as no operation uses it. */
 void side_release(ptl_handle_md_t md);
 ptl_handle_ct_t side_ct(struct side *side);
 

@@ -26,9 +26,9 @@ static unsigned nodes[2];
 static uint8_t data[ROOM], room[ROOM];
 
 /* Opens an interface, with the portal table entry and the data of this process. */
-static void open_side(struct side *side, unsigned me)
+static void open_side(struct side *side, unsigned me, unsigned ni_options)
 {
-	side_open(side, me, 2, options);
+	side_open(side, me, 2, ni_options);
 	side_table(side, 0);
 	side_fill(data, sizeof(data), me);
 }
@@ -55,7 +55,7 @@ static ptl_ni_fail_t end_of_put(struct side *side, ptl_handle_md_t md)
 /* ---- flow control ---- */
 
 #define FULL 8  /* events of the target's queue */
-#define PUTS 12 /* without a pause, so more than that */
+#define PUTS 12 /* puts without a pause: more than the queue takes */
 
 /* Returns how many of the puts were refused. */
 static int count_refused(struct side *side)
@@ -121,7 +121,7 @@ static void flow(unsigned me, void *arg)
 	struct side side;
 
 	(void)arg;
-	open_side(&side, me);
+	open_side(&side, me, options);
 	if (me == TARGET)
 		flow_target(&side);
 	else
@@ -193,9 +193,7 @@ static void lists(unsigned me, void *arg)
 	struct side side;
 
 	(void)arg;
-	side_open(&side, me, 2, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
-	side_table(&side, 0);
-	side_fill(data, sizeof(data), me);
+	open_side(&side, me, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
 	if (me == TARGET)
 		lists_target(&side);
 	else
@@ -220,7 +218,7 @@ static void death(unsigned me, void *arg)
 	ptl_me_t entry;
 
 	(void)arg;
-	open_side(&side, me);
+	open_side(&side, me, options);
 	if (me == TARGET) {
 		entry = side_me(&side, room, 8, BITS, PTL_ME_OP_PUT);
 		side_append(&side, &entry, PTL_PRIORITY_LIST, NULL);
@@ -256,7 +254,7 @@ static void closed(unsigned me, void *arg)
 	ptl_handle_md_t md;
 
 	(void)arg;
-	open_side(&side, me);
+	open_side(&side, me, options);
 	if (me == TARGET) {
 		side_leave(&side);
 		procs_barrier();
@@ -350,7 +348,7 @@ static void queue(unsigned me, void *arg)
 	setenv("PORTALS_LOG", "info", 1);
 	/* On one node, shared memory would take the messages. */
 	setenv("PORTALS_PARAMS", "intranode=hca", 1);
-	open_side(&side, me);
+	open_side(&side, me, options);
 	if (me == TARGET)
 		queue_target(&side);
 	else

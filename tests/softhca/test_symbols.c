@@ -7,12 +7,6 @@
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1 /* dlinfo() */
 #endif
-#include <stdarg.h>
-#include <stddef.h>
-#include <setjmp.h>
-#include <stdint.h>
-#include "check.h"
-
 #include <dlfcn.h>
 #include <elf.h>
 #include <fcntl.h>
@@ -25,6 +19,8 @@
 #include <unistd.h>
 
 #include <infiniband/verbs.h>
+
+#include "check.h"
 
 /* Helpers that don't use devices: the real ones serve. */
 static const char *const helpers[] = {

@@ -123,8 +123,8 @@ static void add_fluxes(const struct cell *cell, enum axis axis, struct row r, st
 
 /* Sets rhs to dt times the forcing less the fourth differences in all axes, for n points with the
  * same weights. */
-static void force(const struct cell *cell, ptrdiff_t at, int n, double dt,
-		  const double *const weight[AXES])
+static void start_rhs(const struct cell *cell, ptrdiff_t at, int n, double dt,
+		      const double *const weight[AXES])
 {
 	const double *wx = weight[X], *wy = weight[Y], *wz = weight[Z];
 	ptrdiff_t y = cell->stride[Y], z = cell->stride[Z];
@@ -141,9 +141,9 @@ static void force(const struct cell *cell, ptrdiff_t at, int n, double dt,
 	}
 }
 
-/* Computes the forcing of a row. In x the weights change within the row, in y and z from row to
- * row. */
-static void force_row(const struct grid *grid, const struct cell *cell, int j, int k)
+/* Sets rhs in a row to dt times the forcing less the fourth differences. In x the weights change
+ * within the row, in y and z from row to row. */
+static void start_row(const struct grid *grid, const struct cell *cell, int j, int k)
 {
 	int n = grid->problem->n;
 	const double *weight[AXES];
@@ -155,7 +155,7 @@ static void force_row(const struct grid *grid, const struct cell *cell, int j, i
 
 		weight[X] = stencil_at(x, n);
 		to = stencil_run(x, cell->origin[X] + cell->hi[X], n) - cell->origin[X];
-		force(cell, cell_row(cell, j, k) + i, to - i, grid->problem->dt, weight);
+		start_rhs(cell, cell_row(cell, j, k) + i, to - i, grid->problem->dt, weight);
 	}
 }
 
@@ -165,7 +165,7 @@ static void compute_row(const struct grid *grid, const struct cell *cell, int j,
 	double dt = grid->problem->dt;
 	struct scale by = {.first = dt / (2 * grid->h), .second = dt / (grid->h * grid->h)};
 
-	force_row(grid, cell, j, k);
+	start_row(grid, cell, j, k);
 	for (int a = 0; a < AXES; a++) {
 		r.step = cell->stride[a];
 		add_fluxes(cell, a, r, by);

@@ -85,7 +85,7 @@ static void free_all(struct solver *solver)
 	grid_free(&solver->grid);
 }
 
-/* Returns the time of `steps` steps. What comes before touches all memory, opens connections, those
+/* Returns the time of `steps` steps. The warm-up touches all memory, opens the connections, those
  * of the barrier, too, and lets an MPI library learn which messages come again. */
 static double run(struct solver *solver, int warm_up, int steps)
 {
@@ -104,8 +104,8 @@ static double run(struct solver *solver, int warm_up, int steps)
 	return MPI_Wtime() - start;
 }
 
-/* Measures the sections in `steps` steps of the first of so many ranks, and prints them. Nobody
- * else has a part in it: the messages are the rank's own. */
+/* Measures the sections in `steps` steps of the first of so many ranks, and prints them. No
+ * other rank takes part: the rank's messages go to itself. */
 static void measure(struct solver *solver, const struct problem *problem, int ranks, int steps)
 {
 	comm_alone();
@@ -226,6 +226,7 @@ static int number(struct argp_state *state, const char *arg, const char *option,
 static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
+
 	switch (key) {
 	case 'c':
 		arguments->problem = problem_find(arg);

@@ -78,9 +78,11 @@ static uint64_t bounces_len(const struct shca_cq_entry *entry)
  * memory, the CQ has no buffers. */
 void shca_cq_receives(struct shca_cq *cq)
 {
-	uint32_t n = cq->log2_slots < 7 ? 1u << cq->log2_slots : SHCA_CQ_BOUNCES;
 	struct shca_cq_entry *entry = cq->entry;
+	uint32_t n = 1u << cq->log2_slots;
 
+	if (n > SHCA_CQ_BOUNCES)
+		n = SHCA_CQ_BOUNCES;
 	pthread_mutex_lock(&cq->lock);
 	if (!atomic_load(&entry->nbounces) && entry->room > shca_slot_room(entry)) {
 		entry->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
