@@ -130,6 +130,11 @@ void p4_op_sent(void *user, int error)
 void p4_op_answer_failed(struct p4_op *op)
 {
 	p4_assert_held();
+	/* Until its done() the answer uses the operation and writes to the user's memory. */
+	if (op->answer.expected) {
+		expect_none(op);
+		return;
+	}
 	op->answer.fail = PTL_NI_UNDELIVERABLE;
 	op->answer.here = true;
 	if (op->sent) {
