@@ -243,7 +243,8 @@ static void change(struct p4_op *op)
 		p4_entry_append(entry);
 		break;
 	case P4_ME_UNLINK:
-		p4_entry_unlink(op->handle);
+		/* The thread may be the one that is to report the end of the entry's messages. */
+		p4_entry_unlink(op->handle, false);
 		break;
 	default:
 		p4_lock();

@@ -18,6 +18,10 @@ void p4_notify(void);
  */
 int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout);
 
+/* Calls ready(arg) until it returns true, even after PtlAbort(): for what must have ended before
+ * the user may go on. */
+void p4_wait_for_end(bool (*ready)(void *arg), void *arg);
+
 /* Objects of one kind, of which a user waits for any. */
 struct p4_poll {
 	enum p4_kind kind;

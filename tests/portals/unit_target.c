@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that are under way while their target changes its lists, and messages that no correct
+ * process sends. */
+#include "check.h"
+#include "stub.h"
+
+#define SENDER 1
+
+static uint8_t memory[64];
+
+/* What stub.progress ends, and how often that was asked for in vain. */
+static struct {
+	void *user;
+	unsigned calls;
+} under_way;
+
+/* Ends the message at the third call. */
+static void end_message(void)
+{
+	if (++under_way.calls != 3)
+		return;
+	stub_done(STUB_PT, under_way.user, 0);
+	under_way.user = NULL;
+}
+
+/* Fails the test instead of waiting for ever. */
+static void end_nothing(void)
+{
+	t_true(++under_way.calls < 1000, "a call waits for ever");
+}
+
+/* Has the entry take a put of 8 bytes, whose data are under way. */
+static void take_put(const struct stub_entry *entry, enum tq_verdict verdict)
+{
+	const struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	struct tq_take take;
+
+	t_eq(stub_match(entry, SENDER, 0, &req, 8, &take), verdict);
+	under_way.user = take.user;
+	under_way.calls = 0;
+}
+
+/* ---- unlinking ---- */
+
+/* A triggered unlink may run where the end of the entry's message is reported: so it doesn't wait.
+ */
+static void triggered_unlink(void **state)
+{
+	const ptl_ct_event_t one = {.success = 1};
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), 0);
+	const struct stub_entry *entry;
+	ptl_handle_me_t handle;
+	ptl_handle_ct_t ct;
+
+	(void)state;
+	t_ptl_ok(PtlCTAlloc(side.ni, &ct));
+	entry = stub_append(&side, &me, PTL_PRIORITY_LIST, &handle);
+	take_put(entry, TQ_TAKE_STAY);
+	t_ptl_ok(PtlTriggeredMEUnlink(handle, ct, 1));
+	stub.progress = end_nothing;
+	t_ptl_ok(PtlCTInc(ct, one));
+	t_ptl(PtlMEUnlink(handle), PTL_IN_USE);
+	stub_done(STUB_PT, under_way.user, 0);
+	stub_event(&side, PTL_EVENT_PUT, PTL_NI_OK);
+	t_ptl(PtlMEUnlink(handle), PTL_ARG_INVALID);
+	stub_close(&side);
+}
+
+/* PtlMEUnlink() waits for the entry's messages even after PtlAbort(). */
+static void unlink_after_abort(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), 0);
+	ptl_handle_me_t handle;
+
+	(void)state;
+	take_put(stub_append(&side, &me, PTL_PRIORITY_LIST, &handle), TQ_TAKE_STAY);
+	stub.progress = end_message;
+	PtlAbort();
+	t_ptl_ok(PtlMEUnlink(handle));
+	t_holds(!under_way.user);
+	stub_close(&side);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(triggered_unlink),
+		cmocka_unit_test(unlink_after_abort),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
