@@ -162,6 +162,7 @@ static void end(struct p4_arrival *arrival)
 	struct p4_entry *entry = arrival->entry;
 	struct p4_pt *pt = arrival->pt;
 	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
+	bool taken = entry;
 
 	if (entry)
 		p4_entry_release(entry);
@@ -174,7 +175,7 @@ static void end(struct p4_arrival *arrival)
 		p4_entry_try_free(entry);
 	if (!arrival->header || arrival->taken)
 		arrival_free(arrival);
-	p4_pt_release(pt);
+	p4_pt_release(pt, taken);
 }
 
 static void post_comm(struct p4_arrival *arrival)

@@ -151,6 +151,7 @@ static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 	if (arrival->reserved && eq)
 		eq->reserved += arrival->reserved;
 	entry->nbusy++;
+	entry->pt->ntaken++;
 	if (entry->options & PTL_ME_MANAGE_LOCAL)
 		entry->offset += arrival->mlength;
 	if ((entry->options & PTL_ME_USE_ONCE) ||

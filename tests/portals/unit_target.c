@@ -83,11 +83,66 @@ static void unlink_after_abort(void **state)
 	stub_close(&side);
 }
 
+/* ---- freeing a portal table entry ---- */
+
+/* Allocates the portal table entry once more, with another event queue. */
+static ptl_handle_eq_t allocate_again(const struct stub_side *side)
+{
+	ptl_handle_eq_t eq;
+	ptl_pt_index_t pt;
+
+	t_ptl_ok(PtlEQAlloc(side->ni, STUB_MOST, &eq));
+	t_ptl_ok(PtlPTAlloc(side->ni, 0, eq, STUB_PT, &pt));
+	return eq;
+}
+
+/* PtlPTFree() waits for a message that has used its entry up. */
+static void free_amid_message(void **state)
+{
+	struct stub_side side = stub_open(), again = side;
+	ptl_me_t me = stub_me(memory, sizeof(memory), PTL_ME_USE_ONCE);
+
+	(void)state;
+	take_put(stub_append(&side, &me, PTL_PRIORITY_LIST, NULL), TQ_TAKE);
+	stub.progress = end_message;
+	t_ptl_ok(PtlPTFree(side.ni, STUB_PT));
+	t_holds(!under_way.user);
+	again.eq = allocate_again(&side);
+	stub_event(&side, PTL_EVENT_PUT, PTL_NI_OK);
+	stub_no_event(&again);
+	t_ptl_ok(PtlPTDisable(side.ni, STUB_PT));
+	stub_close(&side);
+}
+
+/* A message that is being refused keeps nobody from freeing and allocating, and is not forgotten.
+ */
+static void free_amid_refusal(void **state)
+{
+	const struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	struct stub_side side = stub_open();
+	struct tq_take take;
+
+	(void)state;
+	t_eq(stub_unexpected(STUB_PT, SENDER, 0, &req, 8, &take), TQ_DROP);
+	under_way.calls = 0;
+	stub.progress = end_nothing;
+	t_ptl_ok(PtlPTFree(side.ni, STUB_PT));
+	allocate_again(&side);
+	under_way.user = take.user;
+	under_way.calls = 0;
+	stub.progress = end_message;
+	/* Waits for the message. */
+	stub_close(&side);
+	t_holds(!under_way.user);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(triggered_unlink),
 		cmocka_unit_test(unlink_after_abort),
+		cmocka_unit_test(free_amid_message),
+		cmocka_unit_test(free_amid_refusal),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
