@@ -294,20 +294,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 
 /* ---- the data are there ---- */
 
-/* Returns the arrival of a message that the HCA has matched. */
-static struct p4_arrival *arrive_by_queue(struct p4_entry *entry, const struct tq_arrival *message)
-{
-	const struct p4_wire_request req = decode(message->envelope.header);
-	struct tq_take take;
-	struct p4_arrival *arrival;
-
-	arrival = arrive(entry->pt, entry, &req, message->envelope.bits, PTL_NI_OK, &take);
-	if (arrival)
-		arrival->mlength = message->received;
-	return arrival;
-}
-
-/* Ends an entry whose source has failed. */
+/* Ends an entry whose message is lost. */
 static void entry_failed(struct p4_entry *entry)
 {
 	p4_entry_leave(entry, P4_ENTRY_REMOVED);
@@ -316,6 +303,33 @@ static void entry_failed(struct p4_entry *entry)
 	if (entry->options & PTL_ME_EVENT_CT_COMM)
 		p4_ct_add(p4_handle_get(entry->ct, P4_CT), 0, 1);
 	p4_entry_try_free(entry);
+}
+
+/* Returns true if a correct process may have sent this message to a queue, past match(). */
+static bool may_be_direct(const struct p4_entry *entry, const struct p4_wire_request *req,
+			  const struct tq_envelope *envelope)
+{
+	return is_sane(req, envelope->length) && req->kind == P4_PUT && !req->remote_offset &&
+	       p4_target_fits(entry, req, envelope->bits);
+}
+
+/* Ends a message that the HCA has matched. */
+static void end_direct(struct p4_entry *entry, const struct tq_arrival *message)
+{
+	const struct tq_envelope *envelope = &message->envelope;
+	const struct p4_wire_request req = decode(envelope->header);
+	struct p4_arrival *arrival = NULL;
+	struct tq_take take;
+
+	if (may_be_direct(entry, &req, envelope))
+		arrival = arrive(entry->pt, entry, &req, envelope->bits, PTL_NI_OK, &take);
+	if (!arrival) {
+		entry->pt->ni->status[PTL_SR_DROP_COUNT]++;
+		entry_failed(entry);
+		return;
+	}
+	arrival->mlength = message->received;
+	p4_arrival_done(arrival, 0);
 }
 
 static void done(void *arg, void *user, const struct tq_arrival *message)
@@ -333,9 +347,7 @@ static void done(void *arg, void *user, const struct tq_arrival *message)
 			break;
 		}
 		p4_entry_post_link(user);
-		arrival = arrive_by_queue(user, message);
-		if (arrival)
-			p4_arrival_done(arrival, 0);
+		end_direct(user, message);
 		break;
 	case P4_TAG_ARRIVAL:
 		p4_arrival_done(arrival, message->error);

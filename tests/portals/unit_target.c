@@ -136,13 +136,55 @@ static void free_amid_refusal(void **state)
 	t_holds(!under_way.user);
 }
 
+/* ---- messages that no correct process sends ---- */
+
+/* Expects that an entry which the HCA has matched with such a request ends as if its message were
+ * lost, and that nothing is sent. */
+static void expect_no_direct(const struct p4_wire_request *req, uint64_t length)
+{
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), PTL_ME_USE_ONCE);
+	ptl_sr_value_t dropped;
+
+	me.match_id = stub_id(SENDER);
+	stub_found(SENDER, 0);
+	stub_direct(stub_append(&side, &me, PTL_PRIORITY_LIST, NULL), 0, req, length);
+	stub_event(&side, PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+	stub_no_event(&side);
+	t_ptl_ok(PtlNIStatus(side.ni, PTL_SR_DROP_COUNT, &dropped));
+	t_eq(dropped, 1);
+	t_eq(stub.nsent, 0);
+	stub_close(&side);
+}
+
+/* Only puts to the beginning of an entry may go past the matching. */
+static void direct_requests(void **state)
+{
+	struct p4_wire_request req = stub_request(SENDER, P4_GET, 8);
+
+	(void)state;
+	req.cookie = 1;
+	expect_no_direct(&req, 0);
+	req.kind = P4_ATOMIC;
+	req.datatype = 200;
+	expect_no_direct(&req, 8);
+	req.kind = 200;
+	expect_no_direct(&req, 8);
+	req = stub_request(SENDER, P4_PUT, 9);
+	expect_no_direct(&req, 8);
+	req = stub_request(SENDER, P4_PUT, 8);
+	req.remote_offset = htole64(8);
+	expect_no_direct(&req, 8);
+	req = stub_request(SENDER + 1, P4_PUT, 8);
+	expect_no_direct(&req, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(triggered_unlink),
-		cmocka_unit_test(unlink_after_abort),
-		cmocka_unit_test(free_amid_message),
-		cmocka_unit_test(free_amid_refusal),
+		cmocka_unit_test(triggered_unlink),  cmocka_unit_test(unlink_after_abort),
+		cmocka_unit_test(free_amid_message), cmocka_unit_test(free_amid_refusal),
+		cmocka_unit_test(direct_requests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
