@@ -30,8 +30,8 @@ static const ptl_ni_limits_t most = {
 	.max_list_size = 1 << 20,
 	.max_triggered_ops = 1 << 13,
 	.max_msg_size = PTL_SIZE_MAX >> 1,
-	.max_atomic_size = 1 << 16,
-	.max_fetch_atomic_size = 1 << 16,
+	.max_atomic_size = P4_ATOMIC_MAX,
+	.max_fetch_atomic_size = P4_ATOMIC_MAX,
 	/* Less than goes eagerly (eager_max), so that only a message that finds no control buffer
 	 * at its target is read, and may be overtaken (README.md). */
 	.max_waw_ordered_size = 1 << 13,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "arrival.h"
+#include "atomic.h"
 #include "ct.h"
 #include "entry.h"
 #include "eq.h"
@@ -32,6 +33,8 @@ static struct p4_wire_request decode(const void *header)
 /* Returns true if what came from the peer can be. */
 static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 {
+	bool swap = req->kind == P4_SWAP;
+
 	switch (req->kind) {
 	case P4_PUT:
 		return length == req->rlength;
@@ -39,11 +42,11 @@ static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 		return !length;
 	case P4_ATOMIC:
 	case P4_FETCH:
-		return length == req->rlength && req->operation <= PTL_BXOR &&
-		       req->datatype < PTL_DATATYPE_LAST;
 	case P4_SWAP:
-		return length == req->rlength + P4_OPERAND && req->operation < PTL_OP_LAST &&
-		       req->operation >= PTL_SWAP && req->datatype < PTL_DATATYPE_LAST;
+		return req->rlength <= P4_ATOMIC_MAX &&
+		       length == req->rlength + (swap ? P4_OPERAND : 0) &&
+		       p4_atomic_is_valid(req->operation, req->datatype) &&
+		       swap == (req->operation >= PTL_SWAP);
 	}
 	return false;
 }
@@ -131,7 +134,7 @@ static bool place(struct p4_arrival *arrival, struct tq_take *take)
 	}
 	if (!length)
 		return true;
-	arrival->data = length <= PTL_SIZE_MAX >> 32 ? malloc(length) : NULL;
+	arrival->data = malloc(length);
 	take->buf = (struct tq_buf){.addr = arrival->data, .len = length};
 	return arrival->data;
 }

@@ -179,12 +179,58 @@ static void direct_requests(void **state)
 	expect_no_direct(&req, 8);
 }
 
+/* Expects that no entry takes such a request. */
+static void expect_passed(const struct p4_wire_request *req, uint64_t length)
+{
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(NULL, PTL_SIZE_MAX, 0);
+	struct tq_take take;
+
+	t_eq(stub_match(stub_append(&side, &me, PTL_PRIORITY_LIST, NULL), SENDER, 0, req, length,
+			&take),
+	     TQ_PASS);
+	stub_close(&side);
+}
+
+/* The lengths of atomic operations, which are copied before they are carried out. */
+static void atomic_lengths(void **state)
+{
+	struct p4_wire_request req = stub_request(SENDER, P4_SWAP, -UINT64_C(16));
+
+	(void)state;
+	req.operation = PTL_SWAP;
+	req.datatype = PTL_INT64_T;
+	expect_passed(&req, P4_OPERAND - 16);
+	req.rlength = htole64(P4_ATOMIC_MAX + 8);
+	expect_passed(&req, P4_ATOMIC_MAX + 8 + P4_OPERAND);
+	req.kind = P4_ATOMIC;
+	req.operation = PTL_SUM;
+	expect_passed(&req, P4_ATOMIC_MAX + 8);
+}
+
+/* An operation that its type doesn't have. */
+static void atomic_operations(void **state)
+{
+	struct p4_wire_request req = stub_request(SENDER, P4_ATOMIC, 8);
+
+	(void)state;
+	req.operation = PTL_BAND;
+	req.datatype = PTL_DOUBLE;
+	expect_passed(&req, 8);
+	req.operation = PTL_SWAP;
+	expect_passed(&req, 8);
+	req.kind = P4_SWAP;
+	req.operation = PTL_SUM;
+	expect_passed(&req, 8 + P4_OPERAND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(triggered_unlink),  cmocka_unit_test(unlink_after_abort),
 		cmocka_unit_test(free_amid_message), cmocka_unit_test(free_amid_refusal),
-		cmocka_unit_test(direct_requests),
+		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
+		cmocka_unit_test(atomic_operations),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
