@@ -136,6 +136,36 @@ static void free_amid_refusal(void **state)
 	t_holds(!under_way.user);
 }
 
+/* ---- unexpected messages ---- */
+
+/* Data that were lost are no success for the entry that finds the header, nor for its count. */
+static void lost_header(void **state)
+{
+	const struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	const unsigned options = PTL_ME_EVENT_CT_OVERFLOW | PTL_ME_EVENT_SUCCESS_DISABLE;
+	struct stub_side side = stub_open();
+	ptl_me_t block = stub_me(memory, sizeof(memory), 0);
+	ptl_me_t me = stub_me(memory, 8, PTL_ME_USE_ONCE | options);
+	const struct stub_entry *entry;
+	struct tq_take lost, found;
+	ptl_ct_event_t count;
+
+	(void)state;
+	t_ptl_ok(PtlCTAlloc(side.ni, &me.ct_handle));
+	stub_append(&side, &block, PTL_OVERFLOW_LIST, NULL);
+	t_eq(stub_unexpected(STUB_PT, SENDER, 0, &req, 8, &lost), TQ_STORE);
+	stub_done(STUB_PT, lost.user, -EIO);
+	stub_event(&side, PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+	entry = stub_append(&side, &me, PTL_PRIORITY_LIST, NULL);
+	t_eq(stub_match_taken(entry, SENDER, 0, &req, 8, lost.user, &found), TQ_TAKE);
+	stub_done(STUB_PT, found.user, 0);
+	t_eq(stub_event(&side, PTL_EVENT_PUT_OVERFLOW, PTL_NI_UNDELIVERABLE).mlength, 0);
+	t_ptl_ok(PtlCTGet(me.ct_handle, &count));
+	t_eq(count.success, 0);
+	t_eq(count.failure, 1);
+	stub_close(&side);
+}
+
 /* ---- messages that no correct process sends ---- */
 
 /* Expects that an entry which the HCA has matched with such a request ends as if its message were
@@ -230,7 +260,7 @@ int main(void)
 		cmocka_unit_test(triggered_unlink),  cmocka_unit_test(unlink_after_abort),
 		cmocka_unit_test(free_amid_message), cmocka_unit_test(free_amid_refusal),
 		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
-		cmocka_unit_test(atomic_operations),
+		cmocka_unit_test(atomic_operations), cmocka_unit_test(lost_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
