@@ -252,6 +252,8 @@ static ptl_ni_fail_t overflow_fail(struct p4_pt *pt, struct p4_entry *entry,
 {
 	ptl_ni_fail_t fail;
 
+	if (!pt->allocated)
+		return PTL_NI_DROPPED;
 	if (!pt->enabled)
 		return PTL_NI_PT_DISABLED;
 	fail = entry ? may(entry, req) : PTL_NI_OK;

@@ -166,6 +166,40 @@ static void lost_header(void **state)
 	stub_close(&side);
 }
 
+/* Returns how a put to the portal table entry ends at its initiator, when no list entry takes it.
+ */
+static ptl_ni_fail_t refusal(ptl_pt_index_t pt)
+{
+	struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	struct p4_wire_response response;
+	struct tq_take take;
+
+	req.cookie = 1;
+	req.ack_req = PTL_ACK_REQ;
+	stub.nsent = 0;
+	t_eq(stub_unexpected(pt, SENDER, 0, &req, 8, &take), TQ_DROP);
+	stub_done(pt, take.user, 0);
+	t_eq(stub.nsent, 1);
+	memcpy(&response, stub.sent[0].header, sizeof(response));
+	return response.fail;
+}
+
+/* A portal table entry that nobody has allocated is not disabled. */
+static void unallocated(void **state)
+{
+	struct stub_side side = stub_open();
+
+	(void)state;
+	stub_found(SENDER, 0);
+	t_eq(refusal(STUB_PT + 1), PTL_NI_DROPPED);
+	t_eq(refusal(STUB_PT), PTL_NI_DROPPED);
+	t_ptl_ok(PtlPTDisable(side.ni, STUB_PT));
+	t_eq(refusal(STUB_PT), PTL_NI_PT_DISABLED);
+	t_ptl_ok(PtlPTFree(side.ni, STUB_PT));
+	t_eq(refusal(STUB_PT), PTL_NI_DROPPED);
+	stub_close(&side);
+}
+
 /* ---- messages that no correct process sends ---- */
 
 /* Expects that an entry which the HCA has matched with such a request ends as if its message were
@@ -261,6 +295,7 @@ int main(void)
 		cmocka_unit_test(free_amid_message), cmocka_unit_test(free_amid_refusal),
 		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
 		cmocka_unit_test(atomic_operations), cmocka_unit_test(lost_header),
+		cmocka_unit_test(unallocated),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
