@@ -143,9 +143,11 @@ static bool poll_ready(void *arg)
 	/* Each look begins with another object. */
 	for (unsigned i = 0; i < poll->size; i++) {
 		unsigned which = (polling->first + i) % poll->size;
-		void *object = p4_handle_get(poll->handles[which], poll->kind);
+		ptl_handle_any_t handle = poll->handles[which];
+		void *object = p4_handle_get(handle, poll->kind);
 
-		polling->rc = object ? poll->take(object, which, poll->arg) : PTL_INTERRUPTED;
+		polling->rc =
+			object ? poll->take(object, handle, which, poll->arg) : PTL_INTERRUPTED;
 		if (polling->rc == PTL_EQ_EMPTY)
 			continue;
 		if (object)

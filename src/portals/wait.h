@@ -27,8 +27,9 @@ struct p4_poll {
 	enum p4_kind kind;
 	const ptl_handle_any_t *handles;
 	unsigned size;
-	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, else the result. */
-	int (*take)(void *object, unsigned which, void *arg);
+	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, PTL_INTERRUPTED if
+	 * the object is no longer that of the handle, else the result. */
+	int (*take)(void *object, ptl_handle_any_t handle, unsigned which, void *arg);
 	void *arg;
 };
 
