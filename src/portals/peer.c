@@ -86,10 +86,26 @@ static void start_waiting(struct p4_peer *peer)
 		}
 		DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
 		p4_unlock();
-		if (peer->tq)
-			p4_op_send(op);
-		else
-			p4_op_fail(op);
+		p4_op_send(op);
+	}
+}
+
+/* Ends operations that have waited for a process that wasn't found, and has not connected either.
+ * The next operation looks it up again. Called without the lock. */
+static void fail_waiting(struct p4_peer *peer)
+{
+	struct p4_op *failed = NULL, *op;
+
+	p4_lock();
+	if (!peer->tq) {
+		failed = peer->waiting;
+		peer->waiting = NULL;
+		peer->state = P4_PEER_NEW;
+	}
+	p4_unlock();
+	while ((op = failed)) {
+		DL_DELETE2(failed, op, peer_prev, peer_next);
+		p4_op_fail(op);
 	}
 }
 
@@ -153,19 +169,17 @@ void p4_peer_found(void *arg, const struct tq_locator *locator, const void *addr
 		error = tq_peer_add(p4_endpoint(), address, len, name, &tq);
 	if (error == -EEXIST)
 		return; /* another thread's result */
-	p4_lock();
-	if (tq) {
-		peer->tq = tq;
-		/* Operations may be started from now on, after those that wait. */
-		if (peer->state != P4_PEER_FAILED)
-			peer->state = P4_PEER_ASKED;
-	} else if (!peer->tq) {
-		peer->state = P4_PEER_FAILED;
+	if (!tq) {
+		fail_waiting(peer);
+		return;
 	}
+	p4_lock();
+	peer->tq = tq;
+	/* Operations may be started from now on, after those that wait. */
+	peer->state = P4_PEER_ASKED;
 	p4_unlock();
 	/* A process that is looked up, or looks up, will be sent something, if only answers. */
-	if (tq)
-		tq_peer_connect(tq);
+	tq_peer_connect(tq);
 	start_waiting(peer);
 }
 

@@ -19,7 +19,7 @@ enum p4_peer_state {
 	P4_PEER_NEW,
 	P4_PEER_ASKED, /* is being looked up, or operations that waited for that are starting */
 	P4_PEER_READY,
-	P4_PEER_FAILED
+	P4_PEER_FAILED /* the connection has failed */
 };
 
 /* The ranks of a process in the contexts of an interface; 0: not joined yet. */

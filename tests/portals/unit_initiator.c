@@ -93,11 +93,49 @@ static void fails_after_reply(void **state)
 	stub_close(&side);
 }
 
+/* A process that was not found is looked up again by the next operation. */
+static void look_up_again(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+	unsigned before = stub.nlook_ups;
+
+	(void)state;
+	t_ptl_ok(PtlGet(md, 0, 8, stub_id(TARGET), STUB_PT, 0, 0, NULL));
+	t_eq(stub.nlook_ups, before + 1);
+	stub_found(TARGET, -ETIMEDOUT);
+	stub_event(&side, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
+	t_ptl_ok(PtlGet(md, 0, 8, stub_id(TARGET), STUB_PT, 0, 0, NULL));
+	t_eq(stub.nlook_ups, before + 2);
+	stub_no_event(&side);
+	stub_found(TARGET, 0);
+	t_eq(stub.nsent, 1);
+	stub_close(&side);
+}
+
+/* A process that was not found is there when it has connected. */
+static void connects_late(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+
+	(void)state;
+	t_ptl_ok(PtlGet(md, 0, 8, stub_id(TARGET), STUB_PT, 0, 0, NULL));
+	stub_found(TARGET, -ETIMEDOUT);
+	stub_event(&side, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
+	stub_found(TARGET, 0);
+	get(md);
+	stub_no_event(&side);
+	stub_close(&side);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fails_amid_reply),
 		cmocka_unit_test(fails_after_reply),
+		cmocka_unit_test(look_up_again),
+		cmocka_unit_test(connects_late),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
