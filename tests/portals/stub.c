@@ -146,6 +146,7 @@ static struct tq_envelope envelope(int from, uint64_t bits, const void *header, 
 {
 	return (struct tq_envelope){
 		.source = from,
+		.peer = &endpoint.peers[from],
 		.bits = bits,
 		.length = length,
 		.header = header,
@@ -276,6 +277,12 @@ int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
 {
 	(void)ep;
 	*locator = stub_locator(0);
+	return 0;
+}
+
+int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
+{
+	*locator = stub_locator(peer->process);
 	return 0;
 }
 
