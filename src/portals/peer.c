@@ -30,6 +30,14 @@ struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid)
 	return peer;
 }
 
+bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *envelope)
+{
+	struct tq_locator locator;
+
+	return !tq_peer_locator(envelope->peer, &locator) && locator.port == nid &&
+	       locator.number == pid;
+}
+
 /* Appends an entry that takes no message, because no answer has such bits: libtupleq tells its end
  * when the connection to the process fails. */
 static void watch(struct p4_peer *peer, struct p4_ni *ni, int rank)

@@ -47,6 +47,8 @@ struct p4_peer {
 
 /* Returns the process, after adding it if necessary; NULL without memory. */
 struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid);
+/* Returns true if that process has sent the message. */
+bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *envelope);
 /* Returns the process's rank in a context of the interface, or a negative errno; its address must
  * be there. Called without the lock. */
 int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt);

@@ -51,6 +51,12 @@ static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 	return false;
 }
 
+/* Returns true if the request names the process that has sent it, to which the answer goes. */
+static bool is_genuine(const struct p4_wire_request *req, const struct tq_envelope *envelope)
+{
+	return p4_peer_is_sender(req->nid, req->pid, envelope);
+}
+
 /* ---- which entry takes a message ---- */
 
 /* Returns the bytes of the entry that the message may use, from *offset on. */
@@ -196,8 +202,8 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	struct p4_arrival *arrival;
 	ptl_ni_fail_t fail;
 
-	if (entry->search || !pt->enabled || pt->ni->closing || !is_sane(&req, envelope->length) ||
-	    !p4_target_fits(entry, &req, envelope->bits))
+	if (entry->search || !pt->enabled || pt->ni->closing || !is_genuine(&req, envelope) ||
+	    !is_sane(&req, envelope->length) || !p4_target_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
 	fail = may(entry, &req);
 	if (!fail && !has_resources(entry))
@@ -277,9 +283,12 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	struct p4_entry *entry = NULL;
 	struct p4_arrival *arrival;
 	ptl_ni_fail_t fail = PTL_NI_DROPPED;
+	bool genuine = is_genuine(&req, envelope);
 
 	p4_lock();
-	if (pt->ni->closing) {
+	if (!genuine)
+		pt->ni->status[PTL_SR_DROP_COUNT]++;
+	if (!genuine || pt->ni->closing) {
 		p4_unlock();
 		return TQ_DROP;
 	}
@@ -311,11 +320,10 @@ static void entry_failed(struct p4_entry *entry)
 }
 
 /* Returns true if a correct process may have sent this message to a queue, past match(). */
-static bool may_be_direct(const struct p4_entry *entry, const struct p4_wire_request *req,
-			  const struct tq_envelope *envelope)
+static bool may_be_direct(const struct p4_wire_request *req, const struct tq_envelope *envelope)
 {
-	return is_sane(req, envelope->length) && req->kind == P4_PUT && !req->remote_offset &&
-	       p4_target_fits(entry, req, envelope->bits);
+	return is_genuine(req, envelope) && is_sane(req, envelope->length) && req->kind == P4_PUT &&
+	       !req->remote_offset;
 }
 
 /* Ends a message that the HCA has matched. */
@@ -326,7 +334,7 @@ static void end_direct(struct p4_entry *entry, const struct tq_arrival *message)
 	struct p4_arrival *arrival = NULL;
 	struct tq_take take;
 
-	if (may_be_direct(entry, &req, envelope))
+	if (may_be_direct(&req, envelope))
 		arrival = arrive(entry->pt, entry, &req, envelope->bits, PTL_NI_OK, &take);
 	if (!arrival) {
 		entry->pt->ni->status[PTL_SR_DROP_COUNT]++;

@@ -129,13 +129,66 @@ static void connects_late(void **state)
 	stub_close(&side);
 }
 
+/* ---- answers that no correct process sends ---- */
+
+/* Only the target can answer, although others can guess what names the operation. */
+static void foreign_answer(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+	struct stub_entry entry = answers();
+	struct p4_wire_response reply;
+	struct tq_take take;
+
+	(void)state;
+	stub_found(TARGET, 0);
+	get(md);
+	reply = answer(8);
+	t_eq(stub_match(&entry, TARGET + 1, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	t_eq(take.buf.len, 0);
+	stub_done(STUB_REPLY, take.user, 0);
+	stub_no_event(&side);
+	t_eq(stub_match(&entry, TARGET, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	t_eq(take.buf.len, 8);
+	stub_done(STUB_REPLY, take.user, 0);
+	t_eq(stub_event(&side, PTL_EVENT_REPLY, PTL_NI_OK).mlength, 8);
+	stub_close(&side);
+}
+
+/* Expects that such an answer to a get of 8 bytes, with so many bytes of data, is none. */
+static void expect_no_answer(struct p4_wire_response reply, uint64_t length)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+	struct stub_entry entry = answers();
+	struct tq_take take;
+
+	stub_found(TARGET, 0);
+	get(md);
+	reply.cookie = answer(0).cookie;
+	t_eq(stub_match(&entry, TARGET, 0, &reply, length, &take), TQ_TAKE_STAY);
+	t_eq(take.buf.len, 0);
+	stub_done(STUB_REPLY, take.user, 0);
+	t_eq(stub_event(&side, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE).mlength, 0);
+	stub_close(&side);
+}
+
+static void wrong_answers(void **state)
+{
+	(void)state;
+	expect_no_answer((struct p4_wire_response){.mlength = UINT64_MAX}, 8);
+	expect_no_answer((struct p4_wire_response){.mlength = htole64(8)}, 7);
+	expect_no_answer((struct p4_wire_response){.mlength = htole64(9)}, 9);
+	expect_no_answer((struct p4_wire_response){.mlength = htole64(8), .fail = 200}, 8);
+	expect_no_answer((struct p4_wire_response){.mlength = htole64(8), .list = 200}, 8);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fails_amid_reply),
-		cmocka_unit_test(fails_after_reply),
-		cmocka_unit_test(look_up_again),
-		cmocka_unit_test(connects_late),
+		cmocka_unit_test(fails_amid_reply), cmocka_unit_test(fails_after_reply),
+		cmocka_unit_test(look_up_again),    cmocka_unit_test(connects_late),
+		cmocka_unit_test(foreign_answer),   cmocka_unit_test(wrong_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

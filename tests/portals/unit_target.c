@@ -243,6 +243,27 @@ static void direct_requests(void **state)
 	expect_no_direct(&req, 8);
 }
 
+/* A request in another process's name is dropped, and not answered to that process. */
+static void foreign_request(void **state)
+{
+	struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), 0);
+	const struct stub_entry *entry = stub_append(&side, &me, PTL_PRIORITY_LIST, NULL);
+	ptl_sr_value_t dropped;
+	struct tq_take take;
+
+	(void)state;
+	req.cookie = 1;
+	req.ack_req = PTL_ACK_REQ;
+	t_eq(stub_match(entry, SENDER + 1, 0, &req, 8, &take), TQ_PASS);
+	t_eq(stub_unexpected(STUB_PT, SENDER + 1, 0, &req, 8, &take), TQ_DROP);
+	t_holds(!take.user);
+	t_ptl_ok(PtlNIStatus(side.ni, PTL_SR_DROP_COUNT, &dropped));
+	t_eq(dropped, 1);
+	stub_close(&side);
+}
+
 /* Expects that no entry takes such a request. */
 static void expect_passed(const struct p4_wire_request *req, uint64_t length)
 {
@@ -295,7 +316,7 @@ int main(void)
 		cmocka_unit_test(free_amid_message), cmocka_unit_test(free_amid_refusal),
 		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
 		cmocka_unit_test(atomic_operations), cmocka_unit_test(lost_header),
-		cmocka_unit_test(unallocated),
+		cmocka_unit_test(unallocated),       cmocka_unit_test(foreign_request),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
