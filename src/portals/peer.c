@@ -78,6 +78,32 @@ int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt)
 	return rank;
 }
 
+bool p4_peer_put_off(struct p4_peer *peer, struct p4_work *work)
+{
+	bool put_off;
+
+	p4_lock();
+	put_off = !peer->tq;
+	if (put_off) {
+		work->next = NULL;
+		LL_APPEND(peer->responses, work);
+	}
+	p4_unlock();
+	return put_off;
+}
+
+/* Has the next p4_unlock_run() send the answers that were put off. */
+static void defer_responses(struct p4_peer *peer)
+{
+	struct p4_work *work;
+
+	p4_assert_held();
+	while ((work = peer->responses)) {
+		peer->responses = work->next;
+		p4_defer(work, work->run);
+	}
+}
+
 /* Starts operations that have waited, in their order. Called without the lock. */
 static void start_waiting(struct p4_peer *peer)
 {
@@ -185,7 +211,8 @@ void p4_peer_found(void *arg, const struct tq_locator *locator, const void *addr
 	peer->tq = tq;
 	/* Operations may be started from now on, after those that wait. */
 	peer->state = P4_PEER_ASKED;
-	p4_unlock();
+	defer_responses(peer);
+	p4_unlock_run();
 	/* A process that is looked up, or looks up, will be sent something, if only answers. */
 	tq_peer_connect(tq);
 	start_waiting(peer);

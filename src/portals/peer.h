@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "endpoint.h"
+#include "lib.h"
 
 struct p4_ni;
 struct p4_op;
@@ -37,9 +38,10 @@ struct p4_peer {
 		uint32_t nid, pid;
 	} key;
 	enum p4_peer_state state;
-	struct tq_peer *tq;    /* NULL: no address yet */
-	struct p4_op *waiting; /* list: operations that wait for the address */
-	struct p4_op *answers; /* list: operations that wait for their answer */
+	struct tq_peer *tq;        /* NULL: no address yet */
+	struct p4_op *waiting;     /* list: operations that wait for the address */
+	struct p4_op *answers;     /* list: operations that wait for their answer */
+	struct p4_work *responses; /* list: answers to it that wait for the address */
 	struct p4_ranks *ranks[P4_NIS];
 	bool watched[P4_NIS]; /* an entry tells its end */
 	UT_hash_handle hh;
@@ -52,6 +54,10 @@ bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *env
 /* Returns the process's rank in a context of the interface, or a negative errno; its address must
  * be there. Called without the lock. */
 int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt);
+/* Puts the work, which sends an answer to the process, off until its address is there. Returns
+ * false if that is so already. A process whose message has come is about to be added. Called
+ * without the lock. */
+bool p4_peer_put_off(struct p4_peer *peer, struct p4_work *work);
 /* Starts an operation on the process, now or when its address is there. Called without the lock. */
 void p4_peer_start(struct p4_peer *peer, struct p4_op *op);
 /* Takes the result of a look-up. */

@@ -166,12 +166,11 @@ static void lost_header(void **state)
 	stub_close(&side);
 }
 
-/* Returns how a put to the portal table entry ends at its initiator, when no list entry takes it.
- */
-static ptl_ni_fail_t refusal(ptl_pt_index_t pt)
+/* Lets a put to the portal table entry come and end, which no list entry takes. Returns the number
+ * of messages that were sent then. */
+static unsigned send_refused(ptl_pt_index_t pt)
 {
 	struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
-	struct p4_wire_response response;
 	struct tq_take take;
 
 	req.cookie = 1;
@@ -179,7 +178,15 @@ static ptl_ni_fail_t refusal(ptl_pt_index_t pt)
 	stub.nsent = 0;
 	t_eq(stub_unexpected(pt, SENDER, 0, &req, 8, &take), TQ_DROP);
 	stub_done(pt, take.user, 0);
-	t_eq(stub.nsent, 1);
+	return stub.nsent;
+}
+
+/* Returns what the initiator of such a put is told. */
+static ptl_ni_fail_t refusal(ptl_pt_index_t pt)
+{
+	struct p4_wire_response response;
+
+	t_eq(send_refused(pt), 1);
 	memcpy(&response, stub.sent[0].header, sizeof(response));
 	return response.fail;
 }
@@ -197,6 +204,29 @@ static void unallocated(void **state)
 	t_eq(refusal(STUB_PT), PTL_NI_PT_DISABLED);
 	t_ptl_ok(PtlPTFree(side.ni, STUB_PT));
 	t_eq(refusal(STUB_PT), PTL_NI_DROPPED);
+	stub_close(&side);
+}
+
+/* ---- a new process ---- */
+
+/* Lets a put of the process come and end before tq_peer_add() has returned. */
+static void send_early(int process)
+{
+	t_eq(process, SENDER);
+	t_eq(send_refused(STUB_PT), 0);
+}
+
+/* The answer to a message that came in that moment is sent later. */
+static void early_message(void **state)
+{
+	struct stub_side side = stub_open();
+
+	(void)state;
+	stub.added = send_early;
+	stub_found(SENDER, 0);
+	t_eq(stub.nsent, 1);
+	t_eq(stub.sent[0].ctx, STUB_REPLY);
+	t_eq(stub.sent[0].to, SENDER);
 	stub_close(&side);
 }
 
@@ -317,6 +347,7 @@ int main(void)
 		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
 		cmocka_unit_test(atomic_operations), cmocka_unit_test(lost_header),
 		cmocka_unit_test(unallocated),       cmocka_unit_test(foreign_request),
+		cmocka_unit_test(early_message),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
