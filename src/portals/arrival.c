@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "atomic.h"
 #include "ct.h"
@@ -142,8 +143,17 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 
 static void arrival_free(struct p4_arrival *arrival)
 {
+	if (arrival->header)
+		DL_DELETE(arrival->pt->ni->headers, arrival);
 	free(arrival->data);
 	free(arrival);
+}
+
+void p4_arrivals_destroy(struct p4_ni *ni)
+{
+	p4_assert_held();
+	while (ni->headers)
+		arrival_free(ni->headers);
 }
 
 void p4_arrival_taken(struct p4_arrival *arrival)

@@ -289,9 +289,14 @@ int p4_entry_unlink(ptl_handle_me_t handle, bool wait)
 
 	p4_lock();
 	entry = p4_handle_get(handle, P4_ENTRY);
-	if (!entry || entry->nheaders || entry->held || entry->state != P4_ENTRY_LINKED) {
+	/* An interface that has ended takes its objects along. */
+	if (!entry || entry->pt->ni->closing)
+		rc = PTL_ARG_INVALID;
+	else if (entry->nheaders || entry->held || entry->state != P4_ENTRY_LINKED)
+		rc = PTL_IN_USE;
+	if (rc) {
 		p4_unlock();
-		return entry ? PTL_IN_USE : PTL_ARG_INVALID;
+		return rc;
 	}
 	entry->held = true;
 	if (entry->list == PTL_OVERFLOW_LIST)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arrival.h"
 #include "ct.h"
 #include "endpoint.h"
 #include "entry.h"
@@ -267,6 +268,7 @@ void p4_nis_destroy(void)
 		p4_handles_each(order[i], destroy_object);
 	while ((ni = closed)) {
 		closed = ni->next;
+		p4_arrivals_destroy(ni);
 		p4_map_destroy(ni->map);
 		free(ni);
 	}

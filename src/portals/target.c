@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "arrival.h"
 #include "atomic.h"
@@ -299,6 +300,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
 	if (arrival && arrival->entry && wants_header(entry)) {
 		arrival->header = true;
+		DL_APPEND(pt->ni->headers, arrival);
 		entry->nheaders++;
 		pt->nheaders++;
 	}
@@ -353,14 +355,14 @@ static void done(void *arg, void *user, const struct tq_arrival *message)
 	p4_lock();
 	switch (*(const enum p4_tag *)user) {
 	case P4_TAG_ENTRY:
-		if (message->error) {
-			/* The context's end is the interface's. */
-			if (message->error != -ECANCELED)
-				entry_failed(user);
+		/* The context's end is the interface's. */
+		if (message->error == -ECANCELED)
 			break;
-		}
 		p4_entry_post_link(user);
-		end_direct(user, message);
+		if (message->error)
+			entry_failed(user);
+		else
+			end_direct(user, message);
 		break;
 	case P4_TAG_ARRIVAL:
 		p4_arrival_done(arrival, message->error);

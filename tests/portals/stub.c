@@ -27,7 +27,7 @@ struct tq_ep {
 	struct tq_job job;
 	tq_found *found;
 	void *found_arg;
-	struct tq_ctx ctxs[STUB_REPLY + 1];
+	struct tq_ctx ctxs[2 * (STUB_REPLY + 1)]; /* of two interfaces */
 	unsigned nctxs;
 	struct tq_peer peers[STUB_PROCESSES];
 };
@@ -376,6 +376,8 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
 	stub.entries[stub.nentries++] = (struct stub_entry){.ctx = ctx->number, rank, user};
 	if (id)
 		*id = stub.nentries;
+	if (stub.appended)
+		stub.appended(&stub.entries[stub.nentries - 1]);
 	return 0;
 }
 

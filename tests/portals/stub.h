@@ -44,6 +44,8 @@ struct stub {
 	bool slow_sends;    /* a send ends with stub_end_send(), and not at once */
 	/* Called by tq_peer_add(), when messages of the process may come; NULL: nothing comes. */
 	void (*added)(int process);
+	/* Called by tq_entry_append() before it returns; NULL: nothing happens. */
+	void (*appended)(const struct stub_entry *entry);
 	/* Called by tq_progress() before it returns; NULL: nothing happens. */
 	void (*progress)(void);
 };

@@ -83,6 +83,49 @@ static void unlink_after_abort(void **state)
 	stub_close(&side);
 }
 
+/* An entry that is still there when its interface has ended is gone for the user, while another
+ * interface keeps the library busy. */
+static void unlink_after_end(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), 0);
+	ptl_handle_me_t handle;
+	ptl_handle_ni_t other;
+
+	(void)state;
+	stub_append(&side, &me, PTL_PRIORITY_LIST, &handle);
+	t_ptl_ok(PtlNIInit(PTL_IFACE_DEFAULT, PTL_NI_NO_MATCHING | PTL_NI_PHYSICAL, PTL_PID_ANY,
+			   NULL, NULL, &other));
+	t_ptl_ok(PtlNIFini(side.ni));
+	t_ptl(PtlMEUnlink(handle), PTL_ARG_INVALID);
+	t_ptl_ok(PtlNIFini(other));
+	PtlFini();
+}
+
+/* Ends the entry that is being appended. */
+static void fail_entry(const struct stub_entry *entry)
+{
+	stub_done(entry->ctx, entry->user, -EIO);
+}
+
+/* The source of an entry fails before the entry is said to be linked. */
+static void fails_amid_append(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_me_t me = stub_me(memory, sizeof(memory), PTL_ME_USE_ONCE);
+
+	(void)state;
+	me.match_id = stub_id(SENDER);
+	me.options &= ~PTL_ME_EVENT_LINK_DISABLE;
+	stub_found(SENDER, 0);
+	stub.appended = fail_entry;
+	stub_append(&side, &me, PTL_PRIORITY_LIST, NULL);
+	stub_event(&side, PTL_EVENT_LINK, PTL_NI_OK);
+	stub_event(&side, PTL_EVENT_PUT, PTL_NI_UNDELIVERABLE);
+	stub_no_event(&side);
+	stub_close(&side);
+}
+
 /* ---- freeing a portal table entry ---- */
 
 /* Allocates the portal table entry once more, with another event queue. */
@@ -163,6 +206,21 @@ static void lost_header(void **state)
 	t_ptl_ok(PtlCTGet(me.ct_handle, &count));
 	t_eq(count.success, 0);
 	t_eq(count.failure, 1);
+	stub_close(&side);
+}
+
+/* A header that nobody has found goes with the interface (LeakSanitizer tells). */
+static void left_header(void **state)
+{
+	const struct p4_wire_request req = stub_request(SENDER, P4_PUT, 8);
+	struct stub_side side = stub_open();
+	ptl_me_t block = stub_me(memory, sizeof(memory), 0);
+	struct tq_take take;
+
+	(void)state;
+	stub_append(&side, &block, PTL_OVERFLOW_LIST, NULL);
+	t_eq(stub_unexpected(STUB_PT, SENDER, 0, &req, 8, &take), TQ_STORE);
+	stub_done(STUB_PT, take.user, 0);
 	stub_close(&side);
 }
 
@@ -347,7 +405,8 @@ int main(void)
 		cmocka_unit_test(direct_requests),   cmocka_unit_test(atomic_lengths),
 		cmocka_unit_test(atomic_operations), cmocka_unit_test(lost_header),
 		cmocka_unit_test(unallocated),       cmocka_unit_test(foreign_request),
-		cmocka_unit_test(early_message),
+		cmocka_unit_test(early_message),     cmocka_unit_test(unlink_after_end),
+		cmocka_unit_test(fails_amid_append), cmocka_unit_test(left_header),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
