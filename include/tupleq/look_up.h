@@ -25,6 +25,9 @@ struct tq_locator {
 /* Returns the endpoint's own. -ENOTSUP: the port is a RoCE port without an IPv4 address. */
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator);
 
+/* Returns that of a peer, as tq_locator(). Takes no lock. */
+int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator);
+
 /*
  * Lets this endpoint find others, and others find it. All processes that are to find each other
  * have the same `key` in struct tq_job.

@@ -32,7 +32,8 @@ extern "C" {
 
 /* A message in a context with match bits. */
 struct tq_envelope {
-	int32_t source; /* the sender's rank */
+	int32_t source;       /* the sender's rank */
+	struct tq_peer *peer; /* the sender; NULL without a header */
 	uint64_t bits;
 	uint64_t length;    /* of the data */
 	const void *header; /* header_len bytes; valid during the call that this is passed to */
@@ -79,8 +80,8 @@ struct tq_arrival {
  *
  * match() and unexpected() decide on one message after the other, in the order of matching. They
  * are called with the endpoint's lock held, by any thread that is in a function of the library and
- * by the service thread. So they must not call the library, nor wait for a lock that any thread
- * holds while it does.
+ * by the service thread. So they must not call the library, but for tq_peer_locator(), nor wait for
+ * a lock that any thread holds while it does.
  */
 struct tq_match_ops {
 	/*

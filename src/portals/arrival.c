@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <utlist.h>
 
 #include "atomic.h"
 #include "ct.h"
@@ -61,17 +62,17 @@ static void count(const struct p4_arrival *arrival, ptl_handle_ct_t handle, unsi
 
 /* Posts the event of an entry or a search that has found the message. */
 static void post_hit(struct p4_arrival *arrival, const struct p4_entry *finder,
-		     ptl_event_kind_t type)
+		     ptl_event_kind_t type, ptl_ni_fail_t fail)
 {
-	ptl_event_t event = event_of(arrival, type, finder->user_ptr, PTL_NI_OK);
+	ptl_event_t event = event_of(arrival, type, finder->user_ptr, fail);
 	unsigned disable =
-		PTL_ME_EVENT_SUCCESS_DISABLE |
-		(type == PTL_EVENT_SEARCH ? PTL_ME_EVENT_COMM_DISABLE : PTL_ME_EVENT_OVER_DISABLE);
+		(type == PTL_EVENT_SEARCH ? PTL_ME_EVENT_COMM_DISABLE : PTL_ME_EVENT_OVER_DISABLE) |
+		(fail ? 0 : PTL_ME_EVENT_SUCCESS_DISABLE);
 
 	if (!(finder->options & disable))
 		p4_pt_event(arrival->pt, &event);
 	if (finder->options & PTL_ME_EVENT_CT_OVERFLOW)
-		count(arrival, finder->ct, finder->options, PTL_NI_OK);
+		count(arrival, finder->ct, finder->options, fail);
 }
 
 static ptl_event_kind_t overflow_kind(const struct p4_arrival *arrival)
@@ -109,7 +110,7 @@ static void end_hit(struct p4_arrival *arrival)
 	struct p4_entry *finder = arrival->hit.entry;
 
 	arrival->hit.entry = NULL;
-	post_hit(arrival, finder, overflow_kind(arrival));
+	post_hit(arrival, finder, overflow_kind(arrival), arrival->fail);
 	forget_header(arrival);
 	p4_entry_release(finder);
 	p4_entry_try_free(finder);
@@ -125,7 +126,7 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 		return TQ_PASS;
 	entry->nfound++;
 	if (entry->search == P4_SEARCH_ONLY) {
-		post_hit(arrival, entry, PTL_EVENT_SEARCH);
+		post_hit(arrival, entry, PTL_EVENT_SEARCH, PTL_NI_OK);
 		return once ? TQ_STOP : TQ_PASS;
 	}
 	if (use_up(entry, arrival))
@@ -142,8 +143,17 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 
 static void arrival_free(struct p4_arrival *arrival)
 {
+	if (arrival->header)
+		DL_DELETE(arrival->pt->ni->headers, arrival);
 	free(arrival->data);
 	free(arrival);
+}
+
+void p4_arrivals_destroy(struct p4_ni *ni)
+{
+	p4_assert_held();
+	while (ni->headers)
+		arrival_free(ni->headers);
 }
 
 void p4_arrival_taken(struct p4_arrival *arrival)
@@ -162,6 +172,7 @@ static void end(struct p4_arrival *arrival)
 	struct p4_entry *entry = arrival->entry;
 	struct p4_pt *pt = arrival->pt;
 	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
+	bool taken = entry;
 
 	if (entry)
 		p4_entry_release(entry);
@@ -174,7 +185,7 @@ static void end(struct p4_arrival *arrival)
 		p4_entry_try_free(entry);
 	if (!arrival->header || arrival->taken)
 		arrival_free(arrival);
-	p4_pt_release(pt);
+	p4_pt_release(pt, taken);
 }
 
 static void post_comm(struct p4_arrival *arrival)

@@ -6,6 +6,8 @@
 
 #include "target.h"
 
+struct p4_ni;
+
 /* Carries the operation out, when the data are there. */
 void p4_arrival_done(struct p4_arrival *arrival, int error);
 /* Decides on an unexpected message that fits an entry that is being appended, or a search. */
@@ -13,6 +15,8 @@ enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entr
 			       struct tq_take *take);
 /* Takes note that the message has left the unexpected list. */
 void p4_arrival_taken(struct p4_arrival *arrival);
+/* Frees the messages that are still in the unexpected list when the interface has ended. */
+void p4_arrivals_destroy(struct p4_ni *ni);
 /* Ends a get or fetch, whose reply has been sent. */
 void p4_arrival_replied(struct p4_arrival *arrival, int error);
 

@@ -96,12 +96,43 @@ static void cancel(struct p4_ct *ct)
 	}
 }
 
+static struct p4_ct *free_cts; /* list; guarded by the library's lock */
+
+/* Returns memory for a counting event. */
+static struct p4_ct *get_memory(void)
+{
+	struct p4_ct *ct = free_cts;
+
+	if (!ct)
+		return calloc(1, sizeof(*ct));
+	free_cts = ct->next_free;
+	return ct;
+}
+
+static void put_memory(struct p4_ct *ct)
+{
+	ct->next_free = free_cts;
+	free_cts = ct;
+}
+
 void p4_ct_destroy(struct p4_ct *ct)
 {
+	p4_assert_held();
 	cancel(ct);
 	ct->ni->ncts--;
 	p4_handle_free(ct->handle);
-	free(ct);
+	put_memory(ct);
+}
+
+void p4_cts_destroy(void)
+{
+	struct p4_ct *ct;
+
+	p4_assert_held();
+	while ((ct = free_cts)) {
+		free_cts = ct->next_free;
+		free(ct);
+	}
 }
 
 /* ---- the user's functions ---- */
@@ -118,15 +149,16 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle)
 	if (!ni || !ct_handle)
 		goto unlock;
 	rc = PTL_NO_SPACE;
-	ct = ni->ncts < ni->limits.max_cts ? calloc(1, sizeof(*ct)) : NULL;
+	ct = ni->ncts < ni->limits.max_cts ? get_memory() : NULL;
 	if (!ct)
 		goto unlock;
 	ct->ni = ni;
 	ct->handle = p4_handle_new(P4_CT, ct);
 	if (ct->handle == PTL_INVALID_HANDLE) {
-		free(ct);
+		put_memory(ct);
 		goto unlock;
 	}
+	p4_ct_set(ct, 0, 0);
 	ni->ncts++;
 	*ct_handle = ct->handle;
 	rc = PTL_OK;
@@ -202,10 +234,13 @@ int PtlCTInc(ptl_handle_ct_t ct_handle, ptl_ct_event_t increment)
 	return PTL_OK;
 }
 
-static ptl_ct_event_t value(const struct p4_ct *ct)
+/* Reads the counting event of a handle. Returns false if it was freed since the handle was looked
+ * up: the value may be that of a later one, whose handle is new before it is set. */
+static bool read_value(const struct p4_ct *ct, ptl_handle_ct_t handle, ptl_ct_event_t *value)
 {
-	return (ptl_ct_event_t){atomic_load_explicit(&ct->success, memory_order_acquire),
-				atomic_load_explicit(&ct->failure, memory_order_acquire)};
+	value->success = atomic_load_explicit(&ct->success, memory_order_acquire);
+	value->failure = atomic_load_explicit(&ct->failure, memory_order_acquire);
+	return p4_handle_get(handle, P4_CT) == ct;
 }
 
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
@@ -215,10 +250,7 @@ int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event)
 	if (!p4_is_init())
 		return PTL_NO_INIT;
 	ct = p4_handle_get(ct_handle, P4_CT);
-	if (!ct || !event)
-		return PTL_ARG_INVALID;
-	*event = value(ct);
-	return PTL_OK;
+	return ct && event && read_value(ct, ct_handle, event) ? PTL_OK : PTL_ARG_INVALID;
 }
 
 /* The values that PtlCTPoll() waits for, and the one that it finds. */
@@ -227,11 +259,13 @@ struct values {
 	ptl_ct_event_t *event;
 };
 
-static int take_value(void *object, unsigned which, void *arg)
+static int take_value(void *object, ptl_handle_any_t handle, unsigned which, void *arg)
 {
 	const struct values *values = arg;
-	ptl_ct_event_t now = value(object);
+	ptl_ct_event_t now;
 
+	if (!read_value(object, handle, &now))
+		return PTL_INTERRUPTED;
 	/* A failure ends each wait. */
 	if (now.success < values->tests[which] && !now.failure)
 		return PTL_EQ_EMPTY;

@@ -17,6 +17,7 @@ struct p4_ct {
 	/* Written under the library's lock. */
 	_Atomic ptl_size_t success, failure;
 	struct p4_op *triggered; /* list, by threshold, then in the order of the calls */
+	struct p4_ct *next_free;
 };
 
 /* Returns the counting event of a handle; NULL for PTL_CT_NONE. Sets *ok to false if it isn't valid
@@ -29,6 +30,10 @@ void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
 bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold);
 /* Has the operation start when the threshold is reached, which may be now. */
 void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold);
+/* Frees the counting event. Its memory is kept, and used by counting events only, because a thread
+ * that waits may still look at it. */
 void p4_ct_destroy(struct p4_ct *ct);
+/* Frees the memory of counting events that were freed. */
+void p4_cts_destroy(void);
 
 #endif

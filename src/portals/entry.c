@@ -282,16 +282,21 @@ static bool take_out(struct p4_entry *entry)
 	return !error;
 }
 
-int p4_entry_unlink(ptl_handle_me_t handle)
+int p4_entry_unlink(ptl_handle_me_t handle, bool wait)
 {
 	struct p4_entry *entry;
 	int rc = PTL_OK;
 
 	p4_lock();
 	entry = p4_handle_get(handle, P4_ENTRY);
-	if (!entry || entry->nheaders || entry->held || entry->state != P4_ENTRY_LINKED) {
+	/* An interface that has ended takes its objects along. */
+	if (!entry || entry->pt->ni->closing)
+		rc = PTL_ARG_INVALID;
+	else if (entry->nheaders || entry->held || entry->state != P4_ENTRY_LINKED)
+		rc = PTL_IN_USE;
+	if (rc) {
 		p4_unlock();
-		return entry ? PTL_IN_USE : PTL_ARG_INVALID;
+		return rc;
 	}
 	entry->held = true;
 	if (entry->list == PTL_OVERFLOW_LIST)
@@ -303,9 +308,8 @@ int p4_entry_unlink(ptl_handle_me_t handle)
 	if (!rc)
 		p4_entry_leave(entry, P4_ENTRY_REMOVED);
 	p4_unlock();
-	/* The user may free the memory as soon as this returns. */
-	if (!rc)
-		p4_wait(is_idle, entry, PTL_TIME_FOREVER);
+	if (!rc && wait)
+		p4_wait_for_end(is_idle, entry);
 	p4_lock();
 	entry->held = false;
 	p4_entry_try_free(entry);
@@ -388,7 +392,8 @@ int PtlLESearch(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, const ptl_le
 
 int PtlMEUnlink(ptl_handle_me_t me_handle)
 {
-	return p4_is_init() ? p4_entry_unlink(me_handle) : PTL_NO_INIT;
+	/* The user may free the memory as soon as this returns. */
+	return p4_is_init() ? p4_entry_unlink(me_handle, true) : PTL_NO_INIT;
 }
 
 int PtlLEUnlink(ptl_handle_le_t le_handle)

@@ -58,8 +58,9 @@ int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4
 		  void *user_ptr, struct p4_entry **made);
 /* Appends the entry, or searches with it. Called without the lock. */
 int p4_entry_append(struct p4_entry *entry);
-/* Unlinks an entry. Called without the lock. */
-int p4_entry_unlink(ptl_handle_me_t handle);
+/* Unlinks an entry, and waits, if `wait` is true, for the end of the messages that it has taken;
+ * otherwise the entry ends with the last of them. Called without the lock. */
+int p4_entry_unlink(ptl_handle_me_t handle, bool wait);
 /* Posts PTL_EVENT_LINK, unless that was done. */
 void p4_entry_post_link(struct p4_entry *entry);
 /* Posts an event of the entry itself. */

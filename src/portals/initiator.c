@@ -130,6 +130,11 @@ void p4_op_sent(void *user, int error)
 void p4_op_answer_failed(struct p4_op *op)
 {
 	p4_assert_held();
+	/* Until its done() the answer uses the operation and writes to the user's memory. */
+	if (op->answer.expected) {
+		expect_none(op);
+		return;
+	}
 	op->answer.fail = PTL_NI_UNDELIVERABLE;
 	op->answer.here = true;
 	if (op->sent) {
@@ -238,7 +243,8 @@ static void change(struct p4_op *op)
 		p4_entry_append(entry);
 		break;
 	case P4_ME_UNLINK:
-		p4_entry_unlink(op->handle);
+		/* The thread may be the one that is to report the end of the entry's messages. */
+		p4_entry_unlink(op->handle, false);
 		break;
 	default:
 		p4_lock();
@@ -289,6 +295,21 @@ void *p4_answer_entry(void)
 	return &answer_entry;
 }
 
+static bool is_from_target(const struct p4_op *op, const struct tq_envelope *envelope)
+{
+	return p4_peer_is_sender(op->peer->key.nid, op->peer->key.pid, envelope);
+}
+
+/* Returns true if the answer can be one to the operation: a reply has as many bytes of data as it
+ * says. */
+static bool is_sane(const struct p4_op *op, const struct p4_wire_response *wire, uint64_t length)
+{
+	uint64_t mlength = le64toh(wire->mlength);
+
+	return mlength <= op->length && length == (op->get.md ? mlength : 0) &&
+	       wire->fail <= PTL_NI_SEGV && wire->list <= PTL_OVERFLOW_LIST;
+}
+
 /* Directs an answer to the operation that it names. */
 static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *envelope,
 			     struct tq_take *take)
@@ -305,21 +326,23 @@ static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *e
 	p4_lock();
 	nanswers++;
 	op = p4_handle_get(wire.cookie, P4_OP);
-	if (!op || op->answer.here || op->answer.expected) {
+	if (!op || op->answer.expected || !is_from_target(op, envelope)) {
 		p4_unlock();
 		return TQ_TAKE_STAY;
 	}
 	op->answer.expected = true;
-	op->answer.mlength = le64toh(wire.mlength);
-	op->answer.offset = le64toh(wire.offset);
-	op->answer.fail = wire.fail;
-	op->answer.list = wire.list;
-	op->answer.silent = wire.flags & P4_SILENT;
-	if (op->get.md)
-		take->buf =
-			p4_region_buf(&op->get.md->region, op->get.offset,
-				      envelope->length < op->length ? envelope->length : op->length,
-				      &op->get_window);
+	if (!is_sane(op, &wire, envelope->length)) {
+		op->answer.fail = PTL_NI_UNDELIVERABLE;
+	} else {
+		op->answer.mlength = le64toh(wire.mlength);
+		op->answer.offset = le64toh(wire.offset);
+		op->answer.fail = wire.fail;
+		op->answer.list = wire.list;
+		op->answer.silent = wire.flags & P4_SILENT;
+		if (op->get.md)
+			take->buf = p4_region_buf(&op->get.md->region, op->get.offset,
+						  op->answer.mlength, &op->get_window);
+	}
 	take->user = &op->answer;
 	p4_unlock();
 	return TQ_TAKE_STAY;

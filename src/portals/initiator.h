@@ -86,7 +86,8 @@ void p4_op_send(struct p4_op *op);
 void p4_op_fail(struct p4_op *op);
 /* Ends a send: `user` is the operation. */
 void p4_op_sent(void *user, int error);
-/* Ends the wait for an answer that won't come. With the lock. */
+/* Ends the wait for an answer that won't come. An answer that is already coming in ends by itself.
+ * With the lock. */
 void p4_op_answer_failed(struct p4_op *op);
 /* Frees an operation that was started, after the endpoint. With the lock. */
 void p4_op_drop(struct p4_op *op);

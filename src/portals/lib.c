@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "lib.h"
 
+#include "ct.h"
+#include "eq.h"
 #include "handles.h"
 #include "ni.h"
 #include "wait.h"
@@ -29,6 +31,8 @@ void PtlFini(void)
 		p4_nis_close();
 		p4_lock();
 		p4_handles_destroy();
+		p4_eqs_destroy();
+		p4_cts_destroy();
 		p4_unlock();
 		atomic_store(&p4_lib.aborted, false);
 	}

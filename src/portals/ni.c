@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "arrival.h"
 #include "ct.h"
 #include "endpoint.h"
 #include "entry.h"
@@ -30,8 +31,8 @@ static const ptl_ni_limits_t most = {
 	.max_list_size = 1 << 20,
 	.max_triggered_ops = 1 << 13,
 	.max_msg_size = PTL_SIZE_MAX >> 1,
-	.max_atomic_size = 1 << 16,
-	.max_fetch_atomic_size = 1 << 16,
+	.max_atomic_size = P4_ATOMIC_MAX,
+	.max_fetch_atomic_size = P4_ATOMIC_MAX,
 	/* Less than goes eagerly (eager_max), so that only a message that finds no control buffer
 	 * at its target is read, and may be overtaken (README.md). */
 	.max_waw_ordered_size = 1 << 13,
@@ -267,6 +268,7 @@ void p4_nis_destroy(void)
 		p4_handles_each(order[i], destroy_object);
 	while ((ni = closed)) {
 		closed = ni->next;
+		p4_arrivals_destroy(ni);
 		p4_map_destroy(ni->map);
 		free(ni);
 	}

@@ -8,6 +8,7 @@
 #include "peer.h"
 #include "pt.h"
 
+struct p4_arrival;
 struct p4_map;
 
 struct p4_ni {
@@ -22,6 +23,8 @@ struct p4_ni {
 	struct tq_ctx *ctx[P4_PTS + 1]; /* of the portal table entries, and of answers */
 	/* Logical ids. */
 	struct p4_map *map; /* NULL: PtlSetMap() wasn't called */
+	/* List: unexpected messages, until they have been taken and their data are there. */
+	struct p4_arrival *headers;
 	/* The end. */
 	bool closing;       /* takes no message any more */
 	unsigned nusers;    /* answers that are being sent, and operations that are being started */

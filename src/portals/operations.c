@@ -47,12 +47,15 @@ static int check(struct p4_op *op, const struct p4_md *md, ptl_process_t target)
 
 static int check_atomic(const struct p4_op *op)
 {
+	const ptl_ni_limits_t *limits = &op->ni->limits;
+	ptl_size_t most =
+		op->kind == P4_ATOMIC ? limits->max_atomic_size : limits->max_fetch_atomic_size;
 	size_t size = p4_type_size(op->datatype);
 	bool swap = op->operation >= PTL_SWAP;
 
 	if (!p4_atomic_is_valid(op->operation, op->datatype) || swap != (op->kind == P4_SWAP))
 		return PTL_ARG_INVALID;
-	if (op->length % size || op->length > op->ni->limits.max_atomic_size)
+	if (op->length % size || op->length > most)
 		return PTL_ARG_INVALID;
 	/* All swaps but the plain one are of one item. */
 	if (op->operation > PTL_SWAP && op->length > size)

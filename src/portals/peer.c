@@ -30,6 +30,14 @@ struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid)
 	return peer;
 }
 
+bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *envelope)
+{
+	struct tq_locator locator;
+
+	return !tq_peer_locator(envelope->peer, &locator) && locator.port == nid &&
+	       locator.number == pid;
+}
+
 /* Appends an entry that takes no message, because no answer has such bits: libtupleq tells its end
  * when the connection to the process fails. */
 static void watch(struct p4_peer *peer, struct p4_ni *ni, int rank)
@@ -70,6 +78,32 @@ int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt)
 	return rank;
 }
 
+bool p4_peer_put_off(struct p4_peer *peer, struct p4_work *work)
+{
+	bool put_off;
+
+	p4_lock();
+	put_off = !peer->tq;
+	if (put_off) {
+		work->next = NULL;
+		LL_APPEND(peer->responses, work);
+	}
+	p4_unlock();
+	return put_off;
+}
+
+/* Has the next p4_unlock_run() send the answers that were put off. */
+static void defer_responses(struct p4_peer *peer)
+{
+	struct p4_work *work;
+
+	p4_assert_held();
+	while ((work = peer->responses)) {
+		peer->responses = work->next;
+		p4_defer(work, work->run);
+	}
+}
+
 /* Starts operations that have waited, in their order. Called without the lock. */
 static void start_waiting(struct p4_peer *peer)
 {
@@ -86,10 +120,26 @@ static void start_waiting(struct p4_peer *peer)
 		}
 		DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
 		p4_unlock();
-		if (peer->tq)
-			p4_op_send(op);
-		else
-			p4_op_fail(op);
+		p4_op_send(op);
+	}
+}
+
+/* Ends operations that have waited for a process that wasn't found, and has not connected either.
+ * The next operation looks it up again. Called without the lock. */
+static void fail_waiting(struct p4_peer *peer)
+{
+	struct p4_op *failed = NULL, *op;
+
+	p4_lock();
+	if (!peer->tq) {
+		failed = peer->waiting;
+		peer->waiting = NULL;
+		peer->state = P4_PEER_NEW;
+	}
+	p4_unlock();
+	while ((op = failed)) {
+		DL_DELETE2(failed, op, peer_prev, peer_next);
+		p4_op_fail(op);
 	}
 }
 
@@ -153,19 +203,18 @@ void p4_peer_found(void *arg, const struct tq_locator *locator, const void *addr
 		error = tq_peer_add(p4_endpoint(), address, len, name, &tq);
 	if (error == -EEXIST)
 		return; /* another thread's result */
-	p4_lock();
-	if (tq) {
-		peer->tq = tq;
-		/* Operations may be started from now on, after those that wait. */
-		if (peer->state != P4_PEER_FAILED)
-			peer->state = P4_PEER_ASKED;
-	} else if (!peer->tq) {
-		peer->state = P4_PEER_FAILED;
+	if (!tq) {
+		fail_waiting(peer);
+		return;
 	}
-	p4_unlock();
+	p4_lock();
+	peer->tq = tq;
+	/* Operations may be started from now on, after those that wait. */
+	peer->state = P4_PEER_ASKED;
+	defer_responses(peer);
+	p4_unlock_run();
 	/* A process that is looked up, or looks up, will be sent something, if only answers. */
-	if (tq)
-		tq_peer_connect(tq);
+	tq_peer_connect(tq);
 	start_waiting(peer);
 }
 

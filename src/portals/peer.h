@@ -11,6 +11,7 @@
 #include <uthash.h>
 
 #include "endpoint.h"
+#include "lib.h"
 
 struct p4_ni;
 struct p4_op;
@@ -19,7 +20,7 @@ enum p4_peer_state {
 	P4_PEER_NEW,
 	P4_PEER_ASKED, /* is being looked up, or operations that waited for that are starting */
 	P4_PEER_READY,
-	P4_PEER_FAILED
+	P4_PEER_FAILED /* the connection has failed */
 };
 
 /* The ranks of a process in the contexts of an interface; 0: not joined yet. */
@@ -37,9 +38,10 @@ struct p4_peer {
 		uint32_t nid, pid;
 	} key;
 	enum p4_peer_state state;
-	struct tq_peer *tq;    /* NULL: no address yet */
-	struct p4_op *waiting; /* list: operations that wait for the address */
-	struct p4_op *answers; /* list: operations that wait for their answer */
+	struct tq_peer *tq;        /* NULL: no address yet */
+	struct p4_op *waiting;     /* list: operations that wait for the address */
+	struct p4_op *answers;     /* list: operations that wait for their answer */
+	struct p4_work *responses; /* list: answers to it that wait for the address */
 	struct p4_ranks *ranks[P4_NIS];
 	bool watched[P4_NIS]; /* an entry tells its end */
 	UT_hash_handle hh;
@@ -47,9 +49,15 @@ struct p4_peer {
 
 /* Returns the process, after adding it if necessary; NULL without memory. */
 struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid);
+/* Returns true if that process has sent the message. */
+bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *envelope);
 /* Returns the process's rank in a context of the interface, or a negative errno; its address must
  * be there. Called without the lock. */
 int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt);
+/* Puts the work, which sends an answer to the process, off until its address is there. Returns
+ * false if that is so already. A process whose message has come is about to be added. Called
+ * without the lock. */
+bool p4_peer_put_off(struct p4_peer *peer, struct p4_work *work);
 /* Starts an operation on the process, now or when its address is there. Called without the lock. */
 void p4_peer_start(struct p4_peer *peer, struct p4_op *op);
 /* Takes the result of a look-up. */

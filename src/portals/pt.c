@@ -96,10 +96,12 @@ void p4_pt_exhausted(struct p4_pt *pt)
 		post_disabled(pt);
 }
 
-void p4_pt_release(struct p4_pt *pt)
+void p4_pt_release(struct p4_pt *pt, bool taken)
 {
 	p4_assert_held();
 	pt->nbusy--;
+	if (taken)
+		pt->ntaken--;
 	if (!pt->nbusy && pt->disabled_event)
 		post_disabled(pt);
 	p4_notify();
@@ -107,10 +109,11 @@ void p4_pt_release(struct p4_pt *pt)
 
 /* ---- the user's functions ---- */
 
-/* The HCA may have to be told yet that an entry is disabled that was freed since. */
+/* The HCA may have to be told yet that an entry is disabled that was freed since, and messages that
+ * were taken post events until they end. */
 static bool is_free(const struct p4_pt *pt)
 {
-	return !pt->allocated && !pt->closing;
+	return !pt->allocated && !pt->closing && !pt->ntaken;
 }
 
 /* Returns a free portal table entry, or NULL and *rc. */
@@ -159,6 +162,7 @@ int PtlPTAlloc(ptl_handle_ni_t ni_handle, unsigned int options, ptl_handle_eq_t 
 		.allocated = true,
 		.options = options,
 		.eq = eq_handle,
+		.nbusy = pt->nbusy, /* messages that are being refused */
 	};
 	*pt_index = pt->index;
 	p4_unlock();
@@ -188,6 +192,18 @@ static struct p4_pt *enter(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int 
 	return pt;
 }
 
+/* Returns true if no message that an entry has taken is under way. */
+static bool is_idle(void *arg)
+{
+	const struct p4_pt *pt = arg;
+	bool idle;
+
+	p4_lock();
+	idle = !pt->ntaken;
+	p4_unlock();
+	return idle;
+}
+
 int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 {
 	int rc;
@@ -202,9 +218,12 @@ int PtlPTFree(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)
 	if (!rc)
 		pt->allocated = pt->enabled = false;
 	p4_unlock_run();
+	if (rc)
+		return rc;
 	/* PtlPTAlloc() may use it again. */
-	p4_wait(is_closed, pt, PTL_TIME_FOREVER);
-	return rc;
+	p4_wait_for_end(is_closed, pt);
+	p4_wait_for_end(is_idle, pt);
+	return PTL_OK;
 }
 
 static bool has_no_queues(void *arg)
@@ -212,17 +231,6 @@ static bool has_no_queues(void *arg)
 	const struct p4_pt *pt = arg;
 
 	return !tq_ctx_has_queues(pt->ni->ctx[pt->index]);
-}
-
-static bool is_idle(void *arg)
-{
-	const struct p4_pt *pt = arg;
-	bool idle;
-
-	p4_lock();
-	idle = !pt->nbusy;
-	p4_unlock();
-	return idle;
 }
 
 int PtlPTDisable(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index)

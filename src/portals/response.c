@@ -38,10 +38,11 @@ static void send_response(struct p4_work *work)
 	struct p4_response *response =
 		(struct p4_response *)((char *)work - offsetof(struct p4_response, work));
 	struct tq_req *req;
-	int rc = -EIO;
+	int rc;
 
-	if (response->peer->tq)
-		rc = p4_peer_rank(response->peer, response->ni, P4_REPLY);
+	if (p4_peer_put_off(response->peer, work))
+		return;
+	rc = p4_peer_rank(response->peer, response->ni, P4_REPLY);
 	if (rc >= 0)
 		rc = tq_send_bits(response->ni->ctx[P4_REPLY], rc, 0, &response->wire,
 				  &response->buf, TQ_SEND_MATCHED, response, &req);

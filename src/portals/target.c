@@ -4,8 +4,10 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <utlist.h>
 
 #include "arrival.h"
+#include "atomic.h"
 #include "ct.h"
 #include "entry.h"
 #include "eq.h"
@@ -32,6 +34,8 @@ static struct p4_wire_request decode(const void *header)
 /* Returns true if what came from the peer can be. */
 static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 {
+	bool swap = req->kind == P4_SWAP;
+
 	switch (req->kind) {
 	case P4_PUT:
 		return length == req->rlength;
@@ -39,13 +43,19 @@ static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 		return !length;
 	case P4_ATOMIC:
 	case P4_FETCH:
-		return length == req->rlength && req->operation <= PTL_BXOR &&
-		       req->datatype < PTL_DATATYPE_LAST;
 	case P4_SWAP:
-		return length == req->rlength + P4_OPERAND && req->operation < PTL_OP_LAST &&
-		       req->operation >= PTL_SWAP && req->datatype < PTL_DATATYPE_LAST;
+		return req->rlength <= P4_ATOMIC_MAX &&
+		       length == req->rlength + (swap ? P4_OPERAND : 0) &&
+		       p4_atomic_is_valid(req->operation, req->datatype) &&
+		       swap == (req->operation >= PTL_SWAP);
 	}
 	return false;
+}
+
+/* Returns true if the request names the process that has sent it, to which the answer goes. */
+static bool is_genuine(const struct p4_wire_request *req, const struct tq_envelope *envelope)
+{
+	return p4_peer_is_sender(req->nid, req->pid, envelope);
 }
 
 /* ---- which entry takes a message ---- */
@@ -131,7 +141,7 @@ static bool place(struct p4_arrival *arrival, struct tq_take *take)
 	}
 	if (!length)
 		return true;
-	arrival->data = length <= PTL_SIZE_MAX >> 32 ? malloc(length) : NULL;
+	arrival->data = malloc(length);
 	take->buf = (struct tq_buf){.addr = arrival->data, .len = length};
 	return arrival->data;
 }
@@ -151,6 +161,7 @@ static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 	if (arrival->reserved && eq)
 		eq->reserved += arrival->reserved;
 	entry->nbusy++;
+	entry->pt->ntaken++;
 	if (entry->options & PTL_ME_MANAGE_LOCAL)
 		entry->offset += arrival->mlength;
 	if ((entry->options & PTL_ME_USE_ONCE) ||
@@ -192,8 +203,8 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	struct p4_arrival *arrival;
 	ptl_ni_fail_t fail;
 
-	if (entry->search || !pt->enabled || pt->ni->closing || !is_sane(&req, envelope->length) ||
-	    !p4_target_fits(entry, &req, envelope->bits))
+	if (entry->search || !pt->enabled || pt->ni->closing || !is_genuine(&req, envelope) ||
+	    !is_sane(&req, envelope->length) || !p4_target_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
 	fail = may(entry, &req);
 	if (!fail && !has_resources(entry))
@@ -248,6 +259,8 @@ static ptl_ni_fail_t overflow_fail(struct p4_pt *pt, struct p4_entry *entry,
 {
 	ptl_ni_fail_t fail;
 
+	if (!pt->allocated)
+		return PTL_NI_DROPPED;
 	if (!pt->enabled)
 		return PTL_NI_PT_DISABLED;
 	fail = entry ? may(entry, req) : PTL_NI_OK;
@@ -271,9 +284,12 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	struct p4_entry *entry = NULL;
 	struct p4_arrival *arrival;
 	ptl_ni_fail_t fail = PTL_NI_DROPPED;
+	bool genuine = is_genuine(&req, envelope);
 
 	p4_lock();
-	if (pt->ni->closing) {
+	if (!genuine)
+		pt->ni->status[PTL_SR_DROP_COUNT]++;
+	if (!genuine || pt->ni->closing) {
 		p4_unlock();
 		return TQ_DROP;
 	}
@@ -284,6 +300,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
 	if (arrival && arrival->entry && wants_header(entry)) {
 		arrival->header = true;
+		DL_APPEND(pt->ni->headers, arrival);
 		entry->nheaders++;
 		pt->nheaders++;
 	}
@@ -293,20 +310,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 
 /* ---- the data are there ---- */
 
-/* Returns the arrival of a message that the HCA has matched. */
-static struct p4_arrival *arrive_by_queue(struct p4_entry *entry, const struct tq_arrival *message)
-{
-	const struct p4_wire_request req = decode(message->envelope.header);
-	struct tq_take take;
-	struct p4_arrival *arrival;
-
-	arrival = arrive(entry->pt, entry, &req, message->envelope.bits, PTL_NI_OK, &take);
-	if (arrival)
-		arrival->mlength = message->received;
-	return arrival;
-}
-
-/* Ends an entry whose source has failed. */
+/* Ends an entry whose message is lost. */
 static void entry_failed(struct p4_entry *entry)
 {
 	p4_entry_leave(entry, P4_ENTRY_REMOVED);
@@ -317,6 +321,32 @@ static void entry_failed(struct p4_entry *entry)
 	p4_entry_try_free(entry);
 }
 
+/* Returns true if a correct process may have sent this message to a queue, past match(). */
+static bool may_be_direct(const struct p4_wire_request *req, const struct tq_envelope *envelope)
+{
+	return is_genuine(req, envelope) && is_sane(req, envelope->length) && req->kind == P4_PUT &&
+	       !req->remote_offset;
+}
+
+/* Ends a message that the HCA has matched. */
+static void end_direct(struct p4_entry *entry, const struct tq_arrival *message)
+{
+	const struct tq_envelope *envelope = &message->envelope;
+	const struct p4_wire_request req = decode(envelope->header);
+	struct p4_arrival *arrival = NULL;
+	struct tq_take take;
+
+	if (may_be_direct(&req, envelope))
+		arrival = arrive(entry->pt, entry, &req, envelope->bits, PTL_NI_OK, &take);
+	if (!arrival) {
+		entry->pt->ni->status[PTL_SR_DROP_COUNT]++;
+		entry_failed(entry);
+		return;
+	}
+	arrival->mlength = message->received;
+	p4_arrival_done(arrival, 0);
+}
+
 static void done(void *arg, void *user, const struct tq_arrival *message)
 {
 	struct p4_arrival *arrival = user;
@@ -325,16 +355,14 @@ static void done(void *arg, void *user, const struct tq_arrival *message)
 	p4_lock();
 	switch (*(const enum p4_tag *)user) {
 	case P4_TAG_ENTRY:
-		if (message->error) {
-			/* The context's end is the interface's. */
-			if (message->error != -ECANCELED)
-				entry_failed(user);
+		/* The context's end is the interface's. */
+		if (message->error == -ECANCELED)
 			break;
-		}
 		p4_entry_post_link(user);
-		arrival = arrive_by_queue(user, message);
-		if (arrival)
-			p4_arrival_done(arrival, 0);
+		if (message->error)
+			entry_failed(user);
+		else
+			end_direct(user, message);
 		break;
 	case P4_TAG_ARRIVAL:
 		p4_arrival_done(arrival, message->error);

@@ -44,6 +44,7 @@ struct p4_arrival {
 	void *data;        /* of an atomic operation, until it is done */
 	void *start;       /* where the data are */
 	struct p4_window window;
+	struct p4_arrival *next, *prev; /* p4_ni.headers */
 };
 
 /* Returns true if a message fits the entry: its bits, its initiator, and its length. */

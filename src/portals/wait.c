@@ -51,8 +51,20 @@ static void sleep_for(uint64_t seen, uint64_t until)
 	}
 }
 
-/* Sleeps, unless it is ready. Returns what ready() has returned. */
-static bool sleep_unless(bool (*ready)(void *arg), void *arg, uint64_t until)
+/* A wait, which PtlAbort() may end. */
+struct wait {
+	bool (*ready)(void *arg);
+	void *arg;
+	bool abortable;
+};
+
+static bool is_aborted(const struct wait *wait)
+{
+	return wait->abortable && atomic_load(&p4_lib.aborted);
+}
+
+/* Sleeps, unless ready() returns true or the wait is aborted. Returns true in these two cases. */
+static bool sleep_unless(const struct wait *wait, uint64_t until)
 {
 	bool is_ready;
 	uint64_t seen;
@@ -61,7 +73,7 @@ static bool sleep_unless(bool (*ready)(void *arg), void *arg, uint64_t until)
 	pthread_mutex_lock(&lock);
 	seen = notifications;
 	pthread_mutex_unlock(&lock);
-	is_ready = atomic_load(&p4_lib.aborted) || ready(arg);
+	is_ready = is_aborted(wait) || wait->ready(wait->arg);
 	if (!is_ready) {
 		pthread_mutex_lock(&lock);
 		sleep_for(seen, until);
@@ -71,18 +83,18 @@ static bool sleep_unless(bool (*ready)(void *arg), void *arg, uint64_t until)
 	return is_ready;
 }
 
-int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
+static int wait_until(const struct wait *wait, ptl_time_t timeout)
 {
 	uint64_t until = 0;
 	unsigned polls = 0;
 
 	for (;;) {
-		if (atomic_load_explicit(&p4_lib.aborted, memory_order_relaxed))
+		if (is_aborted(wait))
 			return PTL_ABORTED;
-		if (ready(arg))
+		if (wait->ready(wait->arg))
 			return PTL_OK;
 		p4_progress();
-		if (ready(arg))
+		if (wait->ready(wait->arg))
 			return PTL_OK;
 		if (!timeout)
 			return PTL_EQ_EMPTY;
@@ -94,12 +106,26 @@ int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
 			/* ready() may take what it finds, so it isn't asked again. */
 			uint64_t look = now_ms() + SLEEP_MS;
 
-			if (sleep_unless(ready, arg, until && until < look ? until : look))
-				return atomic_load(&p4_lib.aborted) ? PTL_ABORTED : PTL_OK;
+			if (sleep_unless(wait, until && until < look ? until : look))
+				return is_aborted(wait) ? PTL_ABORTED : PTL_OK;
 			p4_peers_check();
 			polls = 0;
 		}
 	}
+}
+
+int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout)
+{
+	const struct wait wait = {ready, arg, true};
+
+	return wait_until(&wait, timeout);
+}
+
+void p4_wait_for_end(bool (*ready)(void *arg), void *arg)
+{
+	const struct wait wait = {ready, arg, false};
+
+	wait_until(&wait, PTL_TIME_FOREVER);
 }
 
 /* A wait of p4_poll(). */
@@ -117,9 +143,11 @@ static bool poll_ready(void *arg)
 	/* Each look begins with another object. */
 	for (unsigned i = 0; i < poll->size; i++) {
 		unsigned which = (polling->first + i) % poll->size;
-		void *object = p4_handle_get(poll->handles[which], poll->kind);
+		ptl_handle_any_t handle = poll->handles[which];
+		void *object = p4_handle_get(handle, poll->kind);
 
-		polling->rc = object ? poll->take(object, which, poll->arg) : PTL_INTERRUPTED;
+		polling->rc =
+			object ? poll->take(object, handle, which, poll->arg) : PTL_INTERRUPTED;
 		if (polling->rc == PTL_EQ_EMPTY)
 			continue;
 		if (object)

@@ -18,13 +18,18 @@ void p4_notify(void);
  */
 int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout);
 
+/* Calls ready(arg) until it returns true, even after PtlAbort(): for what must have ended before
+ * the user may go on. */
+void p4_wait_for_end(bool (*ready)(void *arg), void *arg);
+
 /* Objects of one kind, of which a user waits for any. */
 struct p4_poll {
 	enum p4_kind kind;
 	const ptl_handle_any_t *handles;
 	unsigned size;
-	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, else the result. */
-	int (*take)(void *object, unsigned which, void *arg);
+	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, PTL_INTERRUPTED if
+	 * the object is no longer that of the handle, else the result. */
+	int (*take)(void *object, ptl_handle_any_t handle, unsigned which, void *arg);
 	void *arg;
 };
 

@@ -20,6 +20,8 @@ enum p4_op_kind {
 	P4_ME_UNLINK
 };
 
+/* The most bytes of an atomic operation's data. */
+#define P4_ATOMIC_MAX (1 << 16)
 /* Bytes of a swap's operand, in front of the data. */
 #define P4_OPERAND 32
 

@@ -145,6 +145,12 @@ int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
 	return 0;
 }
 
+int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
+{
+	*locator = contract_locator(peer->process);
+	return 0;
+}
+
 void tq_look_up_open(struct tq_ep *ep, tq_found *found, void *arg)
 {
 	ep->found = found;

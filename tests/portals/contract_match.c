@@ -21,6 +21,7 @@ static struct tq_envelope envelope_of(const struct tq_ctx *ctx,
 {
 	return (struct tq_envelope){
 		.source = ctx->rank_of[message->from],
+		.peer = &contract.ep->peers[message->from],
 		.bits = message->bits,
 		.length = message->len,
 		.header = message->header,

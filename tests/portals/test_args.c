@@ -313,13 +313,50 @@ static void limits(void **state)
 	alone(limits_child);
 }
 
+/* Checks that operations that return what was there have a limit of their own. */
+static void atomics_child(unsigned me, void *arg)
+{
+	const ptl_ni_limits_t wish = {.max_mds = 1,
+				      .max_eqs = 1,
+				      .max_msg_size = 64,
+				      .max_atomic_size = 16,
+				      .max_fetch_atomic_size = 8};
+	ptl_md_t md = {memory, 64, 0, PTL_EQ_NONE, PTL_CT_NONE};
+	ptl_process_t self;
+	struct side side;
+	ptl_handle_md_t handle;
+
+	(void)arg;
+	side_open_limits(&side, me, 1, SIDE_MATCHING, &wish);
+	self = side_id(&side, 0);
+	t_ptl_ok(PtlMDBind(side.ni, &md, &handle));
+	for (ptl_size_t length = 8; length <= 24; length += 8) {
+		t_ptl(PtlAtomic(handle, 0, length, PTL_NO_ACK_REQ, self, 0, 0, 0, NULL, 0, PTL_SUM,
+				PTL_INT64_T),
+		      length <= 16 ? PTL_OK : INVALID);
+		t_ptl(PtlFetchAtomic(handle, 0, handle, 32, length, self, 0, 0, 0, NULL, 0, PTL_SUM,
+				     PTL_INT64_T),
+		      length <= 8 ? PTL_OK : INVALID);
+		t_ptl(PtlSwap(handle, 0, handle, 32, length, self, 0, 0, 0, NULL, 0, NULL, PTL_SWAP,
+			      PTL_INT64_T),
+		      length <= 8 ? PTL_OK : INVALID);
+	}
+	side_release(handle);
+	side_close(&side);
+}
+
+static void atomics(void **state)
+{
+	(void)state;
+	alone(atomics_child);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(uninitialised),
-		cmocka_unit_test(interfaces),
-		cmocka_unit_test(table),
-		cmocka_unit_test(limits),
+		cmocka_unit_test(uninitialised), cmocka_unit_test(interfaces),
+		cmocka_unit_test(table),         cmocka_unit_test(limits),
+		cmocka_unit_test(atomics),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -371,7 +371,7 @@ static void closed_initiator(struct side *side)
 	put(side, 0, 100, 1, PTL_NI_OK);
 	procs_barrier();
 	procs_barrier();
-	put(side, 0, 100, 1, PTL_NI_PT_DISABLED);
+	put(side, 0, 100, 1, PTL_NI_DROPPED);
 }
 
 static void closed_target(struct side *side)

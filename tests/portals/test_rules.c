@@ -207,6 +207,63 @@ static void test_lists(void **state)
 	procs_run(2, nodes, lists, NULL);
 }
 
+/* ---- a triggered unlink amid a message ---- */
+
+#define LONG (4 << 20)
+
+static uint8_t far_away[LONG];
+
+/* The short message, which ends first, unlinks the entry of the long one. */
+static void unlink_target(struct side *side)
+{
+	ptl_me_t first = side_me(side, far_away, LONG, BITS, PTL_ME_OP_PUT),
+		 second = side_me(side, room, ROOM, BITS + 1, PTL_ME_OP_PUT);
+	ptl_handle_me_t handle;
+	bool seen[2] = {false};
+
+	second.options |= PTL_ME_EVENT_CT_COMM;
+	second.ct_handle = side_ct(side);
+	handle = side_append(side, &first, PTL_PRIORITY_LIST, NULL);
+	side_append(side, &second, PTL_PRIORITY_LIST, NULL);
+	t_ptl_ok(PtlTriggeredMEUnlink(handle, second.ct_handle, 1));
+	procs_barrier();
+	for (int i = 0; i < 2; i++)
+		seen[side_event(side->eq, PTL_EVENT_PUT).match_bits - BITS] = true;
+	t_holds(seen[0] && seen[1]);
+	side_check(far_away, LONG, INITIATOR, 0);
+}
+
+static void unlink_initiator(struct side *side)
+{
+	ptl_handle_md_t md = side_md(side, far_away, LONG, 0, PTL_EQ_NONE, PTL_CT_NONE);
+
+	side_fill(far_away, LONG, INITIATOR);
+	procs_barrier();
+	for (unsigned i = 0; i < 2; i++)
+		t_ptl_ok(PtlPut(md, 0, i ? 8 : LONG, PTL_NO_ACK_REQ, side_id(side, TARGET), SIDE_PT,
+				BITS + i, 0, NULL, 0));
+	side_release(md);
+}
+
+static void unlink_amid(unsigned me, void *arg)
+{
+	struct side side;
+
+	(void)arg;
+	open_side(&side, me);
+	if (me == TARGET)
+		unlink_target(&side);
+	else
+		unlink_initiator(&side);
+	side_close(&side);
+}
+
+static void test_unlink(void **state)
+{
+	(void)state;
+	procs_run(2, nodes, unlink_amid, NULL);
+}
+
 /* ---- ends ---- */
 
 /* The target dies: what waits for it ends with an event. */
@@ -372,7 +429,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_flow),   cmocka_unit_test(test_lists),
 		cmocka_unit_test(test_queue),  cmocka_unit_test(test_death),
-		cmocka_unit_test(test_closed),
+		cmocka_unit_test(test_closed), cmocka_unit_test(test_unlink),
 	};
 
 	side_arguments(argc, argv, &options, nodes, 2);

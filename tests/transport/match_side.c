@@ -3,9 +3,21 @@
 
 #include <string.h>
 
+#include <tupleq/look_up.h>
+
 struct match_side match_sides[2];
 void (*match_in_done)(void);
 char match_data[8][MATCH_LONG];
+
+/* Expects that the message names endpoint 1 as its sender. */
+static void expect_sender(const struct tq_envelope *envelope)
+{
+	struct tq_locator locator, expected;
+
+	t_ok(tq_locator(many_eps[1], &expected));
+	t_ok(tq_peer_locator(envelope->peer, &locator));
+	t_mem_eq(&locator, &expected, sizeof(locator));
+}
 
 static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *envelope,
 			     struct tq_take *take)
@@ -14,6 +26,7 @@ static enum tq_verdict match(void *arg, void *entry, const struct tq_envelope *e
 
 	(void)arg;
 	t_true(take->user == entry && take->buf.len == place->room, "the entry is not filled in");
+	expect_sender(envelope);
 	place->asked++;
 	place->taken = envelope->taken;
 	return place->verdict;
@@ -25,6 +38,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	struct match_side *side = arg;
 
 	t_true(!take->user && !take->buf.len && !envelope->taken, "something is filled in");
+	expect_sender(envelope);
 	side->left.asked++;
 	take->buf = (struct tq_buf){.addr = side->left.data, .len = side->left.room};
 	if (side->left.disposition == TQ_STORE)
@@ -119,6 +133,7 @@ void match_check(int i, const struct match_place *place, uint64_t bits, uint64_t
 	t_true(!came->arrival.error && came->has_header, "%d: error %d", i, came->arrival.error);
 	t_true(came->number == number && came->arrival.envelope.bits == bits &&
 		       came->arrival.envelope.source == 1 &&
+		       came->arrival.envelope.peer == many_peers[0][1] &&
 		       came->arrival.envelope.length == length,
 	       "%d: number %d, bits %llx, length %llu", i, (int)came->number,
 	       (unsigned long long)came->arrival.envelope.bits,

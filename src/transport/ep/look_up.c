@@ -5,11 +5,19 @@
 
 #include "ep/service.h"
 #include "net/connections.h"
+#include "net/contact.h"
+#include "net/link.h"
 #include "net/look_up.h"
 
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
 {
 	return tq_address_locator(&ep->net.connections->address, locator);
+}
+
+int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
+{
+	/* The address stays as it is while the peer is there. */
+	return tq_address_locator(&peer->link->contact->address, locator);
 }
 
 void tq_look_up_open(struct tq_ep *ep, tq_found *found, void *arg)

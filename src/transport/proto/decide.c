@@ -42,6 +42,7 @@ static struct tq_envelope envelope(struct tq_unexpected *message)
 {
 	return (struct tq_envelope){
 		.source = message->pair->rank,
+		.peer = message->pair->peer,
 		.bits = message->tag,
 		.length = message->length,
 		.header = tq_unexpected_bits_of(message)->header,
@@ -64,7 +65,7 @@ static void deliver(struct tq_entry *entry, struct tq_unexpected *message)
 	struct tq_recv_req *recv = &entry->recv;
 
 	forget(message);
-	entry->arrived = true;
+	entry->sender = message->pair->peer;
 	entry->bits = message->tag;
 	entry->taken = with_bits->taken;
 	memcpy(entry->header, with_bits->header, recv->ctx->header_len);

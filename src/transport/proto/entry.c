@@ -111,7 +111,8 @@ const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char 
 	entry->bits = le64toh(entry->prefix->bits);
 	if ((entry->bits & ~tuple->pair->mask) != tuple->tag)
 		return "it sent a message to the queue of another tuple";
-	entry->arrived = entry->queue = true;
+	entry->sender = tuple->pair->peer;
+	entry->queue = true;
 	recv->ctx->nqueue_matched++;
 	TQ_COUNT(recv->req.core->stats, bits_direct);
 	memcpy(entry->header, entry->prefix->header, recv->ctx->header_len);
@@ -164,10 +165,11 @@ void tq_core_entry_tell(struct tq_req *req)
 	const struct tq_arrival arrival = {
 		/* A buffer that is shorter than its message is no error here. */
 		.error = req->status.error == -EMSGSIZE ? 0 : req->status.error,
-		.envelope = {.source = entry->arrived ? req->status.source : recv->want.rank,
-			     .bits = entry->arrived ? entry->bits : recv->want.tag,
+		.envelope = {.source = entry->sender ? req->status.source : recv->want.rank,
+			     .peer = entry->sender,
+			     .bits = entry->sender ? entry->bits : recv->want.tag,
 			     .length = req->status.length,
-			     .header = entry->arrived ? entry->header : NULL,
+			     .header = entry->sender ? entry->header : NULL,
 			     .taken = entry->taken},
 		.received = recv->wanted,
 		.queue = entry->queue,

@@ -66,8 +66,8 @@ struct tq_entry {
 	const struct tq_match_ops *ops;
 	void *arg;
 	/* The message that it took: */
-	bool arrived;
-	bool queue; /* matched by the HCA */
+	struct tq_peer *sender; /* NULL: none yet */
+	bool queue;             /* matched by the HCA */
 	uint64_t bits;
 	void *taken; /* struct tq_envelope.taken */
 	uint8_t header[TQ_HEADER_MAX];
