@@ -31,7 +31,7 @@ static struct p4_wire_request decode(const void *header)
 	return req;
 }
 
-/* Returns true if what came from the peer can be. */
+/* Returns true if the request's kind, lengths, operation and datatype are valid. */
 static bool is_sane(const struct p4_wire_request *req, uint64_t length)
 {
 	bool swap = req->kind == P4_SWAP;
@@ -82,7 +82,8 @@ bool p4_target_fits(const struct p4_entry *entry, const struct p4_wire_request *
 		req->rlength <= room_of(entry, req, &offset));
 }
 
-static ptl_ni_fail_t may(const struct p4_entry *entry, const struct p4_wire_request *req)
+/* Returns PTL_NI_OK if the entry permits the operation, or the violation. */
+static ptl_ni_fail_t violation_of(const struct p4_entry *entry, const struct p4_wire_request *req)
 {
 	unsigned needs = req->kind == P4_PUT || req->kind == P4_ATOMIC ? PTL_ME_OP_PUT
 			 : req->kind == P4_GET                         ? PTL_ME_OP_GET
@@ -107,18 +108,13 @@ static unsigned events_of(const struct p4_entry *entry)
 	return needs;
 }
 
-/* Returns true if flow control allows one more message for the entry; disables the portal table
- * entry otherwise. */
-static bool has_resources(struct p4_entry *entry)
+/* Returns true if flow control allows one more message for the entry. */
+static bool has_resources(const struct p4_entry *entry)
 {
-	struct p4_pt *pt = entry->pt;
-	struct p4_eq *eq = p4_handle_get(pt->eq, P4_EQ);
+	struct p4_eq *eq = p4_handle_get(entry->pt->eq, P4_EQ);
 	unsigned needs = events_of(entry);
 
-	if (!needs || !eq || p4_eq_room(eq) >= needs + eq->reserved)
-		return true;
-	p4_pt_exhausted(pt);
-	return false;
+	return !needs || !eq || p4_eq_room(eq) >= needs + eq->reserved;
 }
 
 /* Fills in the memory that the message's data go to. Returns false without memory. */
@@ -206,9 +202,11 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	if (entry->search || !pt->enabled || pt->ni->closing || !is_genuine(&req, envelope) ||
 	    !is_sane(&req, envelope->length) || !p4_target_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
-	fail = may(entry, &req);
-	if (!fail && !has_resources(entry))
+	fail = violation_of(entry, &req);
+	if (!fail && !has_resources(entry)) {
+		p4_pt_exhausted(pt);
 		return TQ_PASS; /* disabled now, so no entry takes it */
+	}
 	p4_entry_post_link(entry);
 	take->buf = (struct tq_buf){0};
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
@@ -253,9 +251,10 @@ static bool wants_header(const struct p4_entry *entry)
 	return !(entry->options & PTL_ME_UNEXPECTED_HDR_DISABLE);
 }
 
-/* Returns how the message fails, if the overflow list can't take it. */
-static ptl_ni_fail_t overflow_fail(struct p4_pt *pt, struct p4_entry *entry,
-				   const struct p4_wire_request *req)
+/* Decides if the first fitting entry of the overflow list, or NULL, takes the message. Returns
+ * PTL_NI_OK or the failure. Disables the portal table entry if flow control has no room. */
+static ptl_ni_fail_t admit_to_overflow(struct p4_pt *pt, const struct p4_entry *entry,
+				       const struct p4_wire_request *req)
 {
 	ptl_ni_fail_t fail;
 
@@ -263,7 +262,7 @@ static ptl_ni_fail_t overflow_fail(struct p4_pt *pt, struct p4_entry *entry,
 		return PTL_NI_DROPPED;
 	if (!pt->enabled)
 		return PTL_NI_PT_DISABLED;
-	fail = entry ? may(entry, req) : PTL_NI_OK;
+	fail = entry ? violation_of(entry, req) : PTL_NI_OK;
 	if (fail)
 		return fail;
 	if (entry &&
@@ -295,7 +294,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 	}
 	if (is_sane(&req, envelope->length)) {
 		entry = pt->enabled ? find_overflow(pt, &req, envelope->bits) : NULL;
-		fail = overflow_fail(pt, entry, &req);
+		fail = admit_to_overflow(pt, entry, &req);
 	}
 	arrival = arrive(pt, entry, &req, envelope->bits, fail, take);
 	if (arrival && arrival->entry && wants_header(entry)) {

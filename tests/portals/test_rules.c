@@ -250,7 +250,7 @@ static void unlink_amid(unsigned me, void *arg)
 	struct side side;
 
 	(void)arg;
-	open_side(&side, me);
+	open_side(&side, me, options);
 	if (me == TARGET)
 		unlink_target(&side);
 	else
