@@ -43,6 +43,25 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 
 /* ---------------------------------------------------------------- the end */
 
+/* Makes a change of this process's handles of a target QP, and of its bit among the QP's openers,
+ * one step. */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void shca_qp_lock_handles(void)
+{
+	pthread_mutex_lock(&handles_lock);
+}
+
+void shca_qp_unlock_handles(void)
+{
+	pthread_mutex_unlock(&handles_lock);
+}
+
+void shca_qp_reset(void)
+{
+	pthread_mutex_init(&handles_lock, NULL);
+}
+
 int shca_qp_add_handle(struct shca_qp *qp)
 {
 	unsigned hca = qp->ctx->hca_idx;
@@ -129,23 +148,25 @@ static void forget_tgt_events(const struct shca_qp *qp)
 
 static void end_tgt(struct shca_qp *qp, bool left)
 {
-	bool last = remove_handle(qp);
+	struct shca_fabric *fabric = &shca_self.fabric;
+	struct shca_hca *hca = qp->ctx->hca;
+	bool given_up, ended = false;
 
-	if (last && left &&
-	    shca_tgt_leave(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot))
-		return;
-
-	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
-	 * receive flushed. */
-	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
-		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
-		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
+	shca_qp_lock_handles();
+	given_up = remove_handle(qp) &&
+		   !(left && shca_tgt_leave(fabric, hca, qp->entry, shca_self.slot));
+	if (given_up)
+		ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
+	shca_qp_unlock_handles();
+	if (ended) {
+		/* A sender that was killed half-way left a receive behind: the SRQ's owner gets
+		 * that receive flushed. */
+		shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
 		shca_flush_held(qp);
+		shca_tgt_free(fabric, hca, qp->entry);
 	}
-	if (!last)
-		return;
-	shca_tgt_close(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot);
-	forget_tgt_events(qp);
+	if (given_up)
+		forget_tgt_events(qp);
 }
 
 static void end_own(struct shca_qp *qp)

@@ -291,6 +291,32 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
+/* Opens target QP `qpn` of a domain for a new handle. Returns 0 or an errno value. */
+static int open_tgt(struct shca_qp *qp, uint32_t xrcd, uint32_t qpn)
+{
+	struct shca_fabric *fabric = &shca_self.fabric;
+	struct shca_hca *hca = qp->ctx->hca;
+	bool ended = false;
+	int64_t idx;
+	int rc = 0;
+
+	shca_qp_lock_handles();
+	idx = shca_tgt_open(fabric, hca, shca_self.slot, xrcd, qpn);
+	if (idx < 0) {
+		rc = (int)-idx;
+	} else {
+		number(qp, (uint32_t)idx);
+		rc = -shca_qp_add_handle(qp);
+		/* Only a first handle takes memory: this process has no other one. */
+		if (rc)
+			ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
+	}
+	shca_qp_unlock_handles();
+	if (ended)
+		shca_tgt_free(fabric, hca, qp->entry);
+	return rc;
+}
+
 struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
@@ -298,7 +324,6 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_xrcd *xrcd = (struct shca_xrcd *)attr->xrcd;
 	struct shca_qp *qp;
-	int64_t idx;
 
 	if ((attr->comp_mask & need) != need ||
 	    (attr->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) ||
@@ -311,25 +336,16 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 	if (!qp)
 		return NULL;
 	note_tgt_channel(ctx);
-	idx = shca_tgt_open(&shca_self.fabric, ctx->hca, shca_self.slot, xrcd->idx, attr->qp_num);
-	if (idx < 0) {
-		errno = (int)-idx;
-		goto free_qp;
+	errno = open_tgt(qp, xrcd->idx, attr->qp_num);
+	if (errno) {
+		pthread_mutex_destroy(&qp->sq_lock);
+		free(qp);
+		return NULL;
 	}
-	number(qp, (uint32_t)idx);
 	/* libibverbs doesn't ask for the state; ibv_query_qp() does. */
 	qp->ibv.qp_base.state = IBV_QPS_UNKNOWN;
-	if (shca_qp_add_handle(qp)) {
-		shca_tgt_close(&shca_self.fabric, ctx->hca, qp->entry, shca_self.slot);
-		errno = ENOMEM;
-		goto free_qp;
-	}
 	qp->xrcd = xrcd;
 	atomic_fetch_add(&xrcd->refs, 1);
 	shca_context_objects_add(ibctx, &qp->context_node, SHCA_OBJECT_QP, qp);
 	return &qp->ibv.qp_base;
-free_qp:
-	pthread_mutex_destroy(&qp->sq_lock);
-	free(qp);
-	return NULL;
 }
