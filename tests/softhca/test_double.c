@@ -15,7 +15,7 @@
 
 #define LEN (3u << 20)
 
-enum key { K_QP = 0, K_BUF = 8 };
+enum key { K_QP = 0, K_BUF = 8, K_READY = 12, K_GO, K_DONE };
 
 static void forbid_process_vm(void)
 {
@@ -108,9 +108,61 @@ static void test_forbidden(void **state)
 	t_true(stat_counter("double_copies") > before, "no double copy was counted");
 }
 
+/* Sends to a target that is stopped, until the retries are used up. */
+static void stopped(unsigned me, void *arg)
+{
+	enum { SIZE = 65536 };
+	struct t_params params;
+	struct ibv_sge all;
+	struct t_dev *dev;
+	struct t_qp *qp;
+	struct t_buf b;
+
+	(void)arg;
+	forbid_process_vm();
+	dev = t_open();
+	b = t_buf(dev, SIZE);
+	all = t_sge(&b, 0, SIZE);
+	qp = t_qp(dev, NULL);
+	params = t_params(dev);
+	params.timeout = 14; /* 67 ms */
+	params.retry_cnt = 2;
+	procs_connect(qp, !me, K_QP, &params);
+	if (me) {
+		t_recv(qp, 1, &all, 1);
+		procs_put(K_READY, 1);
+		procs_get(PROCS_PARENT, K_DONE);
+	} else {
+		procs_get(PROCS_PARENT, K_GO);
+		t_send(qp, 1, all);
+		t_next(qp->scq, 1, IBV_WC_RETRY_EXC_ERR);
+		procs_put(K_DONE, 1);
+	}
+	t_qp_free(qp);
+	t_buf_free(&b);
+	t_close(dev);
+}
+
+/* Checks that a target which answers nothing costs a message its retries, one after the other. */
+static void test_stopped(void **state)
+{
+	(void)state;
+	procs_start(2, NULL, stopped, NULL);
+	procs_get(1, K_READY);
+	procs_stop(1);
+	procs_put(K_GO, 1);
+	procs_get(0, K_DONE);
+	procs_cont(1);
+	procs_put(K_DONE, 1);
+	procs_finish();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_forbidden)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forbidden),
+		cmocka_unit_test(test_stopped),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

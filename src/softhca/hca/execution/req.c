@@ -252,6 +252,7 @@ static enum shca_step not_ready(struct shca_req *req)
 		return wait_until(req, req->qp->cur.first_at);
 	shca_engine_suspect();
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
+	req->qp->cur.tries = 0;
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
 	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
@@ -366,7 +367,6 @@ static enum shca_step step_connected(struct shca_req *req)
 	}
 	if (answer != SHCA_ACK)
 		return shca_req_answer(req, answer);
-	qp->cur.tries = 0;
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
 		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
 		return shca_req_answer(req, SHCA_NAK_OP);

@@ -111,6 +111,17 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
 }
 
+/* Notes the result of copying `n` bytes. Bytes that arrived are answers: all retries are left for
+ * the next ones. */
+static void note_part(struct shca_progress *progress, int error, uint64_t n)
+{
+	progress->error = error;
+	if (error)
+		return;
+	progress->offset += n;
+	progress->tries = 0;
+}
+
 /*
  * Copies the next part of qp->copy, up to `end`. Returns 0 when all is copied, -EINPROGRESS if the
  * rest needs another step, for which the target is looked up again, or an errno of shca_mem_copy().
@@ -121,25 +132,25 @@ static int move_part(struct shca_req *req, uint64_t end)
 	struct shca_progress *progress = &qp->cur;
 	uint64_t n = end - progress->offset;
 	uint64_t chunk = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CHUNK);
+	int error;
 
 	if (progress->error || progress->offset >= end)
 		return progress->error;
 	if (n > chunk)
 		n = chunk;
 	if (req->by == SHCA_BY_CALLER || n < KEEP_LOCK_BELOW) {
-		progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
-		progress->offset += progress->error ? 0 : n;
+		note_part(progress, shca_mem_copy(&qp->copy, progress->offset, n), n);
 		return progress->offset < end && !progress->error ? -EINPROGRESS : progress->error;
 	}
 	/* RUNNING keeps all other threads from executing this queue while posters may take the
 	 * lock. An epoch comes last in the lock order, so it ends before the lock is taken
 	 * again. */
 	pthread_mutex_unlock(&qp->sq_lock);
-	progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
+	error = shca_mem_copy(&qp->copy, progress->offset, n);
 	shca_epoch_exit(req->exec);
 	pthread_mutex_lock(&qp->sq_lock);
 	shca_epoch_enter(req->exec);
-	progress->offset += progress->error ? 0 : n;
+	note_part(progress, error, n);
 	return -EINPROGRESS;
 }
 
@@ -182,17 +193,21 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 	}
 }
 
-/* Claims the receive of a message, once. */
+/* Claims the receive of a message, once. A message whose target was reset on the way has lost its
+ * receive: the target expects the first packet, and the message begins again. */
 static enum shca_answer claim(struct shca_req *req)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	enum shca_answer answer;
 
-	/* If the target has been reset since, the receive is no longer this message's. */
-	if (progress->started)
-		return !progress->held || shca_resp_holds(&req->target, progress->rwqe)
-			       ? SHCA_ACK
-			       : SHCA_SILENT;
+	if (progress->started) {
+		if (!progress->held || shca_resp_holds(&req->target, progress->rwqe))
+			return SHCA_ACK;
+		progress->started = progress->held = false;
+		progress->error = 0;
+		progress->offset = 0;
+		return SHCA_NAK_SEQ;
+	}
 	/* On an unreliable connection a message takes the receive of the one before that was
 	 * lost half-way (IBA 9.8.2.2). */
 	if (req->qp->entry->type == IBV_QPT_UC) {
@@ -292,7 +307,7 @@ static enum shca_step op_write(struct shca_req *req)
 		return shca_req_answer(req, answer);
 	if (first)
 		shca_add(&qp->entry->counters[SHCA_C_WRITES], 1);
-	if (first && imm)
+	if (imm && !qp->cur.held)
 		hold(req);
 	qp->cur.started = true;
 	copy->ndst = 1;
