@@ -51,7 +51,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	shca_context_objects_fork_child(shca_leftover_refuse);
+	shca_context_objects_fork_child(shca_leftover_inherit);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
