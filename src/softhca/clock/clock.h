@@ -91,6 +91,10 @@ void shca_clock_signalled(void);
 void shca_clock_wake_process(void);
 /* Lets the threads of this process that wait for a lock look now. Called inside of a call. */
 void shca_clock_wake_lock_waiters(void);
+/* Lets the threads of all processes that wait for a lock look now. Called inside of a call. */
+void shca_clock_wake_shared_lock_waiters(void);
+/* Does the same for any thread, unless the lock that it released is softhca's own. */
+void shca_clock_released_shared(void);
 /* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
 uint32_t shca_clock_actor(void);
 /* Lets a thread of this process look now, if it watches something. Called by a thread without a

@@ -188,6 +188,17 @@ void shca_program_wake_lock_waiters(void)
 	shca_clock_wake_lock_waiters();
 }
 
+void shca_program_wake_shared_lock_waiters(void)
+{
+	shca_clock_wake_shared_lock_waiters();
+}
+
+void shca_program_released_shared(void)
+{
+	if (shca_clk)
+		shca_clock_released_shared();
+}
+
 void shca_program_looked(void)
 {
 	shca_spin_found_nothing(NULL, NULL);

@@ -74,12 +74,17 @@ SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watch(bool world);
 /* Lets the next sleep, of a thread that waits for a lock, also end when anybody in the real world
- * may have released the lock, or shca_program_wake_lock_waiters() is called. */
+ * may have released the lock, or one of the next three functions is called. */
 SHCA_PROGRAM void shca_program_watch_lock(void);
 /* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
  * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would
  * wake each other for ever. */
 SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
+/* Does the same in all processes, because the lock is one that they share. */
+SHCA_PROGRAM void shca_program_wake_shared_lock_waiters(void);
+/* Lets the threads of all processes that wait for a lock look, because a thread released one that
+ * they share. */
+SHCA_PROGRAM void shca_program_released_shared(void);
 /* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */

@@ -345,49 +345,6 @@ uint32_t shca_clock_actor(void)
 	return shca_turn_joined() ? shca_turn_self.actor - 1 : SHCA_NO_ACTOR;
 }
 
-void shca_clock_look(uint32_t actor)
-{
-	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
-
-	shca_clock_lock(shca_turn_here.fabric);
-	shca_actor_look(clock, actor);
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
-}
-
-/* Lets the threads of this process that watch that much, or more, look now. */
-static void wake_here(enum shca_watching least)
-{
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
-	uint32_t i;
-
-	shca_clock_lock(shca_turn_here.fabric);
-	for (i = atomic_load(&clock->threads[shca_turn_here.slot]); i;
-	     i = atomic_load(&clock->actors[i - 1].sibling)) {
-		if (atomic_load_explicit(&clock->actors[i - 1].watches, memory_order_relaxed) >=
-		    least)
-			shca_actor_look(clock, i - 1);
-	}
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
-}
-
-void shca_clock_wake_lock_waiters(void)
-{
-	wake_here(SHCA_WATCHES_LOCK);
-}
-
-void shca_clock_wake_process(void)
-{
-	/* The locks that are taken and released here are nobody's business. */
-	if (shca_turn_self.depth++ == 0)
-		wake_here(SHCA_WATCHES_PROCESS);
-	shca_turn_self.depth--;
-}
-
 int shca_clock_await_event(int fd)
 {
 	struct pollfd channel = {.fd = fd, .events = POLLIN};
@@ -457,11 +414,6 @@ void shca_clock_out(void)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
 	shca_turn_self.depth--;
-}
-
-void shca_clock_wake_spinning(void)
-{
-	shca_actors_wake_spinning(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
 }
 
 void shca_clock_exclude(void)
