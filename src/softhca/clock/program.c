@@ -145,6 +145,11 @@ void shca_program_sleep(uint64_t until, bool events)
 	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
 }
 
+void shca_program_expect_events(bool expects)
+{
+	shca_clock_expect_events(expects);
+}
+
 void shca_program_sleep_to_deadline(uint64_t until)
 {
 	shca_spin_end();

@@ -68,6 +68,9 @@ SHCA_PROGRAM void shca_program_listen(uint32_t kinds);
 SHCA_PROGRAM bool shca_program_heard(void);
 /* Sleeps until a time, or with `events` until an event of a completion channel comes. */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* Lets the next sleep with `events` end at once if an event comes between the look that follows and
+ * the sleep. False: there is no such sleep. */
+SHCA_PROGRAM void shca_program_expect_events(bool expects);
 /* Sleeps until a deadline of the program: time is paced as if the thread only looked. */
 SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real

@@ -334,6 +334,19 @@ void shca_clock_wait(uint64_t until, unsigned also)
 		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
 }
 
+void shca_clock_expect_events(bool expects)
+{
+	uint32_t actor = shca_turn_self.actor - 1;
+
+	if (!shca_turn_joined())
+		return;
+	atomic_store(&shca_clk->actors[actor].on_event, expects);
+	/* An event that came since is known, and the thread is not to be due while it has the
+	 * turn. */
+	if (!expects && shca_turn_is_mine())
+		atomic_store(&shca_clk->due[actor], SHCA_NEVER);
+}
+
 void shca_clock_watch(enum shca_watching what)
 {
 	if (shca_turn_joined())
@@ -354,8 +367,14 @@ int shca_clock_await_event(int fd)
 		return 0;
 	/* As read() has it: a handler with SA_RESTART ends no such wait. */
 	shca_clock_listen(SHCA_HANDLER_INTERRUPT);
-	while ((rc = poll(&channel, 1, 0)) == 0 && !shca_clock_heard())
+	for (;;) {
+		shca_clock_expect_events(true);
+		rc = poll(&channel, 1, 0);
+		if (rc || shca_clock_heard())
+			break;
 		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
+	}
+	shca_clock_expect_events(false);
 	shca_clock_listen(0);
 	if (rc)
 		return 0;

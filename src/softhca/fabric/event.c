@@ -170,10 +170,14 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
 		pthread_mutex_unlock(&cache.lock);
 		shca_cancel_restore(cancel);
 	}
-	if (n != sizeof(*ev))
+	if (n != sizeof(*ev)) {
 		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
-	else if (shca_clock_of(fabric))
+	} else if (shca_clock_of(fabric)) {
+		/* A reaper has no turn. */
+		shca_clock_lock(fabric);
 		shca_actors_event(shca_clock_of(fabric), proc);
+		shca_clock_unlock(fabric);
+	}
 }
 
 void shca_event_reset(void)
