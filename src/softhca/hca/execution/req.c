@@ -246,10 +246,6 @@ static enum shca_step not_ready(struct shca_req *req)
 	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
-	/* Under the link model the message has not arrived yet: its receive may still be posted
-	 * in time. */
-	if (req->qp->cur.first_at > now)
-		return wait_until(req, req->qp->cur.first_at);
 	shca_engine_suspect();
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
 	req->qp->cur.tries = 0;
@@ -274,6 +270,10 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 		[SHCA_NAK_OP] = IBV_WC_REM_OP_ERR,
 	};
 
+	/* Under the link model the message has not arrived yet: its receive may still be posted
+	 * in time. */
+	if (answer == SHCA_RNR && req->qp->cur.first_at > shca_now())
+		return wait_until(req, req->qp->cur.first_at);
 	/* An unreliable connection has no answers: a message that the responder drops is lost, and
 	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {

@@ -88,7 +88,8 @@ static void schedule(struct shca_req *req, bool to_us)
 /*
  * Reserves the link for a SEND, when it is looked at first and when its receive is found. Without
  * a receive only as many bytes arrive as leave before the NAK is back, and the sender's port is
- * given back then (resend_at()). But the receive may be posted until the message arrives.
+ * given back then (resend_at()). But the receive may be posted until the message arrives. On an
+ * unreliable connection there is no NAK, and all bytes arrive.
  */
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
@@ -106,7 +107,10 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		return;
 	}
 	stop = shca_link_until_nak(us, to, 128u << req->qp->entry->attr.path_mtu);
-	progress->on_link = answer == SHCA_ACK || bytes < stop ? bytes : stop;
+	if (answer == SHCA_ACK || req->qp->entry->type == IBV_QPT_UC || bytes < stop)
+		progress->on_link = bytes;
+	else
+		progress->on_link = stop;
 	progress->first_at = progress->at_port = shca_link_leave(us, to, bytes, departs_at(req));
 	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
 }
