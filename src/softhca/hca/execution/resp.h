@@ -66,6 +66,8 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 /* Completes a claimed receive in error, and fails the target QP. Returns the answer. */
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
 					  uint32_t slot, enum ibv_wc_status status);
+/* Gives a claimed receive back, because the message that had it is lost. */
+void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot);
 /* Translates the memory that an RDMA or atomic request names into a run. After an error the target
  * QP is in ERR. A request without data needs only the access flags of the QP. */
 enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,

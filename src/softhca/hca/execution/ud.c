@@ -3,6 +3,7 @@
  * ud.c - datagrams: to one QP, or to all QPs of a multicast group. A datagram that can't be
  * delivered is dropped, and the sender isn't told (IBA 9.8.3).
  */
+#include <errno.h>
 #include <string.h>
 
 #include "grh.h"
@@ -45,6 +46,19 @@ static void drop(struct shca_hca *hca)
 	shca_count(hca, SHCA_C_UD_DROPPED, 1);
 }
 
+/* Acts on an error of copying a datagram into a claimed receive. If the target's process doesn't
+ * answer (a double copy), the datagram alone is lost. */
+static void not_copied(struct datagram *datagram, struct shca_target *target, uint32_t slot,
+		       int error)
+{
+	if (error == -EREMOTEIO) {
+		shca_resp_receive_failed(target, datagram->qp, slot, IBV_WC_LOC_PROT_ERR);
+	} else {
+		shca_resp_give_back(target, datagram->qp, slot);
+		drop(target->hca);
+	}
+}
+
 /* Writes the datagram into a claimed receive and completes it. */
 static void put(struct datagram *datagram, struct shca_target *target, uint32_t slot)
 {
@@ -72,13 +86,15 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 				   shca_grh_sl(datagram->qp->ctx->hca, &wqe->ud) << 4),
 	};
 
+	int error;
+
 	/* After an error the receive is completed in error, and the QP has failed. */
 	if (shca_resp_scatter(target, datagram->qp, slot, len, copy.dst, &copy.ndst) != SHCA_ACK)
 		return;
 	if (shca_cq_carries(target->cq, &copy, len, &cqe.bounce))
 		cqe.payload = (uint16_t)len;
-	else if (shca_mem_copy(&copy, 0, len)) {
-		shca_resp_receive_failed(target, datagram->qp, slot, IBV_WC_LOC_PROT_ERR);
+	else if ((error = shca_mem_copy(&copy, 0, len))) {
+		not_copied(datagram, target, slot, error);
 		return;
 	}
 	if (cqe.visible_at || shca_opt(&shca_self.fabric, SHCA_O_REORDER))
