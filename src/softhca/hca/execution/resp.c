@@ -291,11 +291,11 @@ void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
 					  uint32_t slot, enum ibv_wc_status status)
 {
-	if (ended(target))
+	/* An end of the QP may have flushed the receive meanwhile. */
+	if (ended(target) || (qp->cur.held && !shca_resp_unhold(target, slot)))
 		return SHCA_SILENT;
 	shca_count(target->hca,
 		   status == IBV_WC_LOC_LEN_ERR ? SHCA_C_LOC_LEN_ERR : SHCA_C_LOC_PROT_ERR, 1);
-	atomic_exchange(&target->qp->inflight_rsc, 0);
 	shca_resp_complete(target, qp, &no_request, slot, status, 0, NULL);
 	/*
 	 * An RC responder learns of the error from the completion; the holder of a target QP may

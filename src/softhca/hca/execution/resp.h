@@ -63,7 +63,8 @@ void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
  */
 enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *qp, uint32_t slot,
 				   uint64_t len, struct shca_run *runs, unsigned *n);
-/* Completes a claimed receive in error, and fails the target QP. Returns the answer. */
+/* Completes a claimed receive in error, and fails the target QP. Returns the answer: SILENT if the
+ * QP has ended and the receive is no longer this message's. */
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
 					  uint32_t slot, enum ibv_wc_status status);
 /* Gives a claimed receive back, because the message that had it is lost. */
