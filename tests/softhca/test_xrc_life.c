@@ -271,6 +271,51 @@ static void target_events(unsigned me, void *arg)
 	t_untidy();
 }
 
+/* Checks that an error of a target QP is reported in a context that has it open, when the contexts
+ * that made it and that opened it last have given it up. */
+static void events_follow(unsigned me, void *arg)
+{
+	struct t_dev *dev = t_open(), *stays = t_open(), *goes = t_open();
+	int fd = open(path, O_RDWR);
+	struct ibv_xrcd *xrcd = x_open(dev, fd, O_CREAT), *kept = x_open(stays, fd, O_CREAT),
+			*closed = x_open(goes, fd, O_CREAT);
+	struct t_spec from = {.type = IBV_QPT_XRC_SEND},
+		      to = {.type = IBV_QPT_XRC_RECV, .xrcd = xrcd};
+	struct t_qp *ini = t_qp(dev, &from), *tgt = t_qp(dev, &to);
+	struct t_buf b = t_buf(dev, 8);
+	struct ibv_qp *here, *there;
+
+	(void)me;
+	(void)arg;
+	close(fd);
+	t_connect(ini, tgt, NULL);
+	here = x_open_qp(stays, kept, tgt->qp->qp_num);
+	there = x_open_qp(goes, closed, tgt->qp->qp_num);
+	t_true(here && there, "ibv_open_qp: %s", strerror(errno));
+	t_qp_free(tgt);
+	t_ok(ibv_destroy_qp(there));
+	t_ok(ibv_close_xrcd(closed));
+	t_close(goes);
+	t_drain_events(stays->ctx);
+	x_send(ini, 1, t_sge(&b, 0, 8), 0x777);
+	t_next(ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	t_true(t_readable(stays->ctx->async_fd, T_DEADLINE_MS), "no event came");
+	t_drain_events(stays->ctx);
+	t_ok(ibv_destroy_qp(here));
+	t_ok(ibv_close_xrcd(kept));
+	t_close(stays);
+	t_qp_free(ini);
+	t_buf_free(&b);
+	t_ok(ibv_close_xrcd(xrcd));
+	t_close(dev);
+}
+
+static void test_events_follow(void **state)
+{
+	(void)state;
+	procs_run(1, NULL, events_follow, NULL);
+}
+
 static void test_target_events(void **state)
 {
 	(void)state;
@@ -369,9 +414,10 @@ static void test_end_while_opened(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_target_events),  cmocka_unit_test(test_shared_target),
-		cmocka_unit_test(test_creator_leaves), cmocka_unit_test(test_domain_ends),
-		cmocka_unit_test(test_dead_owner),     cmocka_unit_test(test_end_while_opened),
+		cmocka_unit_test(test_target_events),    cmocka_unit_test(test_events_follow),
+		cmocka_unit_test(test_shared_target),    cmocka_unit_test(test_creator_leaves),
+		cmocka_unit_test(test_domain_ends),      cmocka_unit_test(test_dead_owner),
+		cmocka_unit_test(test_end_while_opened),
 	};
 	int rc;
 

@@ -32,6 +32,7 @@ struct shca_context {
 	unsigned hca_idx;
 	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
 	unsigned fork_count;    /* shca_self.fork_count when it was opened, or SHCA_CLOSED */
+	unsigned tgt_handles;   /* of target QPs; guarded by shca_qp_lock_handles() */
 	struct shca_context_object *objects; /* everything that was made in it */
 	struct shca_context *next;
 };

@@ -135,10 +135,10 @@ void shca_qp_purge(struct shca_qp *qp)
 	}
 }
 
-/* Drops the events of a target QP that this process has given up, as is done for other objects. */
-static void forget_tgt_events(const struct shca_qp *qp)
+/* Drops the events of a target QP that this process has given up, as is done for other objects.
+ * `channel`: where its events went, + 1. */
+static void forget_tgt_events(const struct shca_qp *qp, uint32_t channel)
 {
-	uint32_t channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
 	uint32_t qpn = qp->ibv.qp_base.qp_num;
 
 	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx, qpn);
@@ -146,15 +146,61 @@ static void forget_tgt_events(const struct shca_qp *qp)
 		shca_event_forget(&shca_self.fabric, shca_self.slot, channel - 1, qp->idx, qpn);
 }
 
+void shca_qp_note_tgt_handle(struct shca_context *ctx)
+{
+	ctx->tgt_handles++;
+	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
+}
+
+/* A context that find_context() is to find: on that HCA, with a handle of a target QP. Guarded by
+ * the lock of the handles. */
+static struct {
+	unsigned hca;
+	struct shca_context *found;
+} wanted;
+
+static void find_context(void *object)
+{
+	const struct shca_qp *qp = object;
+
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV && qp->ctx->hca_idx == wanted.hca)
+		wanted.found = qp->ctx;
+}
+
+/* Has the events of target QPs sent to contexts that still have handles, now that `qp` is none. The
+ * channel in the QP's entry is its creator's. */
+static void leave_events(struct shca_qp *qp)
+{
+	struct shca_context *ctx = qp->ctx;
+	_Atomic uint32_t *channel = &shca_self.proc->tgt_channel[ctx->hca_idx];
+	struct shca_qp *other;
+
+	shca_flush_lock();
+	other = shca_object_index_get(ctx->hca_idx, SHCA_QP, qp->idx);
+	if (other && shca_word_owner(atomic_load(&qp->entry->state_word)) == shca_self.slot &&
+	    qp->entry->async_channel == ctx->async_channel)
+		qp->entry->async_channel = other->ctx->async_channel;
+	if (!--ctx->tgt_handles && atomic_load(channel) == ctx->async_channel + 1) {
+		wanted.hca = ctx->hca_idx;
+		wanted.found = NULL;
+		shca_object_index_each(SHCA_QP, find_context);
+		atomic_store(channel, wanted.found ? wanted.found->async_channel + 1 : 0);
+	}
+	shca_flush_unlock();
+}
+
 static void end_tgt(struct shca_qp *qp, bool left)
 {
 	struct shca_fabric *fabric = &shca_self.fabric;
 	struct shca_hca *hca = qp->ctx->hca;
 	bool given_up, ended = false;
+	uint32_t channel;
 
 	shca_qp_lock_handles();
-	given_up = remove_handle(qp) &&
-		   !(left && shca_tgt_leave(fabric, hca, qp->entry, shca_self.slot));
+	channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
+	given_up = remove_handle(qp);
+	leave_events(qp);
+	given_up = given_up && !(left && shca_tgt_leave(fabric, hca, qp->entry, shca_self.slot));
 	if (given_up)
 		ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
 	shca_qp_unlock_handles();
@@ -166,7 +212,7 @@ static void end_tgt(struct shca_qp *qp, bool left)
 		shca_tgt_free(fabric, hca, qp->entry);
 	}
 	if (given_up)
-		forget_tgt_events(qp);
+		forget_tgt_events(qp, channel);
 }
 
 static void end_own(struct shca_qp *qp)

@@ -22,6 +22,9 @@ void shca_qp_end(struct shca_qp *qp, bool left);
  * from removing a handle until the QP is closed. */
 void shca_qp_lock_handles(void);
 void shca_qp_unlock_handles(void);
+/* Notes a new handle of a target QP in that context: events of this process's target QPs on that
+ * HCA go there from now on. Needs that lock. */
+void shca_qp_note_tgt_handle(struct shca_context *ctx);
 /* Makes that lock free, in a forked child. */
 void shca_qp_reset(void);
 
