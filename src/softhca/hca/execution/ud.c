@@ -146,6 +146,24 @@ static bool deliver(struct datagram *datagram, unsigned hca_idx, uint32_t qpn)
 	return true;
 }
 
+/* Reads a membership. Returns true if it is one in that group. */
+static bool read_member(const struct shca_mcast *mcast, const union ibv_gid *gid, uint32_t *qpn,
+			unsigned *hca)
+{
+	bool same;
+
+	*qpn = atomic_load_explicit(&mcast->qpn, memory_order_acquire);
+	if (!*qpn)
+		return false;
+	*hca = atomic_load_explicit(&mcast->hca, memory_order_relaxed);
+	same = !memcmp(&mcast->gid, gid, sizeof(*gid));
+	/* The QP may have left since, and another one may have joined another group with this
+	 * entry. */
+	atomic_thread_fence(memory_order_acquire);
+	return same && *hca < shca_self.fabric.hdr->nhcas &&
+	       atomic_load_explicit(&mcast->qpn, memory_order_relaxed) == *qpn;
+}
+
 static void deliver_multicast(struct datagram *datagram)
 {
 	struct shca_fabric_header *hdr = shca_self.fabric.hdr;
@@ -156,15 +174,13 @@ static void deliver_multicast(struct datagram *datagram)
 		return;
 	}
 	for (unsigned i = 0; i < SHCA_MAX_MCAST; i++) {
-		struct shca_mcast *mcast = &hdr->mcast[i];
-		uint32_t qpn = atomic_load_explicit(&mcast->qpn, memory_order_acquire);
-		unsigned hca = atomic_load_explicit(&mcast->hca, memory_order_relaxed);
-		bool self = qpn == datagram->qp->ibv.qp_base.qp_num &&
-			    hca == datagram->qp->ctx->hca_idx;
+		uint32_t qpn;
+		unsigned hca;
+		bool self;
 
-		if (!qpn || hca >= hdr->nhcas ||
-		    memcmp(&mcast->gid, &datagram->w->ud.dgid, sizeof(mcast->gid)))
+		if (!read_member(&hdr->mcast[i], &datagram->w->ud.dgid, &qpn, &hca))
 			continue;
+		self = qpn == datagram->qp->ibv.qp_base.qp_num && hca == datagram->qp->ctx->hca_idx;
 		if (self && (datagram->qp->entry->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 			continue;
 		/* A port gets the datagram once, however many QPs behind it are members. */
