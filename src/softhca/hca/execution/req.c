@@ -151,7 +151,7 @@ static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 	return wait_until(req, when);
 }
 
-static enum shca_step fail(struct shca_req *req, enum ibv_wc_status status)
+enum shca_step shca_req_fail(struct shca_req *req, enum ibv_wc_status status)
 {
 	if (shca_tracing())
 		shca_traced_message(req, status);
@@ -197,7 +197,7 @@ static enum shca_step out_of_sequence(struct shca_req *req)
 {
 	shca_engine_suspect();
 	if (!take_retry(req->qp))
-		return fail(req, IBV_WC_RETRY_EXC_ERR);
+		return shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	return resend_at(req, shca_now() + retry_period(req->qp));
 }
 
@@ -252,7 +252,7 @@ static enum shca_step not_ready(struct shca_req *req)
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
 	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
-		return fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
+		return shca_req_fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
 	if (!req->qp->cur.held_since)
@@ -278,6 +278,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
 		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
+		if (shca_tracing())
+			shca_traced_message(req, IBV_WC_SUCCESS);
 		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}
@@ -291,7 +293,7 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	case SHCA_RNR:
 		return not_ready(req);
 	default:
-		return fail(req, status[answer]);
+		return shca_req_fail(req, status[answer]);
 	}
 }
 
@@ -382,14 +384,15 @@ static enum shca_step step(struct shca_req *req)
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
+	req->target.owner = SHCA_NO_PROC;
 	if (qp->cur.gives_up_at)
 		return shca_now() < qp->cur.gives_up_at ? wait_until(req, qp->cur.gives_up_at)
-							: fail(req, IBV_WC_RETRY_EXC_ERR);
+							: shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	if (hold_back(req, &s))
 		return s;
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
 			reads ? &copy->ndst : &copy->nsrc))
-		return fail(req, IBV_WC_LOC_PROT_ERR);
+		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
 	if (qp->entry->type == IBV_QPT_UD) {
 		enum ibv_wc_status status;
 
@@ -403,7 +406,7 @@ static enum shca_step step(struct shca_req *req)
 		return SHCA_STEP_DONE;
 	}
 	if (over_limit(req))
-		return fail(req, IBV_WC_LOC_LEN_ERR);
+		return shca_req_fail(req, IBV_WC_LOC_LEN_ERR);
 	return step_connected(req);
 }
 

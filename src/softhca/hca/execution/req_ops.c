@@ -171,8 +171,7 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 		req->when = shca_now() + 20000;
 		return SHCA_STEP_WAIT;
 	case -EFAULT:
-		shca_req_complete(req->qp, req->wqe, IBV_WC_LOC_PROT_ERR, 0);
-		return SHCA_STEP_DONE;
+		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
 	case -EREMOTEIO:
 		req->qp->cur.error = 0;
 		/* When a process dies its memory goes first: wait for the process to be found
@@ -369,10 +368,8 @@ static enum shca_step op_atomic(struct shca_req *req)
 	enum shca_answer answer;
 	int e;
 
-	if (req->wqe->length < 8) {
-		shca_req_complete(qp, req->wqe, IBV_WC_LOC_LEN_ERR, 0);
-		return SHCA_STEP_DONE;
-	}
+	if (req->wqe->length < 8)
+		return shca_req_fail(req, IBV_WC_LOC_LEN_ERR);
 	req->wqe->length = 8; /* the size of the list does not matter */
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(req) || (req->wqe->remote_addr & 7))

@@ -28,7 +28,8 @@ struct shca_target {
 	uint32_t srq_idx;
 	struct shca_rq *rq;
 	struct shca_cq_entry *cq; /* of receives; NULL if it is gone */
-	unsigned owner;           /* process slot that owns the receives, their memory and the CQ */
+	unsigned owner;           /* process slot that owns the receives, their memory and the CQ;
+				     SHCA_NO_PROC: it isn't known */
 	uint32_t pdn;             /* PD of the receives' memory */
 	uint32_t rkey_pdn;        /* PD of the memory that an R_Key names */
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
