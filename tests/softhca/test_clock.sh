@@ -24,6 +24,12 @@ link_is_said() {
 	"$softhca" run --clock virtual -- true 2>"$tmp/err" && grep -q "no link is given: --link latency" "$tmp/err"
 }
 
+# link_off: that there is no link can be said, too, and then holds.
+link_off() {
+	"$softhca" run --clock virtual --link off -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] &&
+		SOFTHCA_LINK=off "$softhca" run --clock virtual -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ]
+}
+
 # warned TEXT COMMAND...: it runs, and a sentence with TEXT is said.
 warned() {
 	local text=$1
@@ -147,6 +153,7 @@ check "a negative price" refused "use a time from" --clock virtual --price-post 
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
 check "a log that can't be written" refused "can't be written" --clock virtual --clock-log /nowhere/log
 check "a link is taken and said" link_is_said
+check "no link, if that is said" link_off
 build_null -static
 check "a time before a sentence that is too short" refused "use a time from" --clock virtual --clock-stall 1ms
 check "threads that take turns for no time" stall_is_said turns "stands still at .* its threads take turns in calls that cost no time"

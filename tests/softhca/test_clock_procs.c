@@ -8,6 +8,7 @@
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/seccomp.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -192,6 +193,92 @@ static void test_waiting(void **state)
 	trouble(wait_for_nothing);
 }
 
+/* ---- locks that processes share ---- */
+
+enum { MS = 1000000 };
+
+struct shared {
+	pthread_mutex_t mutex;
+	pthread_rwlock_t rwlock;
+	pthread_cond_t cond;
+	enum { BY_MUTEX, BY_RWLOCK, BY_COND, WAYS } way; /* how the lock becomes free */
+};
+
+static void take(struct shared *shared)
+{
+	t_ok(shared->way == BY_RWLOCK ? pthread_rwlock_wrlock(&shared->rwlock)
+				      : pthread_mutex_lock(&shared->mutex));
+}
+
+static void release(struct shared *shared)
+{
+	t_ok(shared->way == BY_RWLOCK ? pthread_rwlock_unlock(&shared->rwlock)
+				      : pthread_mutex_unlock(&shared->mutex));
+}
+
+/* Releases the lock by waiting with it for a condition, for a second. */
+static void wait_for_cond(struct shared *shared)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec++;
+	while (!pthread_cond_timedwait(&shared->cond, &shared->mutex, &until))
+		;
+}
+
+/* Child 0 holds the lock for 1 ms, and does nothing for a second then. Child 1 waits for it. */
+static void pass_lock(unsigned me, void *arg)
+{
+	struct shared *shared = arg;
+	struct t_dev *dev = t_open();
+	uint64_t since;
+
+	t_qp_free(t_qp(dev, NULL));
+	if (me == 0)
+		take(shared);
+	procs_barrier();
+	since = t_now();
+	usleep(me ? 500 : 1000);
+	if (me)
+		take(shared);
+	else if (shared->way == BY_COND)
+		wait_for_cond(shared);
+	if (me)
+		t_true(t_now() - since < 2 * MS, "way %d: the lock came after %llu ns", shared->way,
+		       (unsigned long long)(t_now() - since));
+	release(shared);
+	if (!me)
+		usleep(1000000);
+	t_close(dev);
+}
+
+/* Checks that a lock is taken when another process releases it, although no thread without a clock
+ * has to do with it. */
+static void test_shared_locks(void **state)
+{
+	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
+				     MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	pthread_mutexattr_t mutex;
+	pthread_rwlockattr_t rwlock;
+	pthread_condattr_t cond;
+
+	(void)state;
+	t_true(shared != MAP_FAILED, "no memory");
+	pthread_mutexattr_init(&mutex);
+	pthread_rwlockattr_init(&rwlock);
+	pthread_condattr_init(&cond);
+	t_ok(pthread_mutexattr_setpshared(&mutex, PTHREAD_PROCESS_SHARED));
+	t_ok(pthread_rwlockattr_setpshared(&rwlock, PTHREAD_PROCESS_SHARED));
+	t_ok(pthread_condattr_setpshared(&cond, PTHREAD_PROCESS_SHARED));
+	t_ok(pthread_mutex_init(&shared->mutex, &mutex));
+	t_ok(pthread_rwlock_init(&shared->rwlock, &rwlock));
+	t_ok(pthread_cond_init(&shared->cond, &cond));
+	for (shared->way = BY_MUTEX; shared->way < WAYS; shared->way++)
+		procs_run(2, (unsigned[]){0, 0}, pass_lock, shared);
+	t_ok(munmap(shared, sizeof(*shared)));
+}
+
 /* ---- shared memory ---- */
 
 enum { PASSES = 1000, PASS_NS = 2000 };
@@ -257,7 +344,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_stopped), cmocka_unit_test(test_continued),
 		cmocka_unit_test(test_killed),  cmocka_unit_test(test_killed_before_wake),
 		cmocka_unit_test(test_left),    cmocka_unit_test(test_hog),
-		cmocka_unit_test(test_waiting),
+		cmocka_unit_test(test_waiting), cmocka_unit_test(test_shared_locks),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "look"))

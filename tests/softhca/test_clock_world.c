@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -186,6 +187,31 @@ static void test_unknown_call(void **state)
 	close(ends[1]);
 }
 
+/* Checks that a pipe is waited for that has the descriptor of a completion channel which the
+ * program has closed itself. */
+static void test_reused_descriptor(void **state)
+{
+	struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
+	struct pollfd wait = {.events = POLLIN};
+	struct helper helper;
+	uint64_t since;
+	int ends[2];
+
+	(void)state;
+	t_true(channel, "ibv_create_comp_channel: %s", strerror(errno));
+	t_ok(pipe(ends));
+	wait.fd = channel->fd;
+	t_eq(dup2(ends[0], channel->fd), channel->fd);
+	since = t_now();
+	start(&helper, write_one, ends[1]);
+	t_eq(poll(&wait, 1, 2 * LONG * 1000), 1);
+	passed(since, LATER * SECOND);
+	finish(&helper);
+	t_ok(ibv_destroy_comp_channel(channel));
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +219,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_connect_to_other, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_write, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_call, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_reused_descriptor, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 
 #define LEN (3u << 20)
 
-enum key { K_QP = 0, K_BUF = 8 };
+enum key { K_QP = 0, K_BUF = 8, K_READY = 12, K_GO, K_DONE, K_AGAIN };
 
 static void forbid_process_vm(void)
 {
@@ -108,9 +108,133 @@ static void test_forbidden(void **state)
 	t_true(stat_counter("double_copies") > before, "no double copy was counted");
 }
 
+/* Sends to a target that is stopped, until the retries are used up. */
+static void stopped(unsigned me, void *arg)
+{
+	enum { SIZE = 65536 };
+	struct t_params params;
+	struct ibv_sge all;
+	struct t_dev *dev;
+	struct t_qp *qp;
+	struct t_buf b;
+
+	(void)arg;
+	forbid_process_vm();
+	dev = t_open();
+	b = t_buf(dev, SIZE);
+	all = t_sge(&b, 0, SIZE);
+	qp = t_qp(dev, NULL);
+	params = t_params(dev);
+	params.timeout = 14; /* 67 ms */
+	params.retry_cnt = 2;
+	procs_connect(qp, !me, K_QP, &params);
+	if (me) {
+		t_recv(qp, 1, &all, 1);
+		procs_put(K_READY, 1);
+		procs_get(PROCS_PARENT, K_DONE);
+	} else {
+		procs_get(PROCS_PARENT, K_GO);
+		t_send(qp, 1, all);
+		t_next(qp->scq, 1, IBV_WC_RETRY_EXC_ERR);
+		procs_put(K_DONE, 1);
+	}
+	t_qp_free(qp);
+	t_buf_free(&b);
+	t_close(dev);
+}
+
+/* Checks that a target which answers nothing costs a message its retries, one after the other. */
+static void test_stopped(void **state)
+{
+	(void)state;
+	procs_start(2, NULL, stopped, NULL);
+	procs_get(1, K_READY);
+	procs_stop(1);
+	procs_put(K_GO, 1);
+	procs_get(0, K_DONE);
+	procs_cont(1);
+	procs_put(K_DONE, 1);
+	procs_finish();
+}
+
+/* A datagram that is too large to travel with its completion. */
+enum { DATAGRAM = 4096, IN = T_GRH + DATAGRAM };
+
+static void send_datagrams(struct t_qp *qp, const struct t_buf *buf)
+{
+	struct t_addr peer = procs_get_addr(1, K_QP);
+	struct ibv_sge out = t_sge(buf, 0, DATAGRAM);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1);
+
+	wr.wr.ud.ah = t_ah(qp->dev, &peer, false);
+	wr.wr.ud.remote_qpn = peer.qpn;
+	wr.wr.ud.remote_qkey = T_QKEY;
+	for (unsigned i = 1; i <= 2; i++) {
+		procs_get(PROCS_PARENT, i == 1 ? K_GO : K_AGAIN);
+		t_fill(buf->addr, DATAGRAM, i);
+		t_post(qp, &wr);
+		t_next(qp->scq, 1, IBV_WC_SUCCESS);
+		procs_put(K_DONE, i);
+	}
+	t_ok(ibv_destroy_ah(wr.wr.ud.ah));
+}
+
+static void receive_second(struct t_qp *qp, const struct t_buf *buf)
+{
+	struct ibv_sge in = t_sge(buf, 0, IN);
+
+	t_recv(qp, 1, &in, 1);
+	procs_put(K_READY, 1);
+	procs_wait_for(0, K_DONE, 2);
+	t_eq(t_next(qp->rcq, 1, IBV_WC_SUCCESS).byte_len, IN);
+	t_check(buf->addr + T_GRH, DATAGRAM, 2);
+	t_eq(t_state(qp), IBV_QPS_RTS);
+}
+
+static void datagrams(unsigned me, void *arg)
+{
+	struct t_spec spec = {.type = IBV_QPT_UD};
+	struct t_dev *dev;
+	struct t_qp *qp;
+	struct t_buf b;
+
+	(void)arg;
+	forbid_process_vm();
+	dev = t_open();
+	b = t_buf(dev, IN);
+	qp = t_qp(dev, &spec);
+	t_up(qp, NULL, NULL);
+	procs_put_addr(K_QP, qp);
+	procs_barrier();
+	(me ? receive_second : send_datagrams)(qp, &b);
+	procs_barrier();
+	t_qp_free(qp);
+	t_buf_free(&b);
+	t_close(dev);
+}
+
+/* Checks that a datagram to a process which is stopped is lost, and takes neither a receive nor the
+ * queue pair with it. */
+static void test_datagram_to_stopped(void **state)
+{
+	(void)state;
+	procs_start(2, NULL, datagrams, NULL);
+	procs_get(1, K_READY);
+	procs_stop(1);
+	procs_put(K_GO, 1);
+	procs_wait_for(0, K_DONE, 1);
+	procs_cont(1);
+	procs_put(K_AGAIN, 1);
+	procs_finish();
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {cmocka_unit_test(test_forbidden)};
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_forbidden),
+		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_datagram_to_stopped),
+	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

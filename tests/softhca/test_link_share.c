@@ -2,7 +2,8 @@
 /*
  * test_link_share.c - several senders share the port that their messages arrive at, on a link of 10
  * us and 1 GB/s, in virtual time that counts no computing. One process with two devices. With the
- * argument "loopback" the link has loopback=250MB/s, and that alone is tested.
+ * argument "loopback" the link has loopback=250MB/s, and that alone is tested; with "slow" it has
+ * 1 B/s.
  */
 #include <string.h>
 #include <unistd.h>
@@ -172,8 +173,31 @@ static void test_loopback(void **state)
 	end(&s);
 }
 
+/* Messages that keep a port busy for more than a day are planned in no time, and one after the
+ * other. */
+static void test_slow(void **state)
+{
+	const uint64_t wire = BYTES * SECOND, real = real_now();
+	struct scene s = start();
+	uint64_t since = t_now();
+
+	(void)state;
+	write_to(s.from_a, &s.own_a.ba, &s.own_b.bb);
+	write_to(s.own_b.a, &s.own_b.ba, &s.own_b.bb);
+	/* Longer than a test waits for a completion. */
+	sleep(BYTES);
+	t_done(s.from_a->scq, 1, IBV_WC_RDMA_WRITE);
+	passed_within(since, wire + 2 * LATENCY_NS, 0);
+	sleep(BYTES);
+	t_done(s.own_b.a->scq, 1, IBV_WC_RDMA_WRITE);
+	passed_within(since, 2 * wire + 2 * LATENCY_NS, 0);
+	end(&s);
+	t_true(real_now() - real < 5 * SECOND, "it took much real time");
+}
+
 int main(int argc, char **argv)
 {
+	const struct CMUnitTest slow[] = {cmocka_unit_test(test_slow)};
 	const struct CMUnitTest loopback[] = {cmocka_unit_test(test_loopback)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_earlier),
@@ -184,5 +208,7 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && strcmp(argv[1], "loopback") == 0)
 		return cmocka_run_group_tests(loopback, NULL, NULL);
+	if (argc > 1 && strcmp(argv[1], "slow") == 0)
+		return cmocka_run_group_tests(slow, NULL, NULL);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,6 +5,7 @@
  * repeated.
  */
 #include <sched.h>
+#include <unistd.h>
 
 #include "procs.h"
 
@@ -68,6 +69,50 @@ static void test_late_receive(void **state)
 	}
 }
 
+/* Checks that a message of an unreliable connection finds a receive that was posted after it was
+ * sent: no answer tells its sender anything. */
+static void late_receive_uc(unsigned me, void *arg)
+{
+	const enum ibv_wr_opcode *op = arg;
+	struct t_spec spec = {.type = IBV_QPT_UC};
+	struct t_dev *dev = t_open();
+	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
+	struct ibv_sge out = t_sge(&p.ba, 0, 4096), in = t_sge(&p.bb, 0, 4096);
+	struct ibv_send_wr wr = t_rdma(*op, 1, &out, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
+	bool in_time = false;
+
+	(void)me;
+	for (unsigned i = 0; i < TRIES && !in_time; i++) {
+		struct ibv_wc wc;
+		uint64_t t0 = t_now();
+
+		t_post(p.a, &wr);
+		usleep((useconds_t)(latency / 4 * 1e6));
+		t_recv(p.b, i, &in, 1);
+		in_time = seconds_since(t0) < latency / 2;
+		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
+		while (in_time && ibv_poll_cq(p.b->rcq, 1, &wc) == 0)
+			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the message was dropped");
+		if (in_time)
+			t_true(seconds_since(t0) >= latency, "it came too early");
+	}
+	t_true(in_time, "no try was in time");
+	t_pair_free(&p);
+	t_close(dev);
+}
+
+static void test_late_receive_uc(void **state)
+{
+	static const enum ibv_wr_opcode ops[] = {IBV_WR_SEND, IBV_WR_RDMA_WRITE_WITH_IMM};
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		enum ibv_wr_opcode op = ops[i];
+
+		procs_run(1, NULL, late_receive_uc, &op);
+	}
+}
+
 /* Checks that a read returns the memory at its arrival, and that an atomic has no effect before.
  * The memory changes while the adapter uses it, which ThreadSanitizer would report. */
 __attribute__((no_sanitize("thread"))) static void remote_effects(unsigned me, void *arg)
@@ -123,6 +168,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_late_receive),
+		cmocka_unit_test(test_late_receive_uc),
 		cmocka_unit_test(test_remote_effects),
 	};
 

@@ -51,10 +51,41 @@ static void test_limit(void **state)
 	munmap(m, 2048 * KIB);
 }
 
+/* Checks that a region whose translation stays needs its memory neither pinned once more nor mapped
+ * still. */
+static void test_rereg(void **state)
+{
+	struct t_dev *dev = *state;
+	struct ibv_pd *pd = ibv_alloc_pd(dev->ctx);
+	struct ibv_mr *mr;
+	char *m;
+
+	m = mmap(NULL, 1024 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	t_true(m != MAP_FAILED && pd, "set-up: %s", strerror(errno));
+	mr = ibv_reg_mr(dev->pd, m, 600 * KIB, IBV_ACCESS_LOCAL_WRITE);
+	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
+	t_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, pd, NULL, 0, 0));
+	t_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, T_FULL_ACCESS));
+	t_true(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+			    IBV_ACCESS_REMOTE_WRITE) != 0,
+	       "remote writes without local ones");
+	t_ok(munmap(m, 1024 * KIB));
+	t_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, dev->pd, NULL, 0, 0));
+	t_ok(ibv_dereg_mr(mr));
+	t_ok(ibv_dealloc_pd(pd));
+	/* All is counted off again. */
+	m = mmap(NULL, 1024 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	mr = ibv_reg_mr(dev->pd, m, 1024 * KIB, IBV_ACCESS_LOCAL_WRITE);
+	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
+	t_ok(ibv_dereg_mr(mr));
+	t_ok(munmap(m, 1024 * KIB));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_limit, t_setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_rereg, t_setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,52 @@ static void test_reset(void **state)
 	t_pair_free(&p);
 }
 
+/*
+ * Checks that a message whose target is reset on the way, and connected again with the same PSN, is
+ * sent again from its first byte, into a new receive.
+ */
+static void test_reset_target(void **state)
+{
+	enum { LEN = 2 << 20 };
+	struct t_params params = t_params(dev);
+	struct t_buf from = t_buf(dev, LEN), to = t_buf(dev, LEN);
+	struct ibv_sge in = t_sge(&to, 0, LEN);
+
+	(void)state;
+	params.timeout = 13; /* 34 ms */
+	t_fill(from.addr, LEN, 1);
+	from.addr[0] = 1;
+	for (unsigned round = 0; round < 15; round++) {
+		struct t_pair p = t_pair(dev, NULL, &params, 4096);
+		struct t_addr a = t_addr(p.a);
+		uint64_t start;
+		struct ibv_wc wc;
+
+		memset(to.addr, 0, LEN);
+		t_recv(p.b, 1, &in, 1);
+		t_send(p.a, 2, t_sge(&from, 0, LEN));
+		while (!*(volatile char *)to.addr)
+			;
+		t_ok(t_to_state(p.b, IBV_QPS_RESET));
+		memset(to.addr, 0, LEN);
+		t_up(p.b, &params, &a);
+		t_recv(p.b, 3, &in, 1);
+		t_next(p.a->scq, 2, IBV_WC_SUCCESS);
+		start = t_now();
+		while (t_ms_since(start) < T_QUIET_MS && !ibv_poll_cq(p.b->rcq, 1, &wc))
+			;
+		/* Otherwise the message was complete before the target was reset. */
+		if (t_ms_since(start) < T_QUIET_MS) {
+			t_eq(wc.wr_id, 3);
+			t_eq(wc.status, IBV_WC_SUCCESS);
+			t_mem_eq(to.addr, from.addr, LEN);
+		}
+		t_pair_free(&p);
+	}
+	t_buf_free(&to);
+	t_buf_free(&from);
+}
+
 /* Checks that SQD holds later requests, and that RTS lets them go. */
 static void test_sqd(void **state)
 {
@@ -303,15 +349,11 @@ static void test_destroy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_too_early),
-		cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset),
-		cmocka_unit_test(test_sqd),
-		cmocka_unit_test(test_sqd_draining),
-		cmocka_unit_test(test_sqd_modify),
-		cmocka_unit_test(test_sqe),
-		cmocka_unit_test(test_destroy),
-		cmocka_unit_test(test_sqd_modify_draining),
+		cmocka_unit_test(test_too_early),  cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset),      cmocka_unit_test(test_reset_target),
+		cmocka_unit_test(test_sqd),        cmocka_unit_test(test_sqd_draining),
+		cmocka_unit_test(test_sqd_modify), cmocka_unit_test(test_sqe),
+		cmocka_unit_test(test_destroy),    cmocka_unit_test(test_sqd_modify_draining),
 	};
 
 	return cmocka_run_group_tests_name("qp-work", tests, setup, t_teardown);

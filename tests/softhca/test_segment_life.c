@@ -95,11 +95,14 @@ static void test_reregister(void **state)
 /*
  * Checks that registered memory is pinned: a write goes there although the owner has detached the
  * segment, and not to the memory that is mapped at that address later. One peer had reached the
- * segment before, another had not.
+ * segment before, another had not. A change of the region's access has nothing to do with that.
  */
+enum { REACHED_BEFORE = 1, ACCESS_CHANGED };
+
 static void remap(unsigned me, void *arg)
 {
-	bool reached_before = *(const bool *)arg;
+	unsigned how = *(const unsigned *)arg;
+	bool reached_before = how & REACHED_BEFORE;
 	struct seg_side s = me ? seg_owner() : seg_requester();
 	char *segment, *at;
 
@@ -119,6 +122,9 @@ static void remap(unsigned me, void *arg)
 	at = mmap(s.own.addr, SEG_LEN, PROT_READ | PROT_WRITE,
 		  MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
 	t_true(at == s.own.addr, "mmap: %s", strerror(errno));
+	if (how & ACCESS_CHANGED)
+		t_ok(ibv_rereg_mr(s.own.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0,
+				  IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE));
 	procs_barrier();
 	procs_barrier();
 	t_check_byte(at, SEG_LEN, 0);
@@ -134,11 +140,8 @@ static void test_remap(void **state)
 	unsigned nodes[] = {0, 1};
 
 	(void)state;
-	for (int i = 0; i < 2 && !copied; i++) {
-		bool reached_before = i;
-
-		procs_run(2, nodes, remap, &reached_before);
-	}
+	for (unsigned how = 0; how < 4 && !copied; how++)
+		procs_run(2, nodes, remap, &how);
 }
 
 /* Checks that a segment outlives its process, but that the process's regions are not written to

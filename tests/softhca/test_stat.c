@@ -236,6 +236,23 @@ static void test_unpolled(void **state)
 	t_pair_free(&p);
 }
 
+/* Checks that regions without a length have none there. */
+static void test_no_length(void **state)
+{
+	struct t_dev *dev = *state;
+	struct t_buf b = t_buf(dev, 4096);
+	uint64_t before = stat_counter("length");
+	struct ibv_mr *null = ibv_alloc_null_mr(dev->pd);
+	struct ibv_mr *all =
+		ibv_reg_mr(dev->pd, NULL, SIZE_MAX, IBV_ACCESS_ON_DEMAND | IBV_ACCESS_LOCAL_WRITE);
+
+	t_true(null && all, "set-up: %s", strerror(errno));
+	t_eq(stat_counter("length"), before);
+	t_ok(ibv_dereg_mr(null));
+	t_ok(ibv_dereg_mr(all));
+	t_buf_free(&b);
+}
+
 /* 2 RC QPs in RTS with a CQ each way (4) and a region each (2), and an x_set: 2 QPs, 3 CQs, an SRQ,
  * a region, a domain. */
 static int hold(void)
@@ -259,8 +276,9 @@ int main(int argc, char **argv)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_traffic), TEST(test_rnr),        TEST(test_late),    TEST(test_retries),
-		TEST(test_errors),  TEST(test_unreliable), TEST(test_objects), TEST(test_unpolled),
+		TEST(test_traffic), TEST(test_rnr),      TEST(test_late),
+		TEST(test_retries), TEST(test_errors),   TEST(test_unreliable),
+		TEST(test_objects), TEST(test_unpolled), TEST(test_no_length),
 	};
 
 	if (argc > 1 && !strcmp(argv[1], "hold"))

@@ -54,6 +54,16 @@ killed() {
 	trace "$tmp/killed" -- "$tests/test_death" && verify "$tmp/killed" process_name=3 message=1
 }
 
+# A message that no shared receive queue takes arrives at no process.
+lost() {
+	trace "$tmp/lost" -- "$tests/test_xrc_life" && verify "$tmp/lost" lost=0x777
+}
+
+# A message of an unreliable connection that is dropped has been on its way, as one whose memory is gone.
+dropped() {
+	trace "$tmp/dropped" -- "$tests/test_uc" && verify "$tmp/dropped" message=55
+}
+
 # refused TEXT FILE: exit status 125, and a sentence with TEXT; the command doesn't run.
 refused() {
 	local text=$1 status=0
@@ -78,6 +88,8 @@ check "a trace in virtual time" in_virtual_time
 check "the same run, the same trace" repeats
 check "a message that waits for a receive" held
 check "processes that are killed" killed
+check "a message that goes nowhere" lost
+check "a message that is dropped" dropped
 check "no such folder" refused "can.t be made" "$tmp/none/file"
 check "another run's folder in the way" in_the_way
 if mkdir "$tmp/small" && mount -t tmpfs -o size=256k none "$tmp/small" 2>"$tmp/err"; then

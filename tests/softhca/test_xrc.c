@@ -285,6 +285,26 @@ static void test_domains(void **state)
 	unlink(path);
 }
 
+/* Checks that a domain keeps its file, as the kernel does: no other file gets the file's number. */
+static void test_removed_file(void **state)
+{
+	struct t_dev *dev = *state;
+	char path[32];
+	int fd = x_file(path);
+	struct ibv_xrcd *xrcd = x_open(dev, fd, O_CREAT), *other;
+
+	close(fd);
+	unlink(path);
+	for (unsigned i = 0; i < 100; i++) {
+		fd = x_file(path);
+		other = x_open(dev, fd, O_CREAT | O_EXCL);
+		t_ok(ibv_close_xrcd(other));
+		close(fd);
+		unlink(path);
+	}
+	t_ok(ibv_close_xrcd(xrcd));
+}
+
 /* Checks that two opens of one inode give one domain: the SRQ of one is reached through the target
  * of the other. */
 static void test_same_domain(void **state)
@@ -447,7 +467,7 @@ int main(void)
 		TEST(test_too_long),    TEST(test_rnr),           TEST(test_rnr_expiry),
 		TEST(test_limit_event), TEST(test_busy),          TEST(test_domains),
 		TEST(test_same_domain), TEST(test_wr_api),        TEST(test_destroy_srq),
-		TEST(test_wrong_posts), TEST(test_reset_target),
+		TEST(test_wrong_posts), TEST(test_reset_target),  TEST(test_removed_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,6 +5,7 @@
  */
 #define _GNU_SOURCE 1
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "procs.h"
@@ -270,18 +271,153 @@ static void target_events(unsigned me, void *arg)
 	t_untidy();
 }
 
+/* Checks that an error of a target QP is reported in a context that has it open, when the contexts
+ * that made it and that opened it last have given it up. */
+static void events_follow(unsigned me, void *arg)
+{
+	struct t_dev *dev = t_open(), *stays = t_open(), *goes = t_open();
+	int fd = open(path, O_RDWR);
+	struct ibv_xrcd *xrcd = x_open(dev, fd, O_CREAT), *kept = x_open(stays, fd, O_CREAT),
+			*closed = x_open(goes, fd, O_CREAT);
+	struct t_spec from = {.type = IBV_QPT_XRC_SEND},
+		      to = {.type = IBV_QPT_XRC_RECV, .xrcd = xrcd};
+	struct t_qp *ini = t_qp(dev, &from), *tgt = t_qp(dev, &to);
+	struct t_buf b = t_buf(dev, 8);
+	struct ibv_qp *here, *there;
+
+	(void)me;
+	(void)arg;
+	close(fd);
+	t_connect(ini, tgt, NULL);
+	here = x_open_qp(stays, kept, tgt->qp->qp_num);
+	there = x_open_qp(goes, closed, tgt->qp->qp_num);
+	t_true(here && there, "ibv_open_qp: %s", strerror(errno));
+	t_qp_free(tgt);
+	t_ok(ibv_destroy_qp(there));
+	t_ok(ibv_close_xrcd(closed));
+	t_close(goes);
+	t_drain_events(stays->ctx);
+	x_send(ini, 1, t_sge(&b, 0, 8), 0x777);
+	t_next(ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
+	t_true(t_readable(stays->ctx->async_fd, T_DEADLINE_MS), "no event came");
+	t_drain_events(stays->ctx);
+	t_ok(ibv_destroy_qp(here));
+	t_ok(ibv_close_xrcd(kept));
+	t_close(stays);
+	t_qp_free(ini);
+	t_buf_free(&b);
+	t_ok(ibv_close_xrcd(xrcd));
+	t_close(dev);
+}
+
+static void test_events_follow(void **state)
+{
+	(void)state;
+	procs_run(1, NULL, events_follow, NULL);
+}
+
 static void test_target_events(void **state)
 {
 	(void)state;
 	procs_run(1, NULL, target_events, NULL);
 }
 
+/* A target QP that one thread ends while another one opens it. */
+struct shared_end {
+	struct t_dev *d;
+	struct ibv_xrcd *xrcd;
+	_Atomic uint32_t qpn;     /* of the target; 0 = there is none */
+	_Atomic unsigned refused; /* targets that could not be opened any more */
+	_Atomic bool over;
+};
+
+/* Opens each target until that is refused, and checks what it got. */
+static void *open_again(void *arg)
+{
+	struct shared_end *end = arg;
+	uint32_t done = 0;
+
+	while (!end->over) {
+		uint32_t qpn = end->qpn;
+		struct ibv_qp_init_attr init;
+		struct ibv_qp_attr attr;
+		struct ibv_qp *qp;
+
+		if (!qpn || qpn == done)
+			continue;
+		qp = x_open_qp(end->d, end->xrcd, qpn);
+		if (!qp) {
+			t_eq(errno, EINVAL);
+			done = qpn;
+			end->refused++;
+			continue;
+		}
+		t_ok(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init));
+		t_eq(attr.qp_state, IBV_QPS_INIT);
+		t_ok(ibv_destroy_qp(qp));
+	}
+	return NULL;
+}
+
+/* Sends large messages within the process, so that ends of QPs wait for their copies. */
+static void *copy_much(void *arg)
+{
+	struct shared_end *end = arg;
+	struct t_pair p = t_pair(end->d, NULL, NULL, 1 << 20);
+
+	while (!end->over) {
+		struct ibv_sge to = t_sge(&p.bb, 0, 1 << 20);
+
+		t_recv(p.b, 1, &to, 1);
+		t_send(p.a, 1, t_sge(&p.ba, 0, 1 << 20));
+		t_done(p.a->scq, 1, IBV_WC_SEND);
+		t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
+	}
+	t_pair_free(&p);
+	return NULL;
+}
+
+static void end_while_opened(unsigned me, void *arg)
+{
+	struct shared_end end = {.d = t_open()};
+	pthread_t opener, copier;
+
+	(void)me;
+	(void)arg;
+	end.xrcd = x_open(end.d, -1, O_CREAT);
+	t_ok(pthread_create(&opener, NULL, open_again, &end));
+	t_ok(pthread_create(&copier, NULL, copy_much, &end));
+	for (unsigned i = 0; i < 300; i++) {
+		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = end.xrcd};
+		struct t_qp *tgt = t_qp(end.d, &spec);
+
+		t_to_init(tgt, NULL);
+		end.qpn = tgt->qp->qp_num;
+		t_qp_free(tgt);
+		while (end.refused <= i)
+			sched_yield();
+	}
+	end.over = true;
+	t_ok(pthread_join(opener, NULL));
+	t_ok(pthread_join(copier, NULL));
+	t_ok(ibv_close_xrcd(end.xrcd));
+	t_close(end.d);
+}
+
+/* Checks that a target QP which is ending is either found and usable, or not found. */
+static void test_end_while_opened(void **state)
+{
+	(void)state;
+	procs_run(1, NULL, end_while_opened, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_target_events),  cmocka_unit_test(test_shared_target),
-		cmocka_unit_test(test_creator_leaves), cmocka_unit_test(test_domain_ends),
-		cmocka_unit_test(test_dead_owner),
+		cmocka_unit_test(test_target_events),    cmocka_unit_test(test_events_follow),
+		cmocka_unit_test(test_shared_target),    cmocka_unit_test(test_creator_leaves),
+		cmocka_unit_test(test_domain_ends),      cmocka_unit_test(test_dead_owner),
+		cmocka_unit_test(test_end_while_opened),
 	};
 	int rc;
 

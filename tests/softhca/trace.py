@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """trace.py FILE [CHECK...] - checks a trace of softhca run --trace. Without CHECK its form alone: events belong to
 named processes, spans end after they begin, a thread does one thing at a time. CHECK is NAME=N (at least N events of
-that name), or "same=OTHER": OTHER has the same events, but for numbers that differ from run to run.
+that name), "lost=SRQ" (messages name that shared receive queue, and go to no process), or "same=OTHER": OTHER has the
+same events, but for numbers that differ from run to run.
 """
 import json
 import sys
@@ -57,6 +58,12 @@ def check_messages(events):
         fail("something arrives that is no message")
 
 
+def check_lost(events, srq):
+    goals = {e["args"]["to"] for e in events if e["name"] == "message" and e["ph"] == "b" and e["args"]["srq"] == srq}
+    if goals != {0}:
+        fail(f"messages to queue {srq} go to {goals}, not to 0")
+
+
 def comparable(events):
     """What must be the same in each run: not the numbers of processes, threads and queues."""
     for e in events:
@@ -81,6 +88,8 @@ def main(path, *checks):
         if name == "same":
             if Counter(comparable(events)) != Counter(comparable(load(value))):
                 fail(f"{path} and {value} differ")
+        elif name == "lost":
+            check_lost(events, int(value, 0))
         elif names[name] < int(value):
             fail(f"{names[name]} events \"{name}\", not {value}; there are {dict(names)}")
 

@@ -106,6 +106,30 @@ static void many_channels(void **state)
 	t_eq(lost(), 0);
 }
 
+/* A descriptor's number tells nothing: its next owner may be something else, and a forked child has
+ * no channels. */
+static void channels_are_known(void **state)
+{
+	uint32_t id;
+	int fd, ends[2];
+
+	(void)state;
+	id = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd);
+	t_holds(shca_event_is_channel(fd));
+	t_ok(pipe(ends));
+	t_holds(!shca_event_is_channel(ends[0]));
+	shca_event_reset();
+	t_holds(!shca_event_is_channel(fd));
+	shca_event_destroy(&u_fab, (unsigned)u_slot, id, fd);
+	id = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd);
+	t_holds(shca_event_is_channel(fd));
+	t_eq(dup2(ends[0], fd), fd);
+	t_holds(!shca_event_is_channel(fd));
+	shca_event_destroy(&u_fab, (unsigned)u_slot, id, fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
 static void just_live(unsigned slot, void *arg)
 {
 	(void)slot;
@@ -188,9 +212,8 @@ static void reaping_wakes_waiters(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		IN_FABRIC(events_cross_processes),
-		IN_FABRIC(many_channels),
-		IN_FABRIC(reaping_wakes_waiters),
+		IN_FABRIC(events_cross_processes),      IN_FABRIC(many_channels),
+		IN_FABRIC(channels_are_known),          IN_FABRIC(reaping_wakes_waiters),
 		IN_FABRIC(reaping_others_wakes_nobody),
 	};
 

@@ -66,8 +66,11 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	t_eq(shca_word_owner(atomic_load(&qp->state_word)), SHCA_NO_PROC);
 	/* This process is the last opener of both: closing the QP ends the QP, and closing the
 	 * domain ends the QPs that are left in it. */
-	t_holds(shca_tgt_close(&u_fab, u_hca, qp, (unsigned)u_slot));
+	t_holds(shca_tgt_close(u_hca, qp, (unsigned)u_slot));
 	t_holds(!u_findable(u_hca, SHCA_QP, targets->opened));
+	t_eq(shca_tgt_open(&u_fab, u_hca, (unsigned)u_slot, targets->xrcd, targets->opened),
+	     -EINVAL);
+	shca_tgt_free(&u_fab, u_hca, qp);
 	shca_xrcd_close(&u_fab, u_hca, entry, (unsigned)u_slot);
 	t_holds(!u_findable(u_hca, SHCA_QP, targets->left));
 	t_eq(atomic_load(&u_hca->tables[SHCA_QP].count), 0);

@@ -87,10 +87,18 @@ bool shca_clock_sees_virtual(void);
 /* Notes that waiting threads may be about to handle signals: until then the real world isn't quiet.
  */
 void shca_clock_signalled(void);
+/* Lets the next wait with SHCA_ALSO_EVENTS end at once if an event comes between the look that
+ * follows and the wait: the reaper sends some without a turn. False: there is no such wait.
+ * Called inside of a call. */
+void shca_clock_expect_events(bool expects);
 /* Lets the threads of this process that watch something look now. Any thread. */
 void shca_clock_wake_process(void);
 /* Lets the threads of this process that wait for a lock look now. Called inside of a call. */
 void shca_clock_wake_lock_waiters(void);
+/* Lets the threads of all processes that wait for a lock look now. Called inside of a call. */
+void shca_clock_wake_shared_lock_waiters(void);
+/* Does the same for any thread, unless the lock that it released is softhca's own. */
+void shca_clock_released_shared(void);
 /* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
 uint32_t shca_clock_actor(void);
 /* Lets a thread of this process look now, if it watches something. Called by a thread without a
@@ -205,7 +213,7 @@ bool shca_turn_step(uint32_t actor);
 /* Sets when this process's adapters are due next. The caller has the turn. */
 static inline void shca_clock_due(unsigned slot, uint64_t when)
 {
-	atomic_store_explicit(&shca_clk->due[slot], when, memory_order_relaxed);
+	atomic_store(&shca_clk->due[slot], when);
 	if (when != SHCA_NEVER)
 		shca_actor_sooner(shca_clk, slot, when);
 }

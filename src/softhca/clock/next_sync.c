@@ -148,6 +148,8 @@ void shca_sync_released(bool contended, bool shared)
 	if (clocked && contended)
 		shca_sync_disturb(shared);
 	shca_sync_wake_waiting();
+	if (shared)
+		shca_program_released_shared();
 	if (clocked && shca_program_is_disturbed())
 		settle();
 }
@@ -266,6 +268,8 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 	/* A thread may wait for the mutex. */
 	if (atomic_load(&waiting) > 1)
 		shca_program_wake_lock_waiters();
+	if (is_shared_mutex(mutex))
+		shca_program_wake_shared_lock_waiters();
 	if (!shca_program_settle())
 		shca_program_sleep(until, false);
 	timed_out = until != SHCA_FOREVER && shca_program_now() >= until;

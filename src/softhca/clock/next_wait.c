@@ -106,8 +106,17 @@ static void wait_in_turn(const struct wait *wait, uint64_t until)
 	shca_unwatch(watch);
 }
 
+/* Looks before a wait, which events of the channels among the descriptors will end. */
+static int look_first(struct wait *wait, bool events)
+{
+	if (events)
+		shca_program_expect_events(true);
+	return wait->look(wait);
+}
+
 static int wait_for(struct wait *wait, uint64_t timeout)
 {
+	bool events = timeout && any_channel(wait);
 	uint64_t until;
 	int rc, error;
 
@@ -115,23 +124,25 @@ static int wait_for(struct wait *wait, uint64_t timeout)
 		return wait->look(wait);
 	shca_program_enter();
 	shca_program_listen(SHCA_HANDLER_ANY);
-	rc = wait->look(wait);
+	rc = look_first(wait, events);
 	until = shca_after(shca_program_now(), timeout);
 	if (!rc && !timeout)
 		shca_program_looked();
 	while (!rc && timeout && (until == SHCA_FOREVER || shca_program_now() < until)) {
-		if (until == SHCA_FOREVER && !any_channel(wait))
+		if (until == SHCA_FOREVER && !events)
 			rc = wait_in_world(wait);
 		else
 			wait_in_turn(wait, until);
 		if (rc >= 0)
-			rc = wait->look(wait);
+			rc = look_first(wait, events);
 		if (!rc && shca_program_heard()) {
 			errno = EINTR;
 			rc = -1;
 		}
 	}
 	error = errno;
+	if (events)
+		shca_program_expect_events(false);
 	shca_program_listen(0);
 	shca_program_leave();
 	errno = error;

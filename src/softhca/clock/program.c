@@ -145,6 +145,11 @@ void shca_program_sleep(uint64_t until, bool events)
 	shca_clock_wait(until, events ? SHCA_ALSO_EVENTS : 0);
 }
 
+void shca_program_expect_events(bool expects)
+{
+	shca_clock_expect_events(expects);
+}
+
 void shca_program_sleep_to_deadline(uint64_t until)
 {
 	shca_spin_end();
@@ -186,6 +191,17 @@ void shca_program_wake_process(void)
 void shca_program_wake_lock_waiters(void)
 {
 	shca_clock_wake_lock_waiters();
+}
+
+void shca_program_wake_shared_lock_waiters(void)
+{
+	shca_clock_wake_shared_lock_waiters();
+}
+
+void shca_program_released_shared(void)
+{
+	if (shca_clk)
+		shca_clock_released_shared();
 }
 
 void shca_program_looked(void)

@@ -68,18 +68,26 @@ SHCA_PROGRAM void shca_program_listen(uint32_t kinds);
 SHCA_PROGRAM bool shca_program_heard(void);
 /* Sleeps until a time, or with `events` until an event of a completion channel comes. */
 SHCA_PROGRAM void shca_program_sleep(uint64_t until, bool events);
+/* Lets the next sleep with `events` end at once if an event comes between the look that follows and
+ * the sleep. False: there is no such sleep. */
+SHCA_PROGRAM void shca_program_expect_events(bool expects);
 /* Sleeps until a deadline of the program: time is paced as if the thread only looked. */
 SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
 /* Lets the next sleep also end when a thread of this process, or with `world` anybody in the real
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watch(bool world);
 /* Lets the next sleep, of a thread that waits for a lock, also end when anybody in the real world
- * may have released the lock, or shca_program_wake_lock_waiters() is called. */
+ * may have released the lock, or one of the next three functions is called. */
 SHCA_PROGRAM void shca_program_watch_lock(void);
 /* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
  * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would
  * wake each other for ever. */
 SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
+/* Does the same in all processes, because the lock is one that they share. */
+SHCA_PROGRAM void shca_program_wake_shared_lock_waiters(void);
+/* Lets the threads of all processes that wait for a lock look, because a thread released one that
+ * they share. */
+SHCA_PROGRAM void shca_program_released_shared(void);
 /* Returns the calling thread's actor. */
 SHCA_PROGRAM uint32_t shca_program_actor(void);
 /* Notes that the thread looked for something in vain and will again. Parks it if it spins. */

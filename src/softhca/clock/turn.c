@@ -334,6 +334,19 @@ void shca_clock_wait(uint64_t until, unsigned also)
 		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
 }
 
+void shca_clock_expect_events(bool expects)
+{
+	uint32_t actor = shca_turn_self.actor - 1;
+
+	if (!shca_turn_joined())
+		return;
+	atomic_store(&shca_clk->actors[actor].on_event, expects);
+	/* An event that came since is known, and the thread is not to be due while it has the
+	 * turn. */
+	if (!expects && shca_turn_is_mine())
+		atomic_store(&shca_clk->due[actor], SHCA_NEVER);
+}
+
 void shca_clock_watch(enum shca_watching what)
 {
 	if (shca_turn_joined())
@@ -345,49 +358,6 @@ uint32_t shca_clock_actor(void)
 	return shca_turn_joined() ? shca_turn_self.actor - 1 : SHCA_NO_ACTOR;
 }
 
-void shca_clock_look(uint32_t actor)
-{
-	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
-
-	shca_clock_lock(shca_turn_here.fabric);
-	shca_actor_look(clock, actor);
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
-}
-
-/* Lets the threads of this process that watch that much, or more, look now. */
-static void wake_here(enum shca_watching least)
-{
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
-	uint32_t i;
-
-	shca_clock_lock(shca_turn_here.fabric);
-	for (i = atomic_load(&clock->threads[shca_turn_here.slot]); i;
-	     i = atomic_load(&clock->actors[i - 1].sibling)) {
-		if (atomic_load_explicit(&clock->actors[i - 1].watches, memory_order_relaxed) >=
-		    least)
-			shca_actor_look(clock, i - 1);
-	}
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
-}
-
-void shca_clock_wake_lock_waiters(void)
-{
-	wake_here(SHCA_WATCHES_LOCK);
-}
-
-void shca_clock_wake_process(void)
-{
-	/* The locks that are taken and released here are nobody's business. */
-	if (shca_turn_self.depth++ == 0)
-		wake_here(SHCA_WATCHES_PROCESS);
-	shca_turn_self.depth--;
-}
-
 int shca_clock_await_event(int fd)
 {
 	struct pollfd channel = {.fd = fd, .events = POLLIN};
@@ -397,8 +367,14 @@ int shca_clock_await_event(int fd)
 		return 0;
 	/* As read() has it: a handler with SA_RESTART ends no such wait. */
 	shca_clock_listen(SHCA_HANDLER_INTERRUPT);
-	while ((rc = poll(&channel, 1, 0)) == 0 && !shca_clock_heard())
+	for (;;) {
+		shca_clock_expect_events(true);
+		rc = poll(&channel, 1, 0);
+		if (rc || shca_clock_heard())
+			break;
 		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
+	}
+	shca_clock_expect_events(false);
 	shca_clock_listen(0);
 	if (rc)
 		return 0;
@@ -457,11 +433,6 @@ void shca_clock_out(void)
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
 	shca_turn_self.depth--;
-}
-
-void shca_clock_wake_spinning(void)
-{
-	shca_actors_wake_spinning(shca_clk, shca_turn_here.slot, atomic_load(&shca_clk->now));
 }
 
 void shca_clock_exclude(void)

@@ -264,10 +264,13 @@ static int make_log(struct shca_config *config, char *err, size_t errlen)
 	return shca_config_set(config, SHCA_O_CLOCK_LOG, path, "--clock-log", err, errlen);
 }
 
-/* Sets the default link of virtual time, because messages that take no time would be of no use. */
-static int set_default_link(struct shca_config *config, char *err, size_t errlen)
+/* Sets the default link of virtual time, because messages that take no time are of little use. An
+ * explicit "off" is obeyed. */
+static int set_default_link(struct shca_settings *settings, char *err, size_t errlen)
 {
-	if (config->link_on)
+	struct shca_config *config = &settings->config;
+
+	if (settings->origin[SHCA_O_LINK] != SHCA_FROM_DEFAULT)
 		return 0;
 	if (shca_config_set(config, SHCA_O_LINK, DEFAULT_LINK, "default", err, errlen) ||
 	    shca_config_finish(config, err, errlen))
@@ -280,12 +283,10 @@ static int set_default_link(struct shca_config *config, char *err, size_t errlen
 /* Sets what virtual time needs, and warns of what it can't do. */
 static int prepare_clock(struct run *run, char *err, size_t errlen)
 {
-	struct shca_config *config = &run->settings.config;
-
-	if (config->value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
+	if (run->settings.config.value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)
 		return 0;
 	shca_loads_warn(run->command);
-	return set_default_link(config, err, errlen);
+	return set_default_link(&run->settings, err, errlen);
 }
 
 int shca_cmd_run(int argc, char **argv)

@@ -126,7 +126,7 @@ static const struct shca_column mr_columns[] = {
 	OWNER,
 	{"PD", "pd", SHCA_COLUMN_NUMBER, "its protection domain"},
 	{"IOVA", "iova", SHCA_COLUMN_HEX, "its address, as work requests name it"},
-	{"LENGTH", "length", SHCA_COLUMN_NUMBER, "its bytes"},
+	{"LENGTH", "length", SHCA_COLUMN_NUMBER, "its bytes; a null or implicit one has no length"},
 	{"ACCESS", "access", SHCA_COLUMN_TEXT, "what is allowed, besides local reads"},
 };
 static const struct shca_column xrcd_columns[] = {

@@ -211,7 +211,10 @@ static void add_mr(json_t *o, const struct shca_fabric *fabric, const struct shc
 					  : (mr->flags & SHCA_MR_IMPLICIT ? "implicit" : "memory"));
 	set_int(o, "pd", mr->pdn);
 	set_int(o, "iova", mr->iova);
-	set_int(o, "length", mr->length);
+	json_object_set_new(o, "length",
+			    mr->flags & (SHCA_MR_NULL | SHCA_MR_IMPLICIT)
+				    ? json_null()
+				    : json_integer((json_int_t)mr->length));
 	set_name(o, "access", *access ? access : "local_read");
 }
 

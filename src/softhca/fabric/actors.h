@@ -58,7 +58,8 @@ void shca_actors_touch(struct shca_clock *clock, unsigned proc);
 /* Tells the threads of the other processes of a process's node, at that time, that memory which it
  * shares with them was written. The caller has the turn or holds the lock. */
 void shca_actors_touch_neighbours(struct shca_fabric *fabric, unsigned proc, uint64_t when);
-/* Wakes the threads of a process that wait for an event of a channel, or spin. */
+/* Wakes the threads of a process that wait for an event of a channel, or spin. The caller holds the
+ * lock. */
 void shca_actors_event(struct shca_clock *clock, unsigned proc);
 /* Makes the threads of all processes that watch that much, or more, look again. The caller holds
  * the lock. */

@@ -40,23 +40,37 @@ static struct {
 
 static _Atomic uint32_t next_id = 1;
 
-/* The readable ends, a bit each; descriptors with higher numbers are not known. */
+/* The readable ends by descriptor: the FIFO that is one, because a program may close a descriptor
+ * and use its number for something else. Descriptors with higher numbers are not known. */
 #define KNOWN_FDS 4096
-static _Atomic uint64_t channel_fds[KNOWN_FDS / 64];
+static struct {
+	_Atomic uint64_t dev, ino; /* ino 0: not a channel */
+} channels[KNOWN_FDS];
 
-static void note_channel(int fd, bool is)
+static void note_channel(int fd)
 {
-	if (fd < 0 || fd >= KNOWN_FDS)
+	struct stat st;
+
+	if (fd >= KNOWN_FDS || fstat(fd, &st))
 		return;
-	if (is)
-		atomic_fetch_or(&channel_fds[fd / 64], 1ULL << (fd % 64));
-	else
-		atomic_fetch_and(&channel_fds[fd / 64], ~(1ULL << (fd % 64)));
+	atomic_store(&channels[fd].dev, st.st_dev);
+	atomic_store(&channels[fd].ino, st.st_ino);
+}
+
+static void forget_channel(int fd)
+{
+	/* In a forked child a store copies the page. */
+	if (fd >= 0 && fd < KNOWN_FDS && atomic_load(&channels[fd].ino))
+		atomic_store(&channels[fd].ino, 0);
 }
 
 bool shca_event_is_channel(int fd)
 {
-	return fd >= 0 && fd < KNOWN_FDS && atomic_load(&channel_fds[fd / 64]) >> (fd % 64) & 1;
+	uint64_t ino = fd >= 0 && fd < KNOWN_FDS ? atomic_load(&channels[fd].ino) : 0;
+	struct stat st;
+
+	return ino && !fstat(fd, &st) && st.st_ino == ino &&
+	       st.st_dev == atomic_load(&channels[fd].dev);
 }
 
 static void fifo_path(const struct shca_fabric *fabric, unsigned proc, uint32_t id, char *buf,
@@ -89,7 +103,7 @@ int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd)
 	}
 	/* A user whose share of pipe memory is used up gets a smaller pipe. */
 	fcntl(*fd, F_SETPIPE_SZ, PIPE_SIZE);
-	note_channel(*fd, true);
+	note_channel(*fd);
 	return id;
 }
 
@@ -99,7 +113,7 @@ void shca_event_destroy(struct shca_fabric *fabric, unsigned proc, uint32_t id, 
 
 	fifo_path(fabric, proc, id, path, sizeof(path));
 	unlink(path);
-	note_channel(fd, false);
+	forget_channel(fd);
 	if (fd >= 0)
 		close(fd);
 }
@@ -156,10 +170,14 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
 		pthread_mutex_unlock(&cache.lock);
 		shca_cancel_restore(cancel);
 	}
-	if (n != sizeof(*ev))
+	if (n != sizeof(*ev)) {
 		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
-	else if (shca_clock_of(fabric))
+	} else if (shca_clock_of(fabric)) {
+		/* A reaper has no turn. */
+		shca_clock_lock(fabric);
 		shca_actors_event(shca_clock_of(fabric), proc);
+		shca_clock_unlock(fabric);
+	}
 }
 
 void shca_event_reset(void)
@@ -173,6 +191,8 @@ void shca_event_reset(void)
 			close(cache.at[i].fd);
 		cache.at[i].used = 0;
 	}
+	for (i = 0; i < KNOWN_FDS; i++)
+		forget_channel((int)i);
 }
 
 void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,

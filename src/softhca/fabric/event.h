@@ -34,7 +34,7 @@ void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, u
 /* Returns true if a descriptor is the readable end of a channel of this process. Descriptors from
  * 4096 on are not recognised. */
 bool shca_event_is_channel(int fd);
-/* Forgets cached descriptors, in a forked child. */
+/* Forgets all descriptors, in a forked child. */
 void shca_event_reset(void);
 
 /* Sends an event about a QP to its owner (an XRC target QP: to each process that has it open).

@@ -208,7 +208,10 @@ struct shca_rq {
 	uint32_t max_sge;
 	uint32_t stride;                    /* bytes of one WQE */
 	_Atomic uint64_t head SHCA_ALIGNED; /* receives ever claimed; requesters */
-	_Atomic uint32_t limit;             /* SRQ limit, 0 = not armed; one-shot */
+	/* Receives that requesters gave back, to be claimed first: a stack of WQE slots. Changes
+	 * (32) | slot of the top + 1 (32), or 0. */
+	_Atomic uint64_t returned;
+	_Atomic uint32_t limit; /* SRQ limit, 0 = not armed; one-shot */
 	/* Processes that found the queue empty and are to be woken when a receive is posted. */
 	_Atomic uint64_t rnr_waiters[SHCA_MAX_PROCS / 64];
 	_Atomic uint64_t tail SHCA_ALIGNED; /* receives ever posted; owner */
@@ -218,7 +221,7 @@ struct shca_rq {
 struct shca_rwqe {
 	uint64_t wr_id;
 	uint32_t num_sge;
-	uint32_t pad;
+	_Atomic uint32_t next_returned; /* slot + 1 */
 	struct ibv_sge sge[];
 };
 

@@ -306,10 +306,13 @@ void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc)
 {
 	struct shca_clock *clock = shca_clock_of(fabric);
 
-	/* The adapter is due now. */
-	if (clock)
+	/* The adapter is due now. A reaper has no turn. */
+	if (clock) {
+		shca_clock_lock(fabric);
 		shca_actor_sooner(clock, (uint32_t)(proc - fabric->hdr->procs),
 				  atomic_load(&clock->now));
+		shca_clock_unlock(fabric);
+	}
 	shca_proc_wake(proc);
 }
 

@@ -160,8 +160,7 @@ int64_t shca_tgt_open(struct shca_fabric *fabric, struct shca_hca *hca, unsigned
 	return rc;
 }
 
-bool shca_tgt_close(struct shca_fabric *fabric, struct shca_hca *hca, struct shca_qp_entry *qp,
-		    unsigned proc)
+bool shca_tgt_close(struct shca_hca *hca, struct shca_qp_entry *qp, unsigned proc)
 {
 	bool last;
 
@@ -172,11 +171,13 @@ bool shca_tgt_close(struct shca_fabric *fabric, struct shca_hca *hca, struct shc
 		openers_drop(qp->openers, proc);
 	}
 	shca_unlock(&hca->ctl_lock);
-	if (last) {
-		shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, UINT64_MAX);
-		shca_table_free(hca, SHCA_QP, qp);
-	}
 	return last;
+}
+
+void shca_tgt_free(struct shca_fabric *fabric, struct shca_hca *hca, struct shca_qp_entry *qp)
+{
+	shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, UINT64_MAX);
+	shca_table_free(hca, SHCA_QP, qp);
 }
 
 /* Returns true if anything but `proc` keeps the target QP. A process that ends without

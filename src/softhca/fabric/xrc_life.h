@@ -37,10 +37,11 @@ void shca_xrcd_close(struct shca_fabric *fabric, struct shca_hca *hca,
  * is none. The QP's creator sets its bit itself, before it publishes the QP. */
 int64_t shca_tgt_open(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc,
 		      uint32_t xrcd, uint32_t qpn);
-/* Closes a target QP for ibv_destroy_qp; the last opener's close ends it, after a grace period.
- * Returns true if it ended. */
-bool shca_tgt_close(struct shca_fabric *fabric, struct shca_hca *hca, struct shca_qp_entry *qp,
-		    unsigned proc);
+/* Closes a target QP for ibv_destroy_qp. The last opener's close makes the QP unfindable and
+ * returns true: the caller then has to call shca_tgt_free(). */
+bool shca_tgt_close(struct shca_hca *hca, struct shca_qp_entry *qp, unsigned proc);
+/* Frees a target QP after a grace period. */
+void shca_tgt_free(struct shca_fabric *fabric, struct shca_hca *hca, struct shca_qp_entry *qp);
 
 /* Leaves a target QP open when its process closed the context. As at a process's end, the QP
  * stays if others have it open, or as long as its domain lives: then this returns true, and

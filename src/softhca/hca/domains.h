@@ -27,6 +27,7 @@ struct shca_xrcd {
 	struct ibv_xrcd ibv;
 	struct shca_xrcd_entry *entry;
 	uint32_t idx;
+	int file;              /* keeps the inode that names the domain; -1: private */
 	_Atomic uint32_t refs; /* QPs and SRQs in it */
 	struct shca_context_object context_node;
 };

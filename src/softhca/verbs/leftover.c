@@ -87,6 +87,18 @@ void shca_leftover_refuse(struct shca_context *ctx)
 	shca_context_objects_each(ctx, refuse_object);
 }
 
+static void close_file(enum shca_object_kind kind, void *object)
+{
+	if (kind == SHCA_OBJECT_XRCD)
+		shca_xrcd_close_file(object);
+}
+
+void shca_leftover_inherit(struct shca_context *ctx)
+{
+	shca_leftover_refuse(ctx);
+	shca_context_objects_each(ctx, close_file);
+}
+
 static void end(enum shca_object_kind kind, void *object)
 {
 	switch (kind) {

@@ -16,6 +16,7 @@
 #include "fabric/trace.h"
 #include "hca/context_objects.h"
 #include "hca/execution/engine.h"
+#include "hca/memory/peer_copy.h"
 #include "hca/objects/reset.h"
 #include "hca/queues/cq_event.h"
 
@@ -51,7 +52,7 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
-	shca_context_objects_fork_child(shca_leftover_refuse);
+	shca_context_objects_fork_child(shca_leftover_inherit);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	contexts = 0;
@@ -176,6 +177,8 @@ static int take_slot(void)
 			 "fabric.");
 	if (slot < 0)
 		return slot;
+	/* The bounce buffers were in the arena of a slot that this process has given back. */
+	shca_peer_copy_reset();
 	shca_self.slot = (unsigned)slot;
 	shca_self.proc = &shca_self.fabric.hdr->procs[slot];
 	shca_self.tag = SHCA_TAG(slot, atomic_load(&shca_self.proc->state));

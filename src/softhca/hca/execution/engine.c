@@ -74,10 +74,13 @@ static void note_next_timer(void)
 
 	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
 		atomic_store(&eng.next_timer, a);
-	if (shca_clk)
-		shca_clock_due(shca_self.slot, eng.first || atomic_load(&shca_self.proc->attention)
-						       ? shca_now()
-						       : sooner_of(a, shca_cq_event_next()));
+	if (!shca_clk)
+		return;
+	shca_clock_due(shca_self.slot, eng.first ? shca_now() : sooner_of(a, shca_cq_event_next()));
+	/* Read behind that: a reaper, which has no turn, asks for attention before it makes the
+	 * adapters due. */
+	if (atomic_load(&shca_self.proc->attention))
+		shca_clock_due(shca_self.slot, shca_now());
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */

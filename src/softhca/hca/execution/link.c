@@ -51,6 +51,7 @@ struct taken {
 };
 
 #define SLOT_NS     (1u << SHCA_CALENDAR_LOG2)
+#define LAP_NS      ((uint64_t)SLOT_NS * SHCA_CALENDAR_SLOTS)
 #define OFFSET_BITS (SHCA_CALENDAR_LOG2 + 1)
 #define OFFSET_MASK ((1u << OFFSET_BITS) - 1)
 
@@ -100,19 +101,23 @@ static uint64_t take(struct taken *taken, uint64_t at, uint64_t busy, uint64_t *
 	return before + behind;
 }
 
-/* Takes up to `busy` ns, from time t on, of the slot with this number. */
+/* Takes up to `busy` ns, from time t on, of the slot with this number. Returns how many; *ahead is
+ * the number of laps until the slot's word, 0 if the word is not that of a later lap. */
 static uint64_t take_slot(struct shca_calendar *calendar, uint64_t number, uint64_t t,
-			  uint64_t busy, uint64_t *begin, uint64_t *end)
+			  uint64_t busy, uint64_t *begin, uint64_t *end, uint64_t *ahead)
 {
 	_Atomic uint64_t *slot = &calendar->slots[number % SHCA_CALENDAR_SLOTS];
 	const uint64_t start = number << SHCA_CALENDAR_LOG2, lap = number / SHCA_CALENDAR_SLOTS;
 	uint64_t was = atomic_load_explicit(slot, memory_order_relaxed), n;
 	struct taken taken;
 
+	*ahead = 0;
 	do {
 		/* The word is that of a later lap already. */
-		if (was >> 2 * OFFSET_BITS > lap)
+		if (was >> 2 * OFFSET_BITS > lap) {
+			*ahead = (was >> 2 * OFFSET_BITS) - lap;
 			return 0;
+		}
 		taken = unpack(was, lap);
 		n = take(&taken, t > start ? t - start : 0, busy, begin, end);
 		if (!n)
@@ -131,20 +136,49 @@ static bool is_tail(uint64_t left, uint64_t busy)
 	return left <= SLOT_NS && left <= busy / 8;
 }
 
+/* What a walk through the calendar has seen of its current lap. */
+struct walk {
+	uint64_t slots;
+	uint64_t ahead; /* the least number of laps until a slot's word */
+	uint64_t taken; /* ns */
+};
+
+/*
+ * Returns how many laps a walk leaves out after a whole one, for which `left` ns are to be taken
+ * yet. The calendar knows one lap of each slot. If all slots are those of later laps, there is no
+ * free time before these. If all were free, so are the next laps, and the last one marks each slot.
+ */
+static uint64_t laps_to_skip(const struct walk *walk, uint64_t left)
+{
+	if (walk->ahead > 1)
+		return walk->ahead - 1;
+	return walk->taken == LAP_NS && left > 2 * LAP_NS ? left / LAP_NS - 1 : 0;
+}
+
 /* Takes `busy` ns of the port's time from *first on. Returns when the last byte is there, and
  * stores in *first when the first of them begins. */
 static uint64_t fill(struct shca_calendar *calendar, uint64_t busy, uint64_t *first)
 {
 	uint64_t t = *first, begin = t, end = t, left = busy, last = 0;
+	struct walk walk = {.ahead = UINT64_MAX};
 
 	for (uint64_t number = t >> SHCA_CALENDAR_LOG2; left; number++) {
-		uint64_t n = take_slot(calendar, number, t, left, &begin, &end);
+		uint64_t ahead, n = take_slot(calendar, number, t, left, &begin, &end, &ahead);
 
 		if (n && left == busy)
 			*first = begin;
 		left -= n;
 		if (n && !last && is_tail(left, busy))
 			last = end + left;
+		walk.ahead = least(walk.ahead, ahead);
+		walk.taken += n;
+		if (++walk.slots == SHCA_CALENDAR_SLOTS) {
+			uint64_t skipped = laps_to_skip(&walk, left);
+
+			number += skipped * SHCA_CALENDAR_SLOTS;
+			left -= walk.taken ? skipped * LAP_NS : 0;
+			walk = (struct walk){.ahead = UINT64_MAX};
+		}
 	}
 	return last ? last : end;
 }

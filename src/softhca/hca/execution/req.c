@@ -10,7 +10,6 @@
 #include "clock/clock.h"
 #include "engine.h"
 #include "fabric/event.h"
-#include "fabric/pending_event.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
 #include "link.h"
@@ -29,99 +28,6 @@ static const uint32_t rnr_timer_us[32] = {
 	655360, 10,    20,    30,    40,    60,     80,     120,    160,    240,   320,
 	480,    640,   960,   1280,  1920,  2560,   3840,   5120,   7680,   10240, 15360,
 	20480,  30720, 40960, 61440, 81920, 122880, 163840, 245760, 327680, 491520};
-
-static const uint8_t wc_opcode[] = {
-	[IBV_WR_RDMA_WRITE] = IBV_WC_RDMA_WRITE,
-	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_RDMA_WRITE,
-	[IBV_WR_SEND] = IBV_WC_SEND,
-	[IBV_WR_SEND_WITH_IMM] = IBV_WC_SEND,
-	[IBV_WR_RDMA_READ] = IBV_WC_RDMA_READ,
-	[IBV_WR_ATOMIC_CMP_AND_SWP] = IBV_WC_COMP_SWAP,
-	[IBV_WR_ATOMIC_FETCH_AND_ADD] = IBV_WC_FETCH_ADD,
-};
-
-static const enum shca_counter status_counter[] = {
-	[IBV_WC_LOC_LEN_ERR] = SHCA_C_LOC_LEN_ERR,
-	[IBV_WC_LOC_PROT_ERR] = SHCA_C_LOC_PROT_ERR,
-	[IBV_WC_WR_FLUSH_ERR] = SHCA_C_FLUSHED,
-	[IBV_WC_REM_INV_REQ_ERR] = SHCA_C_REM_INV_REQ,
-	[IBV_WC_REM_ACCESS_ERR] = SHCA_C_REM_ACCESS,
-	[IBV_WC_REM_OP_ERR] = SHCA_C_REM_OP,
-	[IBV_WC_RETRY_EXC_ERR] = SHCA_C_RETRY_EXC,
-	[IBV_WC_RNR_RETRY_EXC_ERR] = SHCA_C_RNR_RETRY_EXC,
-};
-
-/* ---------------------------------------------------------------- completing */
-
-static uint64_t send_visible_at(struct shca_qp *qp, bool error)
-{
-	uint64_t at = 0, delay = shca_fault_reorder_delay();
-
-	if (qp->cur.arrives_at && !error)
-		at = qp->cur.arrives_at + (qp->cur.to_us ? 0 : shca_link_latency());
-	else if (delay || qp->last_visible)
-		at = shca_now();
-	if (!at)
-		return 0;
-	at += delay;
-	if (at < qp->last_visible)
-		at = qp->last_visible;
-	qp->last_visible = at;
-	return at;
-}
-
-static void produce(struct shca_qp *qp, const struct shca_swqe *wqe, enum ibv_wc_status status,
-		    uint32_t byte_len)
-{
-	struct shca_cqe cqe = {
-		.visible_at = send_visible_at(qp, status != IBV_WC_SUCCESS),
-		.rsc = qp->idx,
-		.wqe = qp->exec,
-		.byte_len = byte_len,
-		.qp_num = qp->ibv.qp_base.qp_num,
-		.opcode = wc_opcode[wqe->opcode],
-		.status = (uint8_t)status,
-	};
-
-	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &cqe, NULL))
-		shca_qp_fail(qp->ctx->hca, qp->entry, IBV_EVENT_QP_FATAL);
-}
-
-/* Ends the service of a queue after an error of the requester: RC goes to ERR, UC and UD stop
- * sending (IBA 10.8.6). */
-static void end_service(struct shca_qp *qp)
-{
-	uint32_t rts = IBV_QPS_RTS;
-
-	if (qp->entry->type == IBV_QPT_UC || qp->entry->type == IBV_QPT_UD)
-		atomic_compare_exchange_strong(&qp->entry->state, &rts, IBV_QPS_SQE);
-	else
-		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
-}
-
-void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_status status,
-		       uint32_t byte_len)
-{
-	if (status != IBV_WC_SUCCESS) {
-		shca_count(qp->ctx->hca, status_counter[status], 1);
-		if (status != IBV_WC_WR_FLUSH_ERR)
-			end_service(qp);
-	}
-	if (status != IBV_WC_SUCCESS || (wqe->flags & IBV_SEND_SIGNALED))
-		produce(qp, wqe, status, byte_len);
-	qp->exec++;
-	qp->cur = (struct shca_progress){0};
-}
-
-void shca_req_flush(struct shca_qp *qp)
-{
-	struct shca_exec *exec = shca_epoch_self();
-
-	shca_epoch_enter(exec);
-	while (qp->exec != qp->head)
-		shca_req_complete(qp, shca_swqe(qp, qp->exec), IBV_WC_WR_FLUSH_ERR, 0);
-	shca_epoch_exit(exec);
-}
 
 /* ---------------------------------------------------------------- one message */
 
@@ -151,7 +57,7 @@ static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 	return wait_until(req, when);
 }
 
-static enum shca_step fail(struct shca_req *req, enum ibv_wc_status status)
+enum shca_step shca_req_fail(struct shca_req *req, enum ibv_wc_status status)
 {
 	if (shca_tracing())
 		shca_traced_message(req, status);
@@ -197,7 +103,7 @@ static enum shca_step out_of_sequence(struct shca_req *req)
 {
 	shca_engine_suspect();
 	if (!take_retry(req->qp))
-		return fail(req, IBV_WC_RETRY_EXC_ERR);
+		return shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	return resend_at(req, shca_now() + retry_period(req->qp));
 }
 
@@ -246,16 +152,13 @@ static enum shca_step not_ready(struct shca_req *req)
 	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
-	/* Under the link model the message has not arrived yet: its receive may still be posted
-	 * in time. */
-	if (req->qp->cur.first_at > now)
-		return wait_until(req, req->qp->cur.first_at);
 	shca_engine_suspect();
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
+	req->qp->cur.tries = 0;
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
 	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
-		return fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
+		return shca_req_fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
 	if (!req->qp->cur.held_since)
@@ -273,10 +176,16 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 		[SHCA_NAK_OP] = IBV_WC_REM_OP_ERR,
 	};
 
+	/* Under the link model the message has not arrived yet: its receive may still be posted
+	 * in time. */
+	if (answer == SHCA_RNR && req->qp->cur.first_at > shca_now())
+		return wait_until(req, req->qp->cur.first_at);
 	/* An unreliable connection has no answers: a message that the responder drops is lost, and
 	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
 		shca_count(req->qp->ctx->hca, SHCA_C_UC_DROPPED, 1);
+		if (shca_tracing())
+			shca_traced_message(req, IBV_WC_SUCCESS);
 		shca_req_complete(req->qp, req->wqe, IBV_WC_SUCCESS, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}
@@ -290,7 +199,7 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	case SHCA_RNR:
 		return not_ready(req);
 	default:
-		return fail(req, status[answer]);
+		return shca_req_fail(req, status[answer]);
 	}
 }
 
@@ -366,7 +275,6 @@ static enum shca_step step_connected(struct shca_req *req)
 	}
 	if (answer != SHCA_ACK)
 		return shca_req_answer(req, answer);
-	qp->cur.tries = 0;
 	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
 		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
 		return shca_req_answer(req, SHCA_NAK_OP);
@@ -382,14 +290,15 @@ static enum shca_step step(struct shca_req *req)
 	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
 	enum shca_step s;
 
+	req->target.owner = SHCA_NO_PROC;
 	if (qp->cur.gives_up_at)
 		return shca_now() < qp->cur.gives_up_at ? wait_until(req, qp->cur.gives_up_at)
-							: fail(req, IBV_WC_RETRY_EXC_ERR);
+							: shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	if (hold_back(req, &s))
 		return s;
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
 			reads ? &copy->ndst : &copy->nsrc))
-		return fail(req, IBV_WC_LOC_PROT_ERR);
+		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
 	if (qp->entry->type == IBV_QPT_UD) {
 		enum ibv_wc_status status;
 
@@ -403,7 +312,7 @@ static enum shca_step step(struct shca_req *req)
 		return SHCA_STEP_DONE;
 	}
 	if (over_limit(req))
-		return fail(req, IBV_WC_LOC_LEN_ERR);
+		return shca_req_fail(req, IBV_WC_LOC_LEN_ERR);
 	return step_connected(req);
 }
 

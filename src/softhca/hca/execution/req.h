@@ -55,6 +55,8 @@ struct shca_req {
 typedef enum shca_step (*shca_req_op)(struct shca_req *req);
 extern const shca_req_op shca_req_ops[];
 
+/* Completes the message with an error. */
+enum shca_step shca_req_fail(struct shca_req *req, enum ibv_wc_status status);
 /* Acts on an answer of the responder that is not ACK: waits, retries, or completes in error. */
 enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer);
 

@@ -88,7 +88,8 @@ static void schedule(struct shca_req *req, bool to_us)
 /*
  * Reserves the link for a SEND, when it is looked at first and when its receive is found. Without
  * a receive only as many bytes arrive as leave before the NAK is back, and the sender's port is
- * given back then (resend_at()). But the receive may be posted until the message arrives.
+ * given back then (resend_at()). But the receive may be posted until the message arrives. On an
+ * unreliable connection there is no NAK, and all bytes arrive.
  */
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
@@ -106,9 +107,23 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		return;
 	}
 	stop = shca_link_until_nak(us, to, 128u << req->qp->entry->attr.path_mtu);
-	progress->on_link = answer == SHCA_ACK || bytes < stop ? bytes : stop;
+	if (answer == SHCA_ACK || req->qp->entry->type == IBV_QPT_UC || bytes < stop)
+		progress->on_link = bytes;
+	else
+		progress->on_link = stop;
 	progress->first_at = progress->at_port = shca_link_leave(us, to, bytes, departs_at(req));
 	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
+}
+
+/* Notes the result of copying `n` bytes. Bytes that arrived are answers: all retries are left for
+ * the next ones. */
+static void note_part(struct shca_progress *progress, int error, uint64_t n)
+{
+	progress->error = error;
+	if (error)
+		return;
+	progress->offset += n;
+	progress->tries = 0;
 }
 
 /*
@@ -121,25 +136,25 @@ static int move_part(struct shca_req *req, uint64_t end)
 	struct shca_progress *progress = &qp->cur;
 	uint64_t n = end - progress->offset;
 	uint64_t chunk = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CHUNK);
+	int error;
 
 	if (progress->error || progress->offset >= end)
 		return progress->error;
 	if (n > chunk)
 		n = chunk;
 	if (req->by == SHCA_BY_CALLER || n < KEEP_LOCK_BELOW) {
-		progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
-		progress->offset += progress->error ? 0 : n;
+		note_part(progress, shca_mem_copy(&qp->copy, progress->offset, n), n);
 		return progress->offset < end && !progress->error ? -EINPROGRESS : progress->error;
 	}
 	/* RUNNING keeps all other threads from executing this queue while posters may take the
 	 * lock. An epoch comes last in the lock order, so it ends before the lock is taken
 	 * again. */
 	pthread_mutex_unlock(&qp->sq_lock);
-	progress->error = shca_mem_copy(&qp->copy, progress->offset, n);
+	error = shca_mem_copy(&qp->copy, progress->offset, n);
 	shca_epoch_exit(req->exec);
 	pthread_mutex_lock(&qp->sq_lock);
 	shca_epoch_enter(req->exec);
-	progress->offset += progress->error ? 0 : n;
+	note_part(progress, error, n);
 	return -EINPROGRESS;
 }
 
@@ -156,8 +171,7 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 		req->when = shca_now() + 20000;
 		return SHCA_STEP_WAIT;
 	case -EFAULT:
-		shca_req_complete(req->qp, req->wqe, IBV_WC_LOC_PROT_ERR, 0);
-		return SHCA_STEP_DONE;
+		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
 	case -EREMOTEIO:
 		req->qp->cur.error = 0;
 		/* When a process dies its memory goes first: wait for the process to be found
@@ -182,17 +196,21 @@ static enum shca_step not_copied(struct shca_req *req, int e)
 	}
 }
 
-/* Claims the receive of a message, once. */
+/* Claims the receive of a message, once. A message whose target was reset on the way has lost its
+ * receive: the target expects the first packet, and the message begins again. */
 static enum shca_answer claim(struct shca_req *req)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	enum shca_answer answer;
 
-	/* If the target has been reset since, the receive is no longer this message's. */
-	if (progress->started)
-		return !progress->held || shca_resp_holds(&req->target, progress->rwqe)
-			       ? SHCA_ACK
-			       : SHCA_SILENT;
+	if (progress->started) {
+		if (!progress->held || shca_resp_holds(&req->target, progress->rwqe))
+			return SHCA_ACK;
+		progress->started = progress->held = false;
+		progress->error = 0;
+		progress->offset = 0;
+		return SHCA_NAK_SEQ;
+	}
 	/* On an unreliable connection a message takes the receive of the one before that was
 	 * lost half-way (IBA 9.8.2.2). */
 	if (req->qp->entry->type == IBV_QPT_UC) {
@@ -292,7 +310,7 @@ static enum shca_step op_write(struct shca_req *req)
 		return shca_req_answer(req, answer);
 	if (first)
 		shca_add(&qp->entry->counters[SHCA_C_WRITES], 1);
-	if (first && imm)
+	if (imm && !qp->cur.held)
 		hold(req);
 	qp->cur.started = true;
 	copy->ndst = 1;
@@ -350,10 +368,8 @@ static enum shca_step op_atomic(struct shca_req *req)
 	enum shca_answer answer;
 	int e;
 
-	if (req->wqe->length < 8) {
-		shca_req_complete(qp, req->wqe, IBV_WC_LOC_LEN_ERR, 0);
-		return SHCA_STEP_DONE;
-	}
+	if (req->wqe->length < 8)
+		return shca_req_fail(req, IBV_WC_LOC_LEN_ERR);
 	req->wqe->length = 8; /* the size of the list does not matter */
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(req) || (req->wqe->remote_addr & 7))

@@ -276,17 +276,27 @@ enum shca_answer shca_resp_complete(struct shca_target *target, struct shca_qp *
 	return SHCA_NAK_OP;
 }
 
+/* Stands for the request of a receive that is completed without one. */
+static const struct shca_swqe no_request = {.opcode = IBV_WR_SEND};
+
+void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot)
+{
+	/* The QP's owner may have flushed the queue without this receive already. */
+	if (shca_qp_state(target->qp) == IBV_QPS_ERR)
+		shca_resp_complete(target, qp, &no_request, slot, IBV_WC_WR_FLUSH_ERR, 0, NULL);
+	else
+		shca_rq_return(&shca_self.fabric, target->owner, target->rq, slot);
+}
+
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
 					  uint32_t slot, enum ibv_wc_status status)
 {
-	static const struct shca_swqe plain = {.opcode = IBV_WR_SEND};
-
-	if (ended(target))
+	/* An end of the QP may have flushed the receive meanwhile. */
+	if (ended(target) || (qp->cur.held && !shca_resp_unhold(target, slot)))
 		return SHCA_SILENT;
 	shca_count(target->hca,
 		   status == IBV_WC_LOC_LEN_ERR ? SHCA_C_LOC_LEN_ERR : SHCA_C_LOC_PROT_ERR, 1);
-	atomic_exchange(&target->qp->inflight_rsc, 0);
-	shca_resp_complete(target, qp, &plain, slot, status, 0, NULL);
+	shca_resp_complete(target, qp, &no_request, slot, status, 0, NULL);
 	/*
 	 * An RC responder learns of the error from the completion; the holder of a target QP may
 	 * not own the SRQ, and gets an event.

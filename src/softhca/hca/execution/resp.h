@@ -28,7 +28,8 @@ struct shca_target {
 	uint32_t srq_idx;
 	struct shca_rq *rq;
 	struct shca_cq_entry *cq; /* of receives; NULL if it is gone */
-	unsigned owner;           /* process slot that owns the receives, their memory and the CQ */
+	unsigned owner;           /* process slot that owns the receives, their memory and the CQ;
+				     SHCA_NO_PROC: it isn't known */
 	uint32_t pdn;             /* PD of the receives' memory */
 	uint32_t rkey_pdn;        /* PD of the memory that an R_Key names */
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
@@ -63,9 +64,12 @@ void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
  */
 enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *qp, uint32_t slot,
 				   uint64_t len, struct shca_run *runs, unsigned *n);
-/* Completes a claimed receive in error, and fails the target QP. Returns the answer. */
+/* Completes a claimed receive in error, and fails the target QP. Returns the answer: SILENT if the
+ * QP has ended and the receive is no longer this message's. */
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
 					  uint32_t slot, enum ibv_wc_status status);
+/* Gives a claimed receive back, because the message that had it is lost. */
+void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot);
 /* Translates the memory that an RDMA or atomic request names into a run. After an error the target
  * QP is in ERR. A request without data needs only the access flags of the QP. */
 enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,

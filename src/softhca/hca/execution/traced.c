@@ -34,6 +34,8 @@ static uint64_t departure(const struct shca_qp *qp, const struct shca_swqe *wqe)
 	return qp->cur.held_since ? shca_now() : wqe->posted_at;
 }
 
+static_assert(SHCA_TRACE_NO_PROC == SHCA_NO_PROC, "a message that goes nowhere has neither");
+
 void shca_traced_message(const struct shca_req *req, enum ibv_wc_status status)
 {
 	const struct shca_qp *qp = req->qp;
@@ -48,7 +50,7 @@ void shca_traced_message(const struct shca_req *req, enum ibv_wc_status status)
 		.qpn = qp->ibv.qp_base.qp_num,
 		.srqn = wqe->srqn,
 		.bytes = wqe->length,
-		.peer = (uint16_t)(req->target.hca ? req->target.owner : SHCA_TRACE_NO_PROC),
+		.peer = (uint16_t)req->target.owner,
 		.opcode = wqe->opcode,
 		.status = (uint8_t)status,
 	});

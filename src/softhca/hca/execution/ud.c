@@ -3,6 +3,7 @@
  * ud.c - datagrams: to one QP, or to all QPs of a multicast group. A datagram that can't be
  * delivered is dropped, and the sender isn't told (IBA 9.8.3).
  */
+#include <errno.h>
 #include <string.h>
 
 #include "grh.h"
@@ -45,6 +46,19 @@ static void drop(struct shca_hca *hca)
 	shca_count(hca, SHCA_C_UD_DROPPED, 1);
 }
 
+/* Acts on an error of copying a datagram into a claimed receive. If the target's process doesn't
+ * answer (a double copy), the datagram alone is lost. */
+static void not_copied(struct datagram *datagram, struct shca_target *target, uint32_t slot,
+		       int error)
+{
+	if (error == -EREMOTEIO) {
+		shca_resp_receive_failed(target, datagram->qp, slot, IBV_WC_LOC_PROT_ERR);
+	} else {
+		shca_resp_give_back(target, datagram->qp, slot);
+		drop(target->hca);
+	}
+}
+
 /* Writes the datagram into a claimed receive and completes it. */
 static void put(struct datagram *datagram, struct shca_target *target, uint32_t slot)
 {
@@ -72,13 +86,15 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 				   shca_grh_sl(datagram->qp->ctx->hca, &wqe->ud) << 4),
 	};
 
+	int error;
+
 	/* After an error the receive is completed in error, and the QP has failed. */
 	if (shca_resp_scatter(target, datagram->qp, slot, len, copy.dst, &copy.ndst) != SHCA_ACK)
 		return;
 	if (shca_cq_carries(target->cq, &copy, len, &cqe.bounce))
 		cqe.payload = (uint16_t)len;
-	else if (shca_mem_copy(&copy, 0, len)) {
-		shca_resp_receive_failed(target, datagram->qp, slot, IBV_WC_LOC_PROT_ERR);
+	else if ((error = shca_mem_copy(&copy, 0, len))) {
+		not_copied(datagram, target, slot, error);
 		return;
 	}
 	if (cqe.visible_at || shca_opt(&shca_self.fabric, SHCA_O_REORDER))
@@ -130,6 +146,24 @@ static bool deliver(struct datagram *datagram, unsigned hca_idx, uint32_t qpn)
 	return true;
 }
 
+/* Reads a membership. Returns true if it is one in that group. */
+static bool read_member(const struct shca_mcast *mcast, const union ibv_gid *gid, uint32_t *qpn,
+			unsigned *hca)
+{
+	bool same;
+
+	*qpn = atomic_load_explicit(&mcast->qpn, memory_order_acquire);
+	if (!*qpn)
+		return false;
+	*hca = atomic_load_explicit(&mcast->hca, memory_order_relaxed);
+	same = !memcmp(&mcast->gid, gid, sizeof(*gid));
+	/* The QP may have left since, and another one may have joined another group with this
+	 * entry. */
+	atomic_thread_fence(memory_order_acquire);
+	return same && *hca < shca_self.fabric.hdr->nhcas &&
+	       atomic_load_explicit(&mcast->qpn, memory_order_relaxed) == *qpn;
+}
+
 static void deliver_multicast(struct datagram *datagram)
 {
 	struct shca_fabric_header *hdr = shca_self.fabric.hdr;
@@ -140,15 +174,13 @@ static void deliver_multicast(struct datagram *datagram)
 		return;
 	}
 	for (unsigned i = 0; i < SHCA_MAX_MCAST; i++) {
-		struct shca_mcast *mcast = &hdr->mcast[i];
-		uint32_t qpn = atomic_load_explicit(&mcast->qpn, memory_order_acquire);
-		unsigned hca = atomic_load_explicit(&mcast->hca, memory_order_relaxed);
-		bool self = qpn == datagram->qp->ibv.qp_base.qp_num &&
-			    hca == datagram->qp->ctx->hca_idx;
+		uint32_t qpn;
+		unsigned hca;
+		bool self;
 
-		if (!qpn || hca >= hdr->nhcas ||
-		    memcmp(&mcast->gid, &datagram->w->ud.dgid, sizeof(mcast->gid)))
+		if (!read_member(&hdr->mcast[i], &datagram->w->ud.dgid, &qpn, &hca))
 			continue;
+		self = qpn == datagram->qp->ibv.qp_base.qp_num && hca == datagram->qp->ctx->hca_idx;
 		if (self && (datagram->qp->entry->create_flags & IBV_QP_CREATE_BLOCK_SELF_MCAST_LB))
 			continue;
 		/* A port gets the datagram once, however many QPs behind it are members. */

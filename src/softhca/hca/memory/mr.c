@@ -113,7 +113,7 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	return -ENOMEM;
 }
 
-static int check_access(uint64_t addr, uint64_t len, uint32_t access)
+int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access)
 {
 	int64_t odp = shca_opt(&shca_self.fabric, SHCA_O_ODP);
 
@@ -136,7 +136,7 @@ int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint
 		     uint64_t len, uint64_t iova, uint32_t access, uint64_t *pinned)
 {
 	bool implicit = len == SIZE_MAX && !addr;
-	int rc = check_access(addr, len, access);
+	int rc = shca_mr_check_access(addr, len, access);
 
 	*pinned = 0;
 	if (rc)

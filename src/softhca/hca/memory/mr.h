@@ -29,6 +29,8 @@ int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t add
 int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
 		      struct shca_run *run);
 
+/* Checks whether a region of that place and length may have that access. Returns 0 or -errno. */
+int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access);
 /* Checks and pins the memory of a region, and describes it in *entry. Returns 0 or -errno; *pinned
  * is what to pass to shca_mr_unpin() later. */
 int shca_mr_describe(struct shca_context *ctx, struct shca_mr_entry *entry, uint64_t addr,

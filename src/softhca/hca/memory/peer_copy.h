@@ -21,7 +21,7 @@ int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *
 bool shca_peer_copy_asked(void);
 /* Makes the copies that other processes asked for. Returns true if there were any. Any thread. */
 bool shca_peer_copy_serve(void);
-/* Forgets buffers, in a forked child. */
+/* Forgets buffers, in a forked child, or because the process takes another slot. */
 void shca_peer_copy_reset(void);
 
 #endif

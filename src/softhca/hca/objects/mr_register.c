@@ -146,22 +146,25 @@ static bool may_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *
 
 /* Changes a region. As on hardware the region can't be used meanwhile: no requester sees it half
  * changed. */
-static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct ibv_pd *pd)
+static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct ibv_pd *pd,
+		   bool moves)
 {
 	struct ibv_mr *ibmr = &mr->ibv;
 
 	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
 	shca_cq_deliver_all_payloads();
-	shca_segment_release(mr->entry);
-	mr->entry->va = next->va;
-	mr->entry->iova = next->iova;
-	mr->entry->length = next->length;
+	if (moves) {
+		shca_segment_release(mr->entry);
+		mr->entry->va = next->va;
+		mr->entry->iova = next->iova;
+		mr->entry->length = next->length;
+		mr->entry->flags = next->flags;
+		mr->entry->shmid = next->shmid;
+		mr->entry->shm_ns = next->shm_ns;
+		mr->entry->shm_at = next->shm_at;
+	}
 	mr->entry->access = next->access;
-	mr->entry->flags = next->flags;
-	mr->entry->shmid = next->shmid;
-	mr->entry->shm_ns = next->shm_ns;
-	mr->entry->shm_at = next->shm_at;
 	if (pd != ibmr->pd) {
 		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
 		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
@@ -170,14 +173,22 @@ static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct 
 	}
 }
 
+/* Returns true if a change of access, as with mlx5, needs the region's memory only as it is pinned
+ * already. */
+static bool keeps_memory(uint32_t was, uint32_t access)
+{
+	return !((was ^ access) & (IBV_ACCESS_ON_DEMAND | IBV_ACCESS_ZERO_BASED)) &&
+	       !(access & ~was & IBV_ACCESS_LOCAL_WRITE);
+}
+
 int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
 	SHCA_CLOCKED(REG, 1);
 	struct shca_mr *mr = (struct shca_mr *)ibmr;
 	struct shca_mr_entry next = {.va = mr->entry->va};
-	bool translate = flags & IBV_REREG_MR_CHANGE_TRANSLATION;
-	uint64_t pinned = 0;
+	bool translate = flags & IBV_REREG_MR_CHANGE_TRANSLATION, moves;
+	uint64_t pinned = mr->pinned;
 	int rc;
 
 	if (!shca_ours(ibmr->context)) {
@@ -192,16 +203,21 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		addr = ibmr->addr;
 		length = ibmr->length;
 	}
-	rc = shca_mr_describe(
-		shca_ctx(ibmr->context), &next, (uintptr_t)addr, length,
-		translate ? (uintptr_t)addr : mr->entry->iova,
-		flags & IBV_REREG_MR_CHANGE_ACCESS ? (uint32_t)access : mr->entry->access, &pinned);
+	next.access = flags & IBV_REREG_MR_CHANGE_ACCESS ? (uint32_t)access : mr->entry->access;
+	moves = translate || !keeps_memory(mr->entry->access, next.access);
+	if (moves)
+		rc = shca_mr_describe(shca_ctx(ibmr->context), &next, (uintptr_t)addr, length,
+				      translate ? (uintptr_t)addr : mr->entry->iova, next.access,
+				      &pinned);
+	else
+		rc = shca_mr_check_access((uintptr_t)addr, length, next.access);
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
-	change(mr, &next, flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd);
-	shca_mr_unpin(mr->pinned);
+	change(mr, &next, flags & IBV_REREG_MR_CHANGE_PD ? pd : ibmr->pd, moves);
+	if (moves)
+		shca_mr_unpin(mr->pinned);
 	mr->pinned = pinned;
 	ibmr->addr = addr;
 	ibmr->length = length;

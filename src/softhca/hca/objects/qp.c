@@ -43,6 +43,25 @@ int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_
 
 /* ---------------------------------------------------------------- the end */
 
+/* Makes a change of this process's handles of a target QP, and of its bit among the QP's openers,
+ * one step. */
+static pthread_mutex_t handles_lock = PTHREAD_MUTEX_INITIALIZER;
+
+void shca_qp_lock_handles(void)
+{
+	pthread_mutex_lock(&handles_lock);
+}
+
+void shca_qp_unlock_handles(void)
+{
+	pthread_mutex_unlock(&handles_lock);
+}
+
+void shca_qp_reset(void)
+{
+	pthread_mutex_init(&handles_lock, NULL);
+}
+
 int shca_qp_add_handle(struct shca_qp *qp)
 {
 	unsigned hca = qp->ctx->hca_idx;
@@ -116,10 +135,10 @@ void shca_qp_purge(struct shca_qp *qp)
 	}
 }
 
-/* Drops the events of a target QP that this process has given up, as is done for other objects. */
-static void forget_tgt_events(const struct shca_qp *qp)
+/* Drops the events of a target QP that this process has given up, as is done for other objects.
+ * `channel`: where its events went, + 1. */
+static void forget_tgt_events(const struct shca_qp *qp, uint32_t channel)
 {
-	uint32_t channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
 	uint32_t qpn = qp->ibv.qp_base.qp_num;
 
 	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx, qpn);
@@ -127,25 +146,73 @@ static void forget_tgt_events(const struct shca_qp *qp)
 		shca_event_forget(&shca_self.fabric, shca_self.slot, channel - 1, qp->idx, qpn);
 }
 
+void shca_qp_note_tgt_handle(struct shca_context *ctx)
+{
+	ctx->tgt_handles++;
+	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
+}
+
+/* A context that find_context() is to find: on that HCA, with a handle of a target QP. Guarded by
+ * the lock of the handles. */
+static struct {
+	unsigned hca;
+	struct shca_context *found;
+} wanted;
+
+static void find_context(void *object)
+{
+	const struct shca_qp *qp = object;
+
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV && qp->ctx->hca_idx == wanted.hca)
+		wanted.found = qp->ctx;
+}
+
+/* Has the events of target QPs sent to contexts that still have handles, now that `qp` is none. The
+ * channel in the QP's entry is its creator's. */
+static void leave_events(struct shca_qp *qp)
+{
+	struct shca_context *ctx = qp->ctx;
+	_Atomic uint32_t *channel = &shca_self.proc->tgt_channel[ctx->hca_idx];
+	struct shca_qp *other;
+
+	shca_flush_lock();
+	other = shca_object_index_get(ctx->hca_idx, SHCA_QP, qp->idx);
+	if (other && shca_word_owner(atomic_load(&qp->entry->state_word)) == shca_self.slot &&
+	    qp->entry->async_channel == ctx->async_channel)
+		qp->entry->async_channel = other->ctx->async_channel;
+	if (!--ctx->tgt_handles && atomic_load(channel) == ctx->async_channel + 1) {
+		wanted.hca = ctx->hca_idx;
+		wanted.found = NULL;
+		shca_object_index_each(SHCA_QP, find_context);
+		atomic_store(channel, wanted.found ? wanted.found->async_channel + 1 : 0);
+	}
+	shca_flush_unlock();
+}
+
 static void end_tgt(struct shca_qp *qp, bool left)
 {
-	bool last = remove_handle(qp);
+	struct shca_fabric *fabric = &shca_self.fabric;
+	struct shca_hca *hca = qp->ctx->hca;
+	bool given_up, ended = false;
+	uint32_t channel;
 
-	if (last && left &&
-	    shca_tgt_leave(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot))
-		return;
-
-	/* A sender that was killed half-way left a receive behind: the SRQ's owner gets that
-	 * receive flushed. */
-	if (last && !shca_opened_by_others(qp->entry->openers, shca_self.slot)) {
-		shca_qp_fail(qp->ctx->hca, qp->entry, SHCA_NO_EVENT);
-		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
+	shca_qp_lock_handles();
+	channel = atomic_load(&shca_self.proc->tgt_channel[qp->ctx->hca_idx]);
+	given_up = remove_handle(qp);
+	leave_events(qp);
+	given_up = given_up && !(left && shca_tgt_leave(fabric, hca, qp->entry, shca_self.slot));
+	if (given_up)
+		ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
+	shca_qp_unlock_handles();
+	if (ended) {
+		/* A sender that was killed half-way left a receive behind: the SRQ's owner gets
+		 * that receive flushed. */
+		shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
 		shca_flush_held(qp);
+		shca_tgt_free(fabric, hca, qp->entry);
 	}
-	if (!last)
-		return;
-	shca_tgt_close(&shca_self.fabric, qp->ctx->hca, qp->entry, shca_self.slot);
-	forget_tgt_events(qp);
+	if (given_up)
+		forget_tgt_events(qp, channel);
 }
 
 static void end_own(struct shca_qp *qp)

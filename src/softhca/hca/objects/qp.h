@@ -18,6 +18,16 @@ struct ibv_qp *shca_qp_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t n
  * closed, and nobody called ibv_destroy_qp(). */
 void shca_qp_end(struct shca_qp *qp, bool left);
 
+/* Lock this process's handles of target QPs: held from opening a QP until its handle is added, and
+ * from removing a handle until the QP is closed. */
+void shca_qp_lock_handles(void);
+void shca_qp_unlock_handles(void);
+/* Notes a new handle of a target QP in that context: events of this process's target QPs on that
+ * HCA go there from now on. Needs that lock. */
+void shca_qp_note_tgt_handle(struct shca_context *ctx);
+/* Makes that lock free, in a forked child. */
+void shca_qp_reset(void);
+
 /* Makes the object known by its table index; several handles of one target QP may be. Returns 0 or
  * -ENOMEM. */
 int shca_qp_add_handle(struct shca_qp *qp);

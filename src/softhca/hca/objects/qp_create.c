@@ -216,12 +216,6 @@ static void number(struct shca_qp *qp, uint32_t idx)
 	qp->ibv.qp_base.state = IBV_QPS_RESET;
 }
 
-/* Notes the channel to which events of this process's target QPs on that HCA go. */
-static void note_tgt_channel(struct shca_context *ctx)
-{
-	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
-}
-
 struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_attr_ex *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
@@ -255,7 +249,9 @@ struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 		goto free_entry;
 	bind(qp, attr, &types[attr->qp_type]);
 	if (attr->qp_type == IBV_QPT_XRC_RECV) {
-		note_tgt_channel(ctx);
+		shca_qp_lock_handles();
+		shca_qp_note_tgt_handle(ctx);
+		shca_qp_unlock_handles();
 		shca_openers_add(qp->entry->openers, shca_self.slot);
 	} else if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		shca_wr_api_init(qp);
@@ -291,14 +287,40 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
+/* Opens target QP `qpn` of a domain for a new handle. Returns 0 or an errno value. */
+static int open_tgt(struct shca_qp *qp, uint32_t xrcd, uint32_t qpn)
+{
+	struct shca_fabric *fabric = &shca_self.fabric;
+	struct shca_hca *hca = qp->ctx->hca;
+	bool ended = false;
+	int64_t idx;
+	int rc = 0;
+
+	shca_qp_lock_handles();
+	idx = shca_tgt_open(fabric, hca, shca_self.slot, xrcd, qpn);
+	if (idx < 0) {
+		rc = (int)-idx;
+	} else {
+		number(qp, (uint32_t)idx);
+		rc = -shca_qp_add_handle(qp);
+		/* Only a first handle takes memory: this process has no other one. */
+		if (rc)
+			ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
+		else
+			shca_qp_note_tgt_handle(qp->ctx);
+	}
+	shca_qp_unlock_handles();
+	if (ended)
+		shca_tgt_free(fabric, hca, qp->entry);
+	return rc;
+}
+
 struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
 	const uint32_t need = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE;
-	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_xrcd *xrcd = (struct shca_xrcd *)attr->xrcd;
 	struct shca_qp *qp;
-	int64_t idx;
 
 	if ((attr->comp_mask & need) != need ||
 	    (attr->comp_mask & ~(need | IBV_QP_OPEN_ATTR_CONTEXT)) ||
@@ -310,26 +332,16 @@ struct ibv_qp *shca_open_qp(struct ibv_context *ibctx, struct ibv_qp_open_attr *
 		      attr->comp_mask & IBV_QP_OPEN_ATTR_CONTEXT ? attr->qp_context : NULL);
 	if (!qp)
 		return NULL;
-	note_tgt_channel(ctx);
-	idx = shca_tgt_open(&shca_self.fabric, ctx->hca, shca_self.slot, xrcd->idx, attr->qp_num);
-	if (idx < 0) {
-		errno = (int)-idx;
-		goto free_qp;
+	errno = open_tgt(qp, xrcd->idx, attr->qp_num);
+	if (errno) {
+		pthread_mutex_destroy(&qp->sq_lock);
+		free(qp);
+		return NULL;
 	}
-	number(qp, (uint32_t)idx);
 	/* libibverbs doesn't ask for the state; ibv_query_qp() does. */
 	qp->ibv.qp_base.state = IBV_QPS_UNKNOWN;
-	if (shca_qp_add_handle(qp)) {
-		shca_tgt_close(&shca_self.fabric, ctx->hca, qp->entry, shca_self.slot);
-		errno = ENOMEM;
-		goto free_qp;
-	}
 	qp->xrcd = xrcd;
 	atomic_fetch_add(&xrcd->refs, 1);
 	shca_context_objects_add(ibctx, &qp->context_node, SHCA_OBJECT_QP, qp);
 	return &qp->ibv.qp_base;
-free_qp:
-	pthread_mutex_destroy(&qp->sq_lock);
-	free(qp);
-	return NULL;
 }

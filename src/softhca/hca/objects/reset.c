@@ -14,6 +14,7 @@
 #include "hca/object_index.h"
 #include "hca/queues/cq.h"
 #include "hca/queues/cq_event.h"
+#include "qp.h"
 #include "xrcd.h"
 
 void shca_reset(void)
@@ -28,5 +29,6 @@ void shca_reset(void)
 	shca_cq_event_reset();
 	shca_cq_reset();
 	shca_flush_reset();
+	shca_qp_reset();
 	shca_xrcd_reset();
 }

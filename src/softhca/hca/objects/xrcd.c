@@ -3,12 +3,15 @@
  * xrcd.c - XRC domains: the handles of this process. The domains themselves are in
  * fabric/xrc_life.c.
  */
+#define _GNU_SOURCE 1
 #include "xrcd.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "clock/clock.h"
 #include "fabric/xrc_life.h"
@@ -34,6 +37,40 @@ static uint32_t *count_of(struct shca_context *ctx, uint32_t idx)
 	return *h ? *h + idx : NULL;
 }
 
+/* Keeps a file, so that no other one gets its inode number while the domain lives: the kernel holds
+ * the inode too. Unlike a duplicate, the descriptor releases no lock when it is closed. */
+static int keep_file(int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return open(path, O_PATH | O_CLOEXEC);
+}
+
+void shca_xrcd_close_file(struct shca_xrcd *xrcd)
+{
+	if (xrcd->file >= 0)
+		close(xrcd->file);
+	xrcd->file = -1;
+}
+
+/* Opens a domain, whose file is kept already, for a new handle. Returns its index or -errno. */
+static int64_t open_domain(struct shca_context *ctx, const struct stat *st, int oflags)
+{
+	uint32_t *count;
+	int64_t idx;
+
+	pthread_mutex_lock(&lock);
+	count = count_of(ctx, 0);
+	idx = count ? shca_xrcd_open(&shca_self.fabric, ctx->hca, shca_self.slot, st->st_dev,
+				     st->st_ino, oflags)
+		    : -ENOMEM;
+	if (idx >= 0)
+		count[idx]++;
+	pthread_mutex_unlock(&lock);
+	return idx;
+}
+
 struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_attr *attr)
 {
 	SHCA_CLOCKED(VERB, 1);
@@ -41,7 +78,6 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	struct shca_context *ctx = shca_ctx(ibctx);
 	struct shca_xrcd *xrcd;
 	struct stat st = {0};
-	uint32_t *count;
 	int64_t idx;
 
 	if (attr->comp_mask != need || (attr->oflags & ~(O_CREAT | O_EXCL)) ||
@@ -56,15 +92,14 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ibctx, struct ibv_xrcd_init_
 	xrcd = calloc(1, sizeof(*xrcd));
 	if (!xrcd)
 		return NULL;
-	pthread_mutex_lock(&lock);
-	count = count_of(ctx, 0);
-	idx = count ? shca_xrcd_open(&shca_self.fabric, ctx->hca, shca_self.slot, st.st_dev,
-				     st.st_ino, attr->oflags)
-		    : -ENOMEM;
-	if (idx >= 0)
-		count[idx]++;
-	pthread_mutex_unlock(&lock);
+	xrcd->file = attr->fd != -1 ? keep_file(attr->fd) : -1;
+	if (attr->fd != -1 && xrcd->file < 0) {
+		free(xrcd);
+		return NULL;
+	}
+	idx = open_domain(ctx, &st, attr->oflags);
 	if (idx < 0) {
+		shca_xrcd_close_file(xrcd);
 		free(xrcd);
 		errno = (int)-idx;
 		return NULL;
@@ -84,6 +119,7 @@ void shca_xrcd_end(struct shca_xrcd *xrcd)
 	if (!--*count_of(ctx, xrcd->idx))
 		shca_xrcd_close(&shca_self.fabric, ctx->hca, xrcd->entry, shca_self.slot);
 	pthread_mutex_unlock(&lock);
+	shca_xrcd_close_file(xrcd);
 }
 
 int shca_close_xrcd(struct ibv_xrcd *ibx)

@@ -12,6 +12,8 @@ struct ibv_xrcd *shca_open_xrcd(struct ibv_context *ctx, struct ibv_xrcd_init_at
 int shca_close_xrcd(struct ibv_xrcd *xrcd);
 /* Closes a domain; the struct stays. */
 void shca_xrcd_end(struct shca_xrcd *xrcd);
+/* Gives up the file of a domain that a forked child's parent opened. */
+void shca_xrcd_close_file(struct shca_xrcd *xrcd);
 /* Forgets which domains this process has open, in a forked child. */
 void shca_xrcd_reset(void);
 

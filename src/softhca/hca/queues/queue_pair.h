@@ -67,7 +67,8 @@ struct shca_progress {
 	bool unblocked; /* injected delays are over */
 	uint8_t faults; /* times that the target's memory was not there */
 	uint8_t rnr_tries;
-	uint8_t tries; /* sends that had no answer, or one that asks for another send */
+	uint8_t tries; /* sends since the last answer that had none, or one that asks for another
+			  send */
 	int error;     /* errno of the last part that was copied */
 	/* End of the last timer, at which the send fails; 0: retries are left. */
 	uint64_t gives_up_at;

@@ -216,6 +216,7 @@ void shca_rq_reset(struct shca_rq_local *rq)
 {
 	pthread_mutex_lock(&rq->lock);
 	memset((void *)rq->ring, 0, ((size_t)rq->mask + 1) * sizeof(*rq->ring));
+	atomic_store(&rq->shared->returned, 0);
 	atomic_store(&rq->shared->head, 0);
 	atomic_store(&rq->shared->tail, 0);
 	fill_free_list(rq);
@@ -230,6 +231,9 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 		slots[rq->free_list[i]] = true;
 	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
 		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
+	for (uint32_t next = (uint32_t)atomic_load(&rq->shared->returned); next;
+	     next = atomic_load(&shca_rq_own_wqe(rq, (next - 1) & rq->mask)->next_returned))
+		slots[(next - 1) & rq->mask] = true;
 }
 
 /* Returns the ring and the WQEs of a queue of process `proc`, or NULL if this process can't map
@@ -246,6 +250,44 @@ static char *wqe_at(char *mem, const struct shca_rq *rq, uint32_t slot)
 	return mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
 }
 
+static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint32_t slot)
+{
+	return &((struct shca_rwqe *)(void *)wqe_at(mem, rq, slot))->next_returned;
+}
+
+/* Returns the word of the stack after a change that puts `next`, a slot + 1, on top. */
+static uint64_t changed(uint64_t word, uint32_t next)
+{
+	return ((word >> 32) + 1) << 32 | next;
+}
+
+/* Claims a receive that was given back. Returns false if there is none. */
+static bool claim_returned(char *mem, struct shca_rq *rq, uint32_t *slot)
+{
+	uint64_t word = atomic_load(&rq->returned);
+	uint32_t next;
+
+	do {
+		if (!(uint32_t)word)
+			return false;
+		*slot = ((uint32_t)word - 1) & (rq->size - 1);
+		next = atomic_load(next_returned(mem, rq, *slot));
+	} while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, next)));
+	return true;
+}
+
+void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t slot)
+{
+	char *mem = reach(fabric, proc, rq);
+	uint64_t word = atomic_load(&rq->returned);
+
+	if (!mem)
+		return;
+	do
+		atomic_store(next_returned(mem, rq, slot), (uint32_t)word);
+	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, slot + 1)));
+}
+
 int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)
 {
 	char *mem = reach(fabric, proc, rq);
@@ -254,6 +296,10 @@ int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq,
 
 	if (!mem)
 		return -ESRCH;
+	if (__builtin_expect(atomic_load_explicit(&rq->returned, memory_order_relaxed) & UINT32_MAX,
+			     0) &&
+	    claim_returned(mem, rq, slot))
+		return 0;
 	ring = (_Atomic uint64_t *)(void *)mem;
 	head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 	for (;;) {

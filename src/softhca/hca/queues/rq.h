@@ -59,6 +59,8 @@ static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, 
 /* Takes the oldest receive of a queue of process `proc` and stores its WQE slot. Returns 0, -EAGAIN
  * if none is posted, or -ESRCH if the owner's memory is gone. */
 int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot);
+/* Gives a claimed receive back: the next claim takes it. */
+void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t slot);
 /* Stores the addresses that the next claim of the queue will read if nobody else claims before: the
  * next position and, on a queue with one receive at a time, the WQE that this claim had. The owner
  * wrote both last, so a requester fetches them while it still prepares its message. */
