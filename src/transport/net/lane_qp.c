@@ -159,7 +159,8 @@ void tq_lane_stop(struct tq_net *net, struct tq_lane *lane)
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)
 {
 	assert(!lane->requests);
-	ibv_destroy_qp(lane->qp);
+	if (lane->qp)
+		ibv_destroy_qp(lane->qp);
 	/* When the endpoint closes, work may be outstanding whose completions nobody polls. */
 	if (!lane->awaited)
 		tq_lane_settle(net, lane);

@@ -186,6 +186,20 @@ static bool send_direct(const struct tq_unexpected *message)
 	return true;
 }
 
+/* Answers an RTS whose receive lies in the SRQ already, or recalls the tuple if the message can't
+ * go there. Returns true if the RTS was answered, and its record freed. */
+static bool answer_direct(struct tq_rx_tuple *tuple, struct tq_unexpected *message)
+{
+	if (tuple->state != TQ_RX_TUPLE_DIRECT || !tq_seq_before(message->seq, tuple->pos))
+		return false;
+	if (send_direct(message)) {
+		tq_unexpected_free(message);
+		return true;
+	}
+	tq_recall(tuple, TQ_RECALL_BUFFER);
+	return false;
+}
+
 void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
@@ -201,13 +215,8 @@ void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts
 	message->addr = tq_get64(msg->addr);
 	message->rkey = tq_get32(msg->rkey);
 	message->send_req = tq_get32(msg->send_req);
-	if (tuple->state == TQ_RX_TUPLE_DIRECT && tq_seq_before(message->seq, tuple->pos)) {
-		if (send_direct(message)) {
-			tq_unexpected_free(message);
-			return;
-		}
-		tq_recall(tuple, TQ_RECALL_BUFFER);
-	}
+	if (answer_direct(tuple, message))
+		return;
 	count(tuple);
 	tq_match_arrival(message);
 	if (is_short)
@@ -303,18 +312,11 @@ void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_ms
 	message->addr = tq_get64(msg->addr);
 	message->rkey = tq_get32(msg->rkey);
 	message->send_req = tq_get32(msg->send_req);
-	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
-		if (tq_seq_before(message->seq, tuple->pos)) {
-			if (send_direct(message)) {
-				tq_unexpected_free(message);
-				return;
-			}
-			tq_recall(tuple, TQ_RECALL_BUFFER);
-		} else {
-			/* Its receive isn't posted, and may never be. */
-			tq_recall(tuple, TQ_RECALL_EARLY);
-		}
-	}
+	if (answer_direct(tuple, message))
+		return;
+	/* The message's receive isn't posted, and may never be. */
+	if (tuple->state == TQ_RX_TUPLE_DIRECT)
+		tq_recall(tuple, TQ_RECALL_EARLY);
 	count(tuple);
 	early = !tq_decide_arrival(message);
 	if (is_short)
