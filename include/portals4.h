@@ -51,7 +51,7 @@ typedef uint32_t ptl_pid_t; /* the number of the process's UD queue pair */
 typedef uint32_t ptl_rank_t;
 typedef uint32_t ptl_uid_t;
 
-/* A handle names an object until that is freed, and is never used again soon. */
+/* A handle names an object until the object is freed. Its number isn't used again soon. */
 typedef uint64_t ptl_handle_any_t;
 typedef ptl_handle_any_t ptl_handle_ni_t;
 typedef ptl_handle_any_t ptl_handle_eq_t;
@@ -146,7 +146,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	      const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle);
 int PtlNIFini(ptl_handle_ni_t ni_handle);
 int PtlNIStatus(ptl_handle_ni_t ni_handle, ptl_sr_index_t status_register, ptl_sr_value_t *status);
-/* Gives the interface of any object. */
+/* Sets *ni_handle to the interface of any object. */
 int PtlNIHandle(ptl_handle_any_t handle, ptl_handle_ni_t *ni_handle);
 int PtlSetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, const ptl_process_t *mapping);
 int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *mapping,
@@ -274,7 +274,7 @@ int PtlCTAlloc(ptl_handle_ni_t ni_handle, ptl_handle_ct_t *ct_handle);
 int PtlCTFree(ptl_handle_ct_t ct_handle);
 int PtlCTCancelTriggered(ptl_handle_ct_t ct_handle);
 int PtlCTGet(ptl_handle_ct_t ct_handle, ptl_ct_event_t *event);
-/* Waits until success + failure is at least `test`, or failure isn't 0. */
+/* Waits until success is at least `test`, or failure isn't 0. */
 int PtlCTWait(ptl_handle_ct_t ct_handle, ptl_size_t test, ptl_ct_event_t *event);
 int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsigned int size,
 	      ptl_time_t timeout, ptl_ct_event_t *event, unsigned int *which);
@@ -421,8 +421,7 @@ int PtlAtomicSync(void);
 int PtlStartBundle(ptl_handle_ni_t ni_handle);
 int PtlEndBundle(ptl_handle_ni_t ni_handle);
 
-/* ---- triggered operations: start when success + failure of a counting event is `threshold` ----
- */
+/* ---- triggered operations: start when success + failure of an event reach `threshold` ---- */
 
 int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
 		    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,

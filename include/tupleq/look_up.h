@@ -22,10 +22,11 @@ struct tq_locator {
 	uint32_t number; /* of the endpoint's UD queue pair */
 };
 
-/* Returns the endpoint's own. -ENOTSUP: the port is a RoCE port without an IPv4 address. */
+/* Sets *locator to the endpoint's own. Returns 0, or -ENOTSUP if the port is a RoCE port without an
+ * IPv4 address. */
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator);
 
-/* Returns that of a peer, as tq_locator(). Takes no lock. */
+/* Sets *locator to the peer's. Returns what tq_locator() returns. Takes no lock. */
 int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator);
 
 /*
@@ -35,7 +36,8 @@ int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator);
  * found() is called with an address for tq_peer_add() when a look-up has ended, and when a process
  * that is no peer yet asks for this one or connects to it; perhaps several times for one process.
  * `error` is 0, or -ETIMEDOUT if nobody has answered for as long as the parameter connect_timeout
- * says; then `address` is NULL. Called as complete() of struct tq_job.
+ * says; then `address` is NULL. Called by threads that are in tq_progress(), tq_probe() or
+ * tq_mprobe(), and with tq_thread_progress() by the service thread, without any lock held.
  */
 typedef void tq_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
 		      int error);

@@ -71,7 +71,7 @@ struct tq_arrival {
 	int error; /* 0; -EIO: the connection to the sender failed; -ECANCELED: the context was
 		      removed; -ENOMEM. Then the data may be incomplete. */
 	struct tq_envelope envelope;
-	uint64_t received; /* bytes that are in the buffer: less than length if that was shorter */
+	uint64_t received; /* bytes in the buffer, which may be shorter than envelope.length */
 	bool queue;        /* the HCA has matched the message */
 };
 
@@ -80,8 +80,8 @@ struct tq_arrival {
  *
  * match() and unexpected() decide on one message after the other, in the order of matching. They
  * are called with the endpoint's lock held, by any thread that is in a function of the library and
- * by the service thread. So they must not call the library, but for tq_peer_locator(), nor wait for
- * a lock that any thread holds while it does.
+ * by the service thread. So they must not call the library, except for tq_peer_locator(), nor wait
+ * for a lock that a thread may hold while it calls the library.
  */
 struct tq_match_ops {
 	/*
@@ -119,7 +119,8 @@ struct tq_match_ops {
  * of bytes in front of each message's data, a multiple of 8 and at most TQ_HEADER_MAX. All
  * processes pass one length. The flags may be TQ_CTX_OPEN and TQ_CTX_CLOSED. *ops and `arg`
  * must stay until the last call of done(). unexpected() may be called before this returns, for
- * messages that came earlier. Returns also -EINVAL for wrong arguments.
+ * messages that came earlier. Returns what tq_ctx_add() returns; -EINVAL also if the flags,
+ * header_len or *ops are wrong.
  */
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,
@@ -157,9 +158,9 @@ typedef uint32_t tq_entry_id; /* never 0, and not used again soon */
  * source, the library matches it nevertheless. */
 #define TQ_ENTRY_QUEUE 1u
 /* Nothing is appended: match() decides on the messages that wait and fit, in their order, until the
- * entry would leave the list, or the search ends. -EAGAIN: a queue is on its way back, so it isn't
- * known yet which of them is first. Nothing was decided; the caller makes progress and tries again.
- */
+ * entry would leave the list, or the search ends. tq_entry_append() returns -EAGAIN, and nothing
+ * was decided, if a queue is on its way back, so that it isn't known yet which message is first:
+ * the caller makes progress and tries again. */
 #define TQ_ENTRY_SEARCH 2u
 
 /*
@@ -170,7 +171,7 @@ typedef uint32_t tq_entry_id; /* never 0, and not used again soon */
  *
  * Returns how often match() has taken a message (and 0 doesn't mean that the entry is still there
  * when this returns: other threads make progress), -EINVAL as tq_recv(), -EIO if the source has
- * failed, or -ENOMEM.
+ * failed, -ENOMEM, or -EAGAIN (TQ_ENTRY_SEARCH).
  */
 int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore,
 		    const struct tq_buf *buf, unsigned flags, void *user, tq_entry_id *id);

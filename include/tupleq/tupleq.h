@@ -182,8 +182,8 @@ struct tq_job {
  * InfiniBand comes before RoCE, and then the nearest to this process. `params` are copied; `cache`
  * may be NULL. Returns 0; -ENODEV if there is no device, or none with XRC and an active port;
  * -ENOMEM without memory, or if the process may not lock enough; -EINVAL if the device can't
- * satisfy a parameter; -EAGAIN if the service thread can't be started. The log gets a sentence,
- * unless there is no memory for one.
+ * satisfy a parameter; -EAGAIN, -EMFILE or -ENFILE if the service thread can't be started. The log
+ * gets a sentence, unless there is no memory for one.
  */
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep);
@@ -216,7 +216,7 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 		struct tq_peer **peer);
 
 /* Waits until all messages to the peer are delivered, then removes the peer. No context may contain
- * it any more. */
+ * the peer any more, unless the context is open (TQ_CTX_OPEN) or was removed. */
 void tq_peer_remove(struct tq_peer *peer);
 /* Removes several peers of one endpoint, and waits for all of them together. */
 void tq_peers_remove(struct tq_peer *const peers[], size_t n);
@@ -291,8 +291,8 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 /* Creates a segment. Returns 0, or -errno: -ENOSPC or -ENOMEM at a limit of the host. */
 int tq_segment_create(size_t len, uint64_t *name, void **mem);
 /* Attaches a segment, and returns its bytes in *len. Returns 0, or -errno: -EINVAL if there is no
- * such segment, -EPERM if it is another user's, and -ESTALE if another segment has its number here,
- * for instance in a container that doesn't share the creator's IPC namespace. */
+ * such segment, -EACCES or -EPERM if it is another user's, and -ESTALE if another segment has its
+ * number here, for instance in a container that doesn't share the creator's IPC namespace. */
 int tq_segment_attach(uint64_t name, size_t *len, void **mem);
 /* Gives up a segment that this process created or attached. */
 void tq_segment_detach(void *mem);
@@ -300,9 +300,9 @@ void tq_segment_detach(void *mem);
 /* ---- reading, writing and changing a peer's memory ---- */
 
 /*
- * Registers memory for tq_rma() of peers, with the rights in `access`. The memory must stay mapped,
- * and no operation may be under way there, until tq_mr_deregister(). The caller tells its peers the
- * address and tq_mr_key(). The key ends with the registration.
+ * Registers memory for tq_rma() of peers, with the rights in `access`. The memory must stay mapped
+ * until tq_mr_deregister(), and no operation may be under way there by then. The caller tells its
+ * peers the address and tq_mr_key(). The key ends with the registration.
  *
  * Returns 0; -ENOMEM (the limit of locked memory, or that of the adapter); -EINVAL (`access` is
  * wrong, or no memory is mapped there); -EFAULT; or -EOPNOTSUPP (the adapter has no atomic
@@ -334,7 +334,7 @@ enum tq_atomics {
 	TQ_ATOMICS_ADAPTER, /* other atomic operations of the same adapter */
 	TQ_ATOMICS_ALL      /* also those of CPUs and of other devices */
 };
-/* Returns the endpoint's. */
+/* Returns the value for the endpoint's adapter. */
 enum tq_atomics tq_rma_atomics(const struct tq_ep *ep);
 
 enum tq_rma_kind {
@@ -532,25 +532,25 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
  * makes sure that no other thread completes it meanwhile. */
 int tq_cancel(struct tq_req *req);
 
-/* Ends each receive with this tag in context `ctx` that hasn't matched yet with `error` (a negative
- * errno). For a caller that has learnt that the messages won't come. */
+/* Ends with `error` (a negative errno) each receive with this tag in context `ctx` that hasn't
+ * matched yet. The caller has learnt that the messages won't come. */
 void tq_end_receives(struct tq_ep *ep, uint32_t ctx, int32_t tag, int error);
 
-/* Looks for a message that such a receive would take, and makes progress. Returns 1 if there is
- * one, which *status describes; 0 if there is none, or if that isn't known yet and the caller
- * should try again; or an error of tq_recv(). */
+/* Looks for a message that a receive with these arguments would take, and makes progress. Returns 1
+ * if there is one, which *status describes; 0 if there is none, or if that isn't known yet and the
+ * caller should try again; or an error of tq_recv(). */
 int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status);
 
-/* Looks for a message like tq_probe(), and takes it out of the queues. tq_mrecv() receives it,
- * once.
- */
+/* Looks for a message like tq_probe(), and takes it out of the queues. Each message is received
+ * once, by tq_mrecv(), which returns what tq_recv() returns; after -ENOMEM the message can still be
+ * received. */
 int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status,
 	      struct tq_msg **msg);
 int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 	     struct tq_status *status);
 
 /* Handles the events of the adapter, and calls complete(). Returns how many events it has handled,
- * or 0 at once if another thread is handling them. */
+ * or 0 at once if another thread holds the lock of the endpoint. */
 int tq_progress(struct tq_ep *ep);
 
 /* Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks

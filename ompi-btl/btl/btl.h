@@ -14,7 +14,7 @@
 struct mca_btl_tupleq {
 	/* This component's, or that of pml/tupleq, which may come later: NULL until then. */
 	struct tq_ep *ep;
-	bool is_owner;
+	bool is_owner;  /* this component opens the endpoint itself */
 	char name[300]; /* "rank 3 on host n1" */
 	bool opening;   /* until tq_open() has returned, errors go to open_error */
 	char open_error[1024];
@@ -37,14 +37,14 @@ extern mca_btl_base_component_t mca_btl_tupleq_component;
 extern mca_btl_base_module_t mca_btl_tupleq_module;
 
 /* ---- component.c ---- */
-/* The library's sentences, by verbosity of the btl framework. */
+/* Logs the library's sentences, by the verbosity of the btl framework. */
 void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text);
 /* Returns the endpoint; NULL: that of pml/tupleq isn't there (yet). */
 struct tq_ep *mca_btl_tupleq_ep(void);
-/* Takes back from the module's flags the operations that the adapter lacks. Called when there is an
- * endpoint, before Open MPI looks at the flags for a peer. */
+/* Adapts the module's flags to the adapter's atomic operations: removes them if it has none. Called
+ * when there is an endpoint, before Open MPI looks at the flags for a peer. */
 void mca_btl_tupleq_take_limits(void);
-/* An OPAL error for a negative errno; 0 for 0. */
+/* Returns the OPAL error for a negative errno, and OPAL_SUCCESS for 0. */
 int mca_btl_tupleq_error(int rc);
 
 #endif

@@ -13,7 +13,7 @@
 #include "rma.h"
 #include "windows.h"
 
-/* The number of the context of active messages; those of communicators are below. */
+/* The id of the context of active messages, the only one of this component's endpoint. */
 #define ACTIVE_MESSAGES UINT32_MAX
 
 /* Polls without success between two looks at a process for its failure. */

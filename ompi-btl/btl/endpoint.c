@@ -7,7 +7,7 @@
 
 #include "pml/log_peer.h"
 
-/* Under whose name pml/tupleq has published its address. */
+/* The component under whose name pml/tupleq has published its address. */
 static const mca_base_component_t pml = {
 	.mca_type_name = "pml",
 	.mca_component_name = "tupleq",
@@ -115,7 +115,7 @@ int mca_btl_tupleq_del_procs(mca_btl_base_module_t *module, size_t n, opal_proc_
 	for (size_t i = 0; i < n; i++) {
 		if (!endpoints[i])
 			continue;
-		/* Those of pml/tupleq are that one's, and may be gone. */
+		/* Peers of pml/tupleq are removed by that one, which may have done so. */
 		if (mca_btl_tupleq.is_owner) {
 			forget(endpoints[i]);
 			if (peers)

@@ -9,18 +9,19 @@ int mca_btl_tupleq_register_error(mca_btl_base_module_t *module,
 				  mca_btl_base_module_error_cb_fn_t function);
 
 /*
- * Reports, once for each process, that communication with it has failed. The PML is told if it
- * wants to know: pml/ob1 ends the job, or with Open MPI's fault tolerance the operations that need
- * the process. Without such a PML this function ends the job, with an error of MPI that names the
- * process, because osc/rdma ignores the errors of operations that it has started.
+ * Reports, once for each process, that communication with it has failed. If the PML has registered
+ * an error function, this function calls that: pml/ob1 ends the job, or with Open MPI's fault
+ * tolerance the operations that need the process. Otherwise this function ends the job, with an
+ * error of MPI that names the process, because osc/rdma ignores the errors of operations that it
+ * has started.
  */
 void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint);
 
 /* Ends the job with an error of MPI (MPI_ERR_*) in the activity that `during` names. */
 void mca_btl_tupleq_end_job(int code, const char *during);
 
-/* Looks for a process that has failed, at one of them in each call. For pml/ob1, whose receives
- * don't say from whom they wait for a message. */
+/* Checks the next process, one in each call, and reports it if it has failed. For pml/ob1, whose
+ * receives don't say from whom they wait for a message. */
 void mca_btl_tupleq_look_for_failures(void);
 
 #endif

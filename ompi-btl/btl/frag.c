@@ -72,8 +72,8 @@ static void lose(const struct tq_status *status)
 			       "the receipt of a message");
 }
 
-/* Delivers the message of a receive. Returns false if there will be no other, because the context
- * goes. */
+/* Delivers the message of a receive. Returns false if the receive isn't to be posted again, because
+ * the context is removed. */
 static bool take(const struct receive *receive, const struct tq_status *status)
 {
 	if (mca_btl_tupleq.closing || status->error == -ECANCELED)
@@ -207,7 +207,8 @@ int mca_btl_tupleq_free(mca_btl_base_module_t *module, mca_btl_base_descriptor_t
 	return OPAL_SUCCESS;
 }
 
-/* Packs up to *size bytes behind the reserve, or names them where they are. */
+/* Packs up to *size bytes behind the reserve, or lets the second segment point to them. Sets *size
+ * to their number. */
 static int take_data(mca_btl_tupleq_frag_t *frag, struct opal_convertor_t *convertor, size_t *size)
 {
 	mca_btl_base_segment_t *first = &frag->segments[0];

@@ -5,15 +5,15 @@
 
 #include "endpoint.h"
 
-/* 0, or an OPAL error. Posts the receives. */
+/* Allocates the fragments and posts the receives. Returns 0 or an OPAL error. */
 int mca_btl_tupleq_frags_open(void);
-/* Called when the endpoint is closed. */
+/* Frees the fragments and the memory of the receives. Called after the endpoint was closed. */
 void mca_btl_tupleq_frags_close(void);
 
 /* Posts the receives that could not be posted earlier, for lack of memory. */
 void mca_btl_tupleq_frags_post(void);
 
-/* The library's callback: a send or a receive has ended. */
+/* Ends a send, or delivers the message of a receive and posts it again. Called by the library. */
 void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status);
 
 mca_btl_base_descriptor_t *mca_btl_tupleq_alloc(mca_btl_base_module_t *module,

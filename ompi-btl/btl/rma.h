@@ -18,6 +18,7 @@ struct mca_btl_base_registration_handle_t {
 };
 #define TUPLEQ_HANDLE_SIZE offsetof(struct mca_btl_base_registration_handle_t, mr)
 
+/* Creates the free list of operations. Returns 0 or an OPAL error. */
 int mca_btl_tupleq_rma_open(void);
 void mca_btl_tupleq_rma_close(void);
 

@@ -30,7 +30,7 @@ struct series_btl_fault {
 #include "series_5_0.h"
 #endif
 
-/* Hands what has come to the receiver of this tag. */
+/* Hands a message to the callback that is registered for its tag. */
 static inline void series_btl_deliver(mca_btl_base_module_t *module, mca_btl_base_tag_t tag,
 				      struct mca_btl_base_endpoint_t *endpoint, void *data,
 				      size_t len)

@@ -5,7 +5,7 @@
 
 /*
  * Makes the value of --mca pml known. The BTLs are initialised before the PML is chosen, and before
- * its framework has registered this variable, which it does once more, in the same way.
+ * the framework pml has registered this variable. The framework registers it again, in this way.
  */
 static inline void series_btl_know_pml(void)
 {
@@ -20,7 +20,7 @@ static inline void series_btl_know_pml(void)
 
 #define SERIES_BTL_HAS_WINDOW_FAULTS true
 
-/* Returns the last number of Open MPI's version: of the one that runs, which is of this series. */
+/* Returns the last number of the version of the Open MPI that runs: 4 for 4.1.4. */
 static inline unsigned series_btl_release(void)
 {
 	char text[MPI_MAX_LIBRARY_VERSION_STRING];

@@ -41,7 +41,7 @@ enum mca_coll_tupleq_role {
 	TUPLEQ_BYSTANDER /* is in the root's group of an intercommunicator */
 };
 
-/* Returns this process's part in an operation with a root, as the call names that. */
+/* Returns this process's part in an operation whose call has the argument `root`. */
 static inline enum mca_coll_tupleq_role mca_coll_tupleq_role(ompi_communicator_t *comm, int root)
 {
 	if (!OMPI_COMM_IS_INTER(comm))
@@ -101,7 +101,7 @@ static inline size_t mca_coll_tupleq_bytes(const struct mca_coll_tupleq_transfer
 	return size * transfer->count;
 }
 
-/* Returns the length of each block. */
+/* Returns how many bytes each block has, or TUPLEQ_ANY_LENGTH if the blocks have `counts`. */
 static inline size_t mca_coll_tupleq_length(const struct mca_coll_tupleq_blocks *blocks)
 {
 	struct mca_coll_tupleq_transfer block;

@@ -50,6 +50,7 @@ static inline uint32_t mca_coll_tupleq_call_bytes(uint64_t summary)
 	return (uint32_t)summary;
 }
 
+/* Returns a hash of a description, which is short enough for an announcement. */
 static inline uint32_t mca_coll_tupleq_call_digest(uint64_t summary)
 {
 	return (uint32_t)(((summary ^ summary >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
@@ -90,11 +91,10 @@ struct mca_coll_tupleq_mailbox {
 };
 
 /* An announcement that a process has been in an operation for long. */
-
 struct mca_coll_tupleq_announcement {
 	uint64_t number;
-	uint32_t digest;
-	unsigned hops; /* how many times it is still forwarded */
+	uint32_t digest; /* mca_coll_tupleq_call_digest() */
+	unsigned hops;   /* how many times it is still forwarded */
 };
 
 /* Returns the second word of an announcement; `id` is the communicator's at the receiver. */

@@ -50,8 +50,8 @@ struct mca_coll_tupleq_data {
 	int root;       /* rank */
 	const void *in; /* NULL: this process has no input */
 	void *out;      /* NULL: this process gets no result */
-	size_t len;
-	size_t bytes; /* as MPI counts them, without gaps */
+	size_t len;     /* bytes as they are moved: reductions move gaps, too */
+	size_t bytes;   /* as MPI counts them, without gaps */
 	/* Only for a reduction: */
 	int count;
 	ompi_datatype_t *type;
@@ -168,9 +168,9 @@ struct mca_coll_tupleq_module {
 		TUPLEQ_NEXT(allgather);
 		TUPLEQ_NEXT(allgatherv);
 	} next;
-	_Atomic int state; /* enum mca_coll_tupleq_state; written under component.lock */
+	_Atomic int state; /* enum mca_coll_tupleq_state; written under mca_coll_tupleq.lock */
 	struct mca_coll_tupleq_group group;
-	/* The rest, down to the fields of round.c, is guarded by component.lock. */
+	/* mca_coll_tupleq.lock guards the rest, down to the fields of round.c. */
 	struct mca_coll_tupleq_setup *setup; /* NULL: not under way */
 	uint64_t number;                     /* of the last operation that was started */
 	int next_rooted;                /* buffer of the next operation that doesn't synchronize */
@@ -178,12 +178,13 @@ struct mca_coll_tupleq_module {
 	int failed;                     /* 0; -EIO: a process has failed; -EPROTO: processes are in
 					   different operations */
 	struct mca_coll_tupleq_op *ops; /* under way; only the first one advances */
-	int nonblocking;                /* of `ops`; if not 0, the module is in component.active */
+	int nonblocking; /* of `ops`; if not 0, the module is in mca_coll_tupleq.active */
 	struct mca_coll_tupleq_module *active_next, *active_prev;
 	/* mismatch.c: */
 	bool is_delegated;         /* this process is in an operation of the next component, */
 	uint64_t delegated_number; /* which has this number */
 	struct mca_coll_tupleq_last_seen last_op, last_delegated;
+	/* mca_coll_tupleq.ready_lock guards the nodes of the list `ready`. */
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
 	/* Guarded by the lock of round.c: */
 	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS];
@@ -211,7 +212,7 @@ struct mca_coll_tupleq {
 	opal_mutex_t ready_lock;
 	struct mca_coll_tupleq_module *ready; /* list of modules in state READY */
 	bool checks_mismatches;               /* the check of mismatch.c is registered */
-	unsigned polls;
+	unsigned polls;                       /* calls of mca_coll_tupleq_progress() */
 };
 
 extern struct mca_coll_tupleq mca_coll_tupleq;
@@ -231,8 +232,8 @@ mca_coll_tupleq_state(struct mca_coll_tupleq_module *module)
 								memory_order_acquire);
 }
 
-/* Sets the functions of a collective's request: the request is freed at its end, and can't be
- * cancelled. */
+/* Sets the functions of a collective's request: the request can't be freed before its end, and
+ * can't be cancelled. */
 void mca_coll_tupleq_request_construct(ompi_request_t *request);
 
 /* Writes a line that coll_base_verbose of 10 shows. */
@@ -245,6 +246,7 @@ void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
 int mca_coll_tupleq_setup_start(struct mca_coll_tupleq_module *module);
 /* Advances the set-up. Returns 1 if it has ended, 0 if it hasn't yet, or -errno if it failed. */
 int mca_coll_tupleq_setup_poll(struct mca_coll_tupleq_module *module);
+/* Frees all that the set-up has made. */
 void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *module);
 
 /* ---- phases.c: the phases of an operation ---- */
@@ -262,14 +264,17 @@ void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why);
 /* Fails the communicator if another process has announced its failure. Returns true if it has
  * failed. Called with the lock held, in state READY. */
 bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module);
-/* Returns MPI's error class for 0 or a negative errno. */
+/* Returns MPI's error code for 0 or a negative errno. */
 int mca_coll_tupleq_error(int rc);
 /* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.
  * Returns an MPI error. */
 int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
+/* Starts an operation, which must stay in memory until it has ended: then `ended` is true, or its
+ * request is complete. Called without the lock. */
 void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op);
 /* Runs a blocking operation. Returns an MPI error. */
 int mca_coll_tupleq_run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data);
+/* Advances the nonblocking operations of all communicators. Returns how many have ended. */
 int mca_coll_tupleq_progress(void);
 /* The delegated operation around a delegated operation: a component may call another collective. */
 struct mca_coll_tupleq_delegated {

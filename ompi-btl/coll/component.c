@@ -247,7 +247,7 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 			    bad_value);
 		series_abort();
 	}
-	/* Open MPI's own collectives end with an error if their messages do. */
+	/* Open MPI's own collectives take over: they end with an error if their messages do. */
 	if (series_has_fault_tolerance())
 		return NULL;
 	if (OMPI_COMM_IS_INTER(comm) ? !mca_coll_tupleq.ring : ompi_comm_size(comm) < 2)

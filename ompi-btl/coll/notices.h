@@ -41,8 +41,8 @@ mca_coll_tupleq_notice_failed_word(const struct mca_coll_tupleq_notice *notice, 
 	return notice->id | (uint64_t)mismatched << 63;
 }
 
-/* Takes a notice. Returns 0, -ENOSPC if all are in use, or the error of the registration. Called
- * with component.lock held. */
+/* Takes a notice. Returns 0, -ENOSPC if all are in use, or the error of the table's registration.
+ * Called with mca_coll_tupleq.lock held. */
 int mca_coll_tupleq_notice_acquire(struct tq_ep *ep, struct mca_coll_tupleq_notice *notice);
 void mca_coll_tupleq_notice_release(struct mca_coll_tupleq_notice *notice);
 /* Forgets the table, whose registration ends with the endpoint: the next endpoint needs another.

@@ -35,7 +35,7 @@ static void announce(struct mca_coll_tupleq_line *line, const struct mca_coll_tu
 /*
  * Handles a stamp that differs from this process's. If only the lengths differ, all processes stay
  * in step: a broadcast goes on with the root's length, a reduction without data. Returns 0, or
- * -EPROTO if it is another operation.
+ * -EPROTO if the stamp is that of another operation.
  */
 static int accept_length(const struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op *op,
 			 uint32_t stamp)

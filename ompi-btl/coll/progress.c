@@ -2,8 +2,8 @@
 /*
  * The operations of a communicator advance one after the other, because all processes start them in
  * the same order. A blocking operation is advanced by its caller, a nonblocking one by
- * opal_progress(). One lock guards all communicators. A set-up calls the PML with it, which may
- * free any other communicator.
+ * opal_progress(). One lock guards all communicators. A set-up calls the PML with the lock held,
+ * and any call of the PML may free other communicators.
  */
 #include "coll.h"
 

@@ -59,7 +59,7 @@ void mca_coll_tupleq_receive_operands(struct mca_coll_tupleq_reduction *reductio
 /* Adds the reduction of the operands, each with the ones before it. */
 void mca_coll_tupleq_combine_operands(struct mca_coll_tupleq_reduction *reduction);
 
-/* Adds sends to all other ranks: of their blocks of `vector`. */
+/* Adds a send to each other rank, of that rank's block of `vector`. */
 void mca_coll_tupleq_send_blocks(struct mca_coll_tupleq_reduction *reduction,
 				 unsigned char *vector);
 

@@ -263,7 +263,8 @@ static void end(struct mca_coll_tupleq_round *round)
 	ompi_request_complete(&round->super.ompi, true);
 }
 
-/* Advances an operation that can be. Called without the lock. */
+/* Advances an operation that was taken out of the list, and ends it or puts it back. Called without
+ * the lock. */
 static void advance(struct mca_coll_tupleq_round *round)
 {
 	mca_coll_tupleq_round_run(round);

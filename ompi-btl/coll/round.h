@@ -132,7 +132,7 @@ struct mca_coll_tupleq_invocation {
 		return rc == OMPI_SUCCESS ? mca_coll_tupleq_round_wait(request) : rc;        \
 	}
 
-/* Installs both forms in a module. */
+/* Installs the nonblocking and the persistent form in a module. */
 #define TUPLEQ_INSTALL(base, name)                        \
 	do {                                              \
 		(base)->coll_i##name = i##name;           \
@@ -140,7 +140,8 @@ struct mca_coll_tupleq_invocation {
 	} while (0)
 
 /* Returns an operation without actions, or NULL without memory. The operation has the next entry of
- * the ring, or, if it is persistent, a tag of its own. Its messages have `bytes`. */
+ * the ring, or, if it is persistent, a tag of its own; a blocking one takes TUPLEQ_RING_SINGLE
+ * instead. `bytes` is the length of its longest message, or TUPLEQ_ANY_LENGTH. */
 struct mca_coll_tupleq_round *
 mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 			  enum mca_coll_tupleq_ring_kind ring, size_t bytes);

@@ -85,8 +85,8 @@ static void add_messages(struct mca_coll_tupleq_round *round,
 					   mca_coll_tupleq_block(in, rank, rank));
 }
 
-/* Returns how long a message is, alike on all ranks. Between two groups each way has a length of
- * its own. */
+/* Returns the length of the longest message, or TUPLEQ_ANY_LENGTH: one value on all ranks. Between
+ * two groups each way has a length of its own. */
 static size_t longest(const struct mca_coll_tupleq_invocation *invocation,
 		      const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_blocks *in)

@@ -14,7 +14,8 @@ static struct {
 	size_t bytes;                        /* of these */
 } memory = {.lock = OPAL_MUTEX_STATIC_INIT};
 
-/* Takes the piece that was given back last among those that fit and aren't much too large. */
+/* Takes the piece that was given back last among those that are long enough, but not more than
+ * twice as long. Returns NULL if there is none. */
 static struct mca_coll_tupleq_memory *take_kept(size_t bytes)
 {
 	struct mca_coll_tupleq_memory *piece = memory.kept ? memory.kept->prev : NULL;

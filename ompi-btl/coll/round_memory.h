@@ -16,7 +16,7 @@ struct mca_coll_tupleq_memory {
 	_Alignas(max_align_t) unsigned char bytes[];
 };
 
-/* Returns a piece of at least that many bytes, or NULL. */
+/* Returns a piece of at least that many bytes, or NULL without memory. */
 struct mca_coll_tupleq_memory *mca_coll_tupleq_memory_take(size_t bytes);
 
 /* Takes a piece back, and frees the oldest pieces that are more than the parameter `memory` says.
@@ -26,7 +26,7 @@ void mca_coll_tupleq_memory_give_back(struct mca_coll_tupleq_memory *piece);
 /* Frees all pieces that are kept. */
 void mca_coll_tupleq_memory_close(void);
 
-/* Counts the pieces that came from the system. */
+/* The number of pieces that came from the system, for a performance variable. */
 extern unsigned long long mca_coll_tupleq_memory_allocated;
 
 #endif

@@ -30,7 +30,7 @@ static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 	mca_coll_tupleq_send_to_all(reduction, result);
 }
 
-/* Returns true for a call as Open MPI's own ones during MPI_Comm_idup. */
+/* Returns true for a call like those that Open MPI makes during MPI_Comm_idup. */
 static bool is_like_idup(int count, const ompi_datatype_t *type, const struct ompi_op_t *op)
 {
 	return count == 1 && type == MPI_INT && (op == MPI_MAX || op == MPI_MIN);

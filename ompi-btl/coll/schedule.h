@@ -30,16 +30,18 @@ struct mca_coll_tupleq_step {
 
 /* Returns how many slots recursive doubling among n nodes uses. */
 int mca_coll_tupleq_doubling_slots(int n);
-/* Returns the index of `slot` among these. */
+/* Returns the index of `slot` among these slots. */
 int mca_coll_tupleq_doubling_slot(int n, int slot);
 
 /* Lists the steps of node `me` of `n`. Returns how many there are. */
 int mca_coll_tupleq_schedule(enum mca_coll_tupleq_pattern pattern, int n, int me,
 			     struct mca_coll_tupleq_step *steps);
 
-/* A binomial tree. Its edges connect only nodes that also exchange messages in dissemination. */
+/* Returns how many slots a binomial tree of n nodes uses. The edges of a tree connect only nodes
+ * that also exchange messages in dissemination. */
 int mca_coll_tupleq_tree_slots(int n);
-/* List the steps from the root to all nodes, and from all nodes to the root. */
+/* List the steps of node `me` of `n` in a tree, from the root to all nodes or from all nodes to the
+ * root. Return how many there are. */
 int mca_coll_tupleq_tree_down(int n, int me, int root, struct mca_coll_tupleq_step *steps);
 int mca_coll_tupleq_tree_up(int n, int me, int root, struct mca_coll_tupleq_step *steps);
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Communicators as contexts of matching, and what the calls hand to the library of them. */
+/* Communicators as contexts of matching, and the arguments of calls as the library takes them. */
 #ifndef TUPLEQ_PML_COMM_H
 #define TUPLEQ_PML_COMM_H
 
@@ -26,11 +26,13 @@ void mca_pml_tupleq_comm_put(struct mca_pml_comm_t *pml_comm);
 
 int mca_pml_tupleq_add_comm(struct ompi_communicator_t *comm);
 int mca_pml_tupleq_del_comm(struct ompi_communicator_t *comm);
-/* Ends the operations of a communicator that was revoked, or of its collectives because a process
- * has failed. */
+/* Ends the operations of a communicator that was revoked, or with `coll_only` those of its
+ * collectives, because a process has failed. */
 int mca_pml_tupleq_revoke_comm(struct ompi_communicator_t *comm, bool coll_only);
 void mca_pml_tupleq_comm_update_assertions(struct ompi_communicator_t *comm);
 
+/* Returns the communicator's context, whose flags are updated first if the assertions have changed.
+ */
 static inline struct tq_ctx *mca_pml_tupleq_ctx(struct ompi_communicator_t *comm)
 {
 	if (OPAL_UNLIKELY(comm->c_pml_comm->assertions != series_assertions(comm)))

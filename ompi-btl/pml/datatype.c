@@ -27,8 +27,8 @@ static size_t pack_elements(struct mca_pml_tupleq_buf *buf, void *to, size_t len
 }
 
 /*
- * Packs the next `len` bytes. The convertor doesn't split an element, but the end of a piece may:
- * the element is then packed into `cut`, whose rest begins the next piece.
+ * Packs the next `len` bytes. The convertor doesn't split an element, but the end of these bytes
+ * may: the element is then packed into `cut`, and the next bytes begin with its rest.
  */
 static void pack(void *arg, uint64_t offset, void *to, size_t len)
 {

@@ -18,16 +18,18 @@ struct mca_pml_tupleq_buf {
 	struct tq_buf tq;
 	ompi_datatype_t *type;
 	opal_convertor_t convertor;
-	/* An element that the end of a piece split: its last cut_len bytes, from cut_at, come next.
-	 */
+	/* For packing: an element of which only the beginning was asked for. Its last cut_len
+	 * bytes, from cut_at, come next. */
 	size_t cut_at, cut_len;
 	char cut[64];
 	struct tq_piece pieces[TQ_MAX_PIECES];
 };
 
+/* Initialises a buffer of memory with gaps. Returns 0 or an OMPI error. */
 int mca_pml_tupleq_buf_init_gaps(struct mca_pml_tupleq_buf *buf, const void *addr, size_t count,
 				 ompi_datatype_t *type, bool send);
 void mca_pml_tupleq_buf_fini_gaps(struct mca_pml_tupleq_buf *buf);
+/* Returns MPI_ERR_BUFFER; the first call also logs why. */
 int mca_pml_tupleq_refuse_gpu(void);
 
 /* Returns true if the first piece of the message's memory is in a GPU's memory. */

@@ -83,9 +83,9 @@ enum { LIBRARIES = sizeof(libraries) / sizeof(libraries[0]) };
 uintptr_t mca_pml_tupleq_host_pages[TUPLEQ_HOST_PAGES];
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static bool loaded[LIBRARIES], any_loaded; /* of them; read with the lock */
+static bool loaded[LIBRARIES], any_loaded; /* of `libraries`; guarded by the lock */
 static bool caches_pages;
-static unsigned long long loads;
+static unsigned long long loads; /* objects that had ever been loaded at the last look */
 
 static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
@@ -94,7 +94,7 @@ static int first_object(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* Finds the functions of a library that is loaded. Keeps the handle, so that it stays loaded. */
+/* Finds the functions of a library that is loaded. Keeps the handle, so that the library stays. */
 static bool load(const struct library *library)
 {
 	void *handle = dlopen(library->name, RTLD_LAZY | RTLD_NOLOAD), *fn;

@@ -7,6 +7,7 @@
 
 #include <tupleq/tupleq.h>
 
+/* Logs a sentence: the peer's name, then `what`. */
 static inline void
 mca_pml_tupleq_log_peer(void (*log)(void *arg, enum tq_log_level level, const char *text),
 			enum tq_log_level level, const char *name, const char *what)

@@ -9,17 +9,18 @@
 
 struct mca_base_component_2_1_0_t;
 
-/* Called from the component's register function. `fixed` is a list, ended by NULL, of names that
- * the component decides itself; NULL: there are none. 0 or an OPAL error. */
+/* Registers the parameters, in the component's register function. `fixed` is a list, ended by NULL,
+ * of names that the component decides itself; NULL: there are none. Returns 0 or an OPAL error. */
 int mca_pml_tupleq_params_register(const struct mca_base_component_2_1_0_t *component,
 				   const char *const *fixed);
 
-/* The values that the user has chosen. NULL: `why` says which isn't understood. */
+/* Returns the values that the user has chosen, or NULL with a sentence in `why`. The caller frees
+ * them with tq_params_free(). */
 struct tq_params *mca_pml_tupleq_params(const struct mca_base_component_2_1_0_t *component,
 					char *why, size_t size);
 
 /* Returns true if the user's choice of that framework's components (--mca pml, btl) names tupleq,
- * rather than leaving all in or naming others. `first`: as the first one. */
+ * rather than leaving all in or naming others. With `first` only the first name counts. */
 bool mca_pml_tupleq_is_named(const char *project, const char *framework, bool first);
 
 #endif

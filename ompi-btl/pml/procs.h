@@ -17,8 +17,8 @@ int mca_pml_tupleq_proc_peer(struct ompi_proc_t *proc, struct tq_peer **peer);
 /* For jobs with fault tolerance: */
 /* Ends what is under way with a process that Open MPI knows to have failed. */
 void mca_pml_tupleq_proc_failed(struct ompi_proc_t *proc);
-/* Reports processes to which the connection has failed to Open MPI, now and then. Called when there
- * is nothing else to do. */
+/* Reports to Open MPI, once in many calls, the processes to which the connection has failed.
+ * Called when there is nothing else to do. */
 void mca_pml_tupleq_procs_look(void);
 
 /* Frees the table. The peers themselves end with the endpoint. */

@@ -8,7 +8,8 @@ enum { TUPLEQ_COUNTERS = 256 };
 
 /* Registers the variables. Returns 0 or an OPAL error. */
 int mca_pml_tupleq_pvars_register(void);
-/* Keeps the values, before the endpoint is closed. */
+/* Keeps the values for tools that read them after MPI_Finalize. Called before the endpoint is
+ * closed. */
 void mca_pml_tupleq_pvars_keep(void);
 
 #endif

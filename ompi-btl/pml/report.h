@@ -3,7 +3,9 @@
 #ifndef TUPLEQ_PML_REPORT_H
 #define TUPLEQ_PML_REPORT_H
 
+/* Installs the hook that prints the report in MPI_Finalize. Returns 0 or an Open MPI error. */
 int mca_pml_tupleq_report_open(void);
+/* Removes the hook. */
 void mca_pml_tupleq_report_close(void);
 
 #endif

@@ -193,8 +193,8 @@ static void end_request(mca_pml_tupleq_request_t *request, const struct tq_statu
 
 	if (op->kind == TUPLEQ_OP_RECV)
 		mca_pml_tupleq_status_set(&op->ompi.req_status, status, op->buf.tq.len);
-	/* Fault tolerance has cancelled the receive, or has told the send's user to wait for its
-	 * end. */
+	/* Open MPI's fault tolerance has cancelled the request, which is to end with this error. A
+	 * send isn't cancelled and has ended normally. */
 	if (error != MPI_SUCCESS &&
 	    (op->kind == TUPLEQ_OP_RECV ? status->error == -ECANCELED : !status->error))
 		op->ompi.req_status._cancelled = 0;

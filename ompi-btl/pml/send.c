@@ -7,7 +7,8 @@
 
 #include "comm.h"
 
-/* How long a buffered send waits for room while others are under way. */
+/* How long a buffered send waits for room while others are under way. On a busy host a send may end
+ * milliseconds after its receive, because the adapter's engine has no core. */
 enum { BSEND_WAIT_MS = 100 };
 
 static unsigned send_flags(int tag, mca_pml_base_send_mode_t mode)
@@ -133,7 +134,7 @@ static int blocking(const void *addr, size_t count, ompi_datatype_t *type, int d
 		return rc < 0 ? mca_pml_tupleq_mpi_error(rc) : OMPI_SUCCESS;
 	}
 	mca_pml_tupleq_wait(&op.ompi);
-	/* For a receiver that has revoked the communicator, a message has no receive. */
+	/* The receiver may have revoked the communicator, too, and dropped the message. */
 	if (op.ompi.req_status.MPI_ERROR == MPI_SUCCESS && OPAL_UNLIKELY(series_is_revoked(comm)))
 		return series_revoked_error();
 	return op.ompi.req_status.MPI_ERROR;

@@ -86,8 +86,9 @@ static inline bool series_is_predefined(const ompi_communicator_t *comm)
 
 /* Returns the error code of an operation whose peer has failed. Open MPI 4.1 has no class for that,
  * so the first component adds one, and the other finds it by its text. With fault tolerance (5.0)
- * it is MPI_ERR_PROC_FAILED. Returns a code and not the class, because to Open MPI's
- * MPI_Error_class() an added class is an unknown error. */
+ * the error is MPI_ERR_PROC_FAILED. Returns a code and not the class, because to Open MPI's
+ * MPI_Error_class() an added class is an unknown error. Returns MPI_ERR_INTERN before
+ * series_add_peer_error(). */
 static inline int series_peer_error(void)
 {
 	if (series_has_fault_tolerance())
@@ -269,9 +270,9 @@ static inline bool series_is_gpu_buffer(const void *addr, size_t count, const om
 #endif
 }
 
-/* The tags of the set-up of a communicator: the first one, and how many there are below it. They
- * aren't those of nonblocking collectives, because MPI_Comm_idup takes some of these at a time that
- * differs between processes. */
+/* The tags of the set-up of a communicator: the first one, and their number; the others are below
+ * it. They aren't those of nonblocking collectives, because MPI_Comm_idup takes some of these at a
+ * time that differs between processes. */
 #define SERIES_SETUP_TAG  (MCA_COLL_BASE_TAG_HCOLL_END + SERIES_SETUP_TAGS - 1)
 #define SERIES_SETUP_TAGS 8
 
@@ -286,7 +287,8 @@ struct series_coll_request {
 	void *retained[SERIES_COLL_RETAINED];
 };
 
-/* The tags of coll/tupleq's nonblocking collectives, which are used again and again. */
+/* The tags of coll/tupleq's nonblocking collectives, which are used again and again: 64 for short
+ * messages in each of two rings, 64 for long ones, and two of the ring of a single entry. */
 #define SERIES_RING_TAGS       194
 #define SERIES_RING_TAG(entry) (SERIES_SETUP_TAG + 1 + (entry))
 
@@ -294,7 +296,7 @@ struct series_coll_request {
 #define SERIES_PERSISTENT_TAGS   (1 << 28)
 #define SERIES_PERSISTENT_TAG(n) (SERIES_RING_TAG(SERIES_RING_TAGS) + (n))
 
-/* Returns the tag that replaces one of these where messages are to take no queue. */
+/* Returns the tag that replaces a ring or persistent tag where messages are to take no queue. */
 #define SERIES_PLAIN_TAG(tag) ((tag) + SERIES_RING_TAGS + SERIES_PERSISTENT_TAGS)
 
 /* The greatest tag that a plain message of coll/tupleq has. */
@@ -328,7 +330,8 @@ static inline int series_take_tags(ompi_communicator_t *comm, int n)
 	return first;
 }
 
-/* Retains a communicator, unless another thread destroys it already. Returns true if it did. */
+/* Retains a communicator, unless another thread destroys it already. Returns true if the
+ * communicator was retained. */
 static inline bool series_retain_living(ompi_communicator_t *comm)
 {
 	opal_object_t *object = (opal_object_t *)comm;
@@ -340,8 +343,8 @@ static inline bool series_retain_living(ompi_communicator_t *comm)
 	return n > 0;
 }
 
-/* Reductions by calls of MPI and of Open MPI, because Debian doesn't install the header that
- * declares their fields. */
+/* Returns true if the op commutes. This function and the next ones call MPI and Open MPI, because
+ * Debian doesn't install the header that declares the fields of an op. */
 static inline bool series_op_commutes(struct ompi_op_t *op)
 {
 	int yes = 0;

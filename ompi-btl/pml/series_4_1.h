@@ -84,13 +84,13 @@ static inline int series_ft_event(int state)
 /* The highest index of a communicator with fault tolerance. */
 #define SERIES_MAX_INDEX INT32_MAX
 
-/* MPI_Init has initialised the BTLs, for one-sided communication. */
+/* Does nothing: MPI_Init has initialised the BTLs, for one-sided communication. */
 static inline void series_open_btls(bool mpi_threads)
 {
 	(void)mpi_threads;
 }
 
-/* MPI_Init has added them. */
+/* Does nothing: MPI_Init has added the processes. */
 static inline int series_add_to_btls(ompi_proc_t **procs, size_t n)
 {
 	(void)procs;

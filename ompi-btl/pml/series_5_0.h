@@ -41,8 +41,8 @@ static inline int series_revoked_error(void)
 }
 
 /* Returns the error with which Open MPI wants a request to end, or MPI_SUCCESS. Before Open
- * MPI cancels the request, it stores the error there. What it stores for a receive from any source
- * that has to wait for the user ends no request. */
+ * MPI cancels the request, it stores the error there. MPI_ERR_PROC_FAILED_PENDING ends no request:
+ * Open MPI stores that for a receive from any source, which waits for the user to acknowledge. */
 static inline int series_given_error(const ompi_request_t *request)
 {
 	int error = request->req_status.MPI_ERROR;
@@ -63,7 +63,7 @@ static inline void series_mark_revoked(ompi_communicator_t *comm, bool coll_only
 		comm->comm_revoked = true;
 }
 
-/* Returns the error of an operation that waits for a message from there, or OMPI_SUCCESS. */
+/* Returns the error of an operation that waits for a message from `source`, or OMPI_SUCCESS. */
 static inline int series_check(ompi_communicator_t *comm, int source)
 {
 	int rc = OMPI_SUCCESS;
@@ -89,7 +89,7 @@ static inline void series_report_failure(ompi_proc_t *proc)
 #define SERIES_PML_MODULE .pml_revoke_comm = mca_pml_tupleq_revoke_comm
 
 /* Initialises the BTLs, which are for the PML to do here: one-sided communication (osc/rdma) needs
- * one. What can't be initialised leaves that without a BTL, and says so when a window is made. */
+ * one. The result is ignored: osc/rdma says when a window is made that there is no BTL. */
 static inline void series_open_btls(bool mpi_threads)
 {
 	if (!mca_bml_base_inited())

@@ -80,8 +80,8 @@ static ptl_event_kind_t overflow_kind(const struct p4_arrival *arrival)
 	return kinds[arrival->req.kind] + 1;
 }
 
-/* Takes the arrival's length off a locally managed entry that is being appended. Returns true if
- * the entry has too little left. */
+/* Takes the arrival's length off a locally managed entry that has found the arrival, if its options
+ * want that. Returns true if the entry has too little left. */
 static bool use_up(struct p4_entry *entry, const struct p4_arrival *arrival)
 {
 	if ((entry->options & (PTL_ME_MANAGE_LOCAL | PTL_ME_LOCAL_INC_UH_RLENGTH)) !=
@@ -201,8 +201,8 @@ static void post_comm(struct p4_arrival *arrival)
 		count(arrival, entry->ct, entry->options, arrival->fail);
 }
 
-/* Changes the entry's memory, which may be pieces, and sets what was there before in `old` if that
- * isn't NULL. */
+/* Changes the entry's memory, which may be pieces, and stores its old contents in `old`, unless
+ * `old` is NULL. */
 static void change(struct p4_arrival *arrival, void *old)
 {
 	const struct p4_wire_request *req = &arrival->req;

@@ -167,7 +167,8 @@ unlock:
 	return rc;
 }
 
-/* Locks, and returns the counting event; without the lock NULL, and *rc. */
+/* Locks, and returns the counting event of a handle. Without one sets *rc, and returns NULL without
+ * the lock. */
 static struct p4_ct *enter(ptl_handle_ct_t handle, int *rc)
 {
 	struct p4_ct *ct;

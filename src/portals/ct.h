@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counting events, and the operations that wait for them. */
+/* Counting events, and the operations that wait for them. All with the lock. */
 #ifndef P4_CT_H
 #define P4_CT_H
 

@@ -211,7 +211,7 @@ static int append_priority(struct p4_entry *entry)
 	if (source != TQ_ANY_SOURCE && is_for_queue(entry))
 		flags |= TQ_ENTRY_QUEUE;
 	rc = append_from(entry, source, flags);
-	/* The entry of a process that has failed stays for what has arrived. */
+	/* An entry for a process that has failed is appended nevertheless, for what has arrived. */
 	if (rc == -EIO && source != TQ_ANY_SOURCE)
 		rc = append_from(entry, TQ_ANY_SOURCE, flags & ~TQ_ENTRY_QUEUE);
 	return rc < 0 ? PTL_NO_SPACE : PTL_OK;

@@ -40,7 +40,7 @@ struct p4_entry {
 	ptl_match_bits_t match_bits, ignore_bits;
 	ptl_size_t min_free;
 	void *user_ptr;
-	ptl_size_t offset; /* with PTL_ME_MANAGE_LOCAL */
+	ptl_size_t offset; /* with PTL_ME_MANAGE_LOCAL: of the next message's data */
 	tq_entry_id id;    /* priority list */
 
 	enum p4_entry_state state;
@@ -52,14 +52,17 @@ struct p4_entry {
 	struct p4_entry *next, *prev; /* p4_pt.overflow */
 };
 
-/* Checks the arguments of PtlMEAppend() or PtlMESearch(), and makes the entry. The caller
- * holds the lock. */
+/* Checks the arguments of PtlMEAppend() or PtlMESearch(), and makes the entry, which is then
+ * `held`. Returns a code of Portals. With the lock, as are the functions that don't say otherwise.
+ */
 int p4_entry_make(struct p4_pt *pt, const ptl_me_t *me, ptl_list_t list, enum p4_search search,
 		  void *user_ptr, struct p4_entry **made);
-/* Appends the entry, or searches with it. Called without the lock. */
+/* Appends the entry, or searches with it, and clears `held`, so that the entry may be freed.
+ * Returns a code of Portals. Called without the lock. */
 int p4_entry_append(struct p4_entry *entry);
 /* Unlinks an entry, and waits, if `wait` is true, for the end of the messages that it has taken;
- * otherwise the entry ends with the last of them. Called without the lock. */
+ * otherwise the entry ends with the last of them. Returns a code of Portals. Called without the
+ * lock. */
 int p4_entry_unlink(ptl_handle_me_t handle, bool wait);
 /* Posts PTL_EVENT_LINK, unless that was done. */
 void p4_entry_post_link(struct p4_entry *entry);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Event queues. */
+/* Event queues. All with the library's lock. */
 #ifndef P4_EQ_H
 #define P4_EQ_H
 
@@ -20,7 +20,7 @@ struct p4_eq {
 	/* Guarded by `lock`; `used` may be read without it. */
 	ptl_handle_eq_t handle; /* PTL_INVALID_HANDLE: the queue was freed */
 	ptl_event_t *ring;
-	ptl_size_t size;  /* of the ring */
+	ptl_size_t size;  /* of the ring, in events; more than `count` once it has grown */
 	ptl_size_t count; /* events that the user may rely on */
 	ptl_size_t first;
 	_Atomic ptl_size_t used;
@@ -30,7 +30,7 @@ struct p4_eq {
 /* Adds an event. A full queue grows if `keep` is true. Otherwise, or without memory, the oldest
  * event is lost. */
 void p4_eq_post(struct p4_eq *eq, const ptl_event_t *event, bool keep);
-/* Returns the number of further events that fit, reserved places included. */
+/* Returns how many of the `count` places are free or reserved. */
 ptl_size_t p4_eq_room(struct p4_eq *eq);
 /* Returns the queue of a handle; NULL for PTL_EQ_NONE. Sets *ok to false if it isn't valid for the
  * interface. */

@@ -141,7 +141,7 @@ void p4_op_answer_failed(struct p4_op *op)
 		finish(op);
 		return;
 	}
-	/* The end of the send comes too. */
+	/* The send has yet to end: p4_op_sent() posts its event, and frees the operation. */
 	expect_none(op);
 	post_answer(op);
 	op->answered = false;
@@ -216,7 +216,7 @@ void p4_op_send(struct p4_op *op)
 	}
 	header = header_of(op);
 	buf = data_of(op);
-	/* The context of answers tells the end of a process that owes one. */
+	/* In the context of answers an entry watches a process that owes an answer. */
 	rc = op->answered ? p4_peer_rank(op->peer, op->ni, P4_REPLY) : 0;
 	if (rc >= 0)
 		rc = p4_peer_rank(op->peer, op->ni, op->pt);

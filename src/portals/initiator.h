@@ -42,7 +42,7 @@ struct p4_op {
 	bool answered;           /* an answer is wanted */
 	ptl_handle_any_t cookie; /* names the operation in the answer, from its start on; then it is
 				    in p4_peer.answers */
-	bool sent;
+	bool sent;               /* the send of the request has ended */
 
 	/* The arguments. */
 	struct p4_part put, get; /* where the data come from and go to */
@@ -60,7 +60,7 @@ struct p4_op {
 
 	/* Until it is triggered: */
 	ptl_size_t threshold;
-	struct p4_ct *trigger; /* NULL: it is */
+	struct p4_ct *trigger; /* NULL: the operation was triggered */
 	ptl_handle_ct_t ct;    /* P4_CT_INC, P4_CT_SET */
 	ptl_ct_event_t value;
 	struct p4_entry *entry; /* P4_ME_APPEND */
@@ -73,18 +73,18 @@ struct p4_op {
 
 /* The functions of the context of answers. */
 extern const struct tq_match_ops p4_answer_ops;
-/* Returns the entry that takes them. */
+/* Returns the `user` of the entry that takes all answers. */
 void *p4_answer_entry(void);
-/* Returns how many answers have come since the last call. */
+/* Returns how many answers have come since the last call. Called without the lock. */
 uint64_t p4_answers_take(void);
 
-/* Runs an operation that was triggered. Called without the lock, as are the following two. */
+/* Runs an operation that was triggered. Called without the lock, as are the following three. */
 void p4_op_triggered(struct p4_work *work);
-/* Sends the request to its process, whose address is there. */
+/* Sends the request to its process, whose address is there. The operation may be gone then. */
 void p4_op_send(struct p4_op *op);
 /* Ends an operation that can't be sent. */
 void p4_op_fail(struct p4_op *op);
-/* Ends a send: `user` is the operation. */
+/* Ends a send: `user` is the operation, which ends too unless its answer is yet to come. */
 void p4_op_sent(void *user, int error);
 /* Ends the wait for an answer that won't come. An answer that is already coming in ends by itself.
  * With the lock. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The library's state in a process: one lock, work that is put off until the lock is free, and
- * waiting for events.
+ * The library's state in a process: one lock, and work that is put off until the lock is free.
  *
  * libtupleq calls match() and unexpected() with its own lock held, and these take the lock here. So
  * no thread calls libtupleq with the lock held. What has to call it is put off (p4_defer()) and
@@ -26,7 +25,7 @@ struct p4_work {
 
 struct p4_lib {
 	pthread_mutex_t lock;
-	atomic_uint inits;
+	atomic_uint inits; /* calls of PtlInit() without their PtlFini() */
 	atomic_bool aborted;
 	/* Guarded by the lock: */
 	bool held; /* for assertions */
@@ -58,9 +57,10 @@ static inline bool p4_is_init(void)
 	return atomic_load_explicit(&p4_lib.inits, memory_order_acquire) != 0;
 }
 
-/* Has run(work) called without the lock, by the next p4_unlock_run() of any thread. */
+/* Has run(work) called without the lock, by the next p4_unlock_run() of any thread. With the
+ * lock. */
 void p4_defer(struct p4_work *work, void (*run)(struct p4_work *work));
-/* Releases the lock, and does what was put off. */
+/* Releases the lock, and does what was put off, unless another thread is doing so. */
 void p4_unlock_run(void);
 
 /* Locks, and returns false, without the lock, if the library isn't initialized. */

@@ -17,8 +17,8 @@ struct rank {
 
 struct p4_map {
 	ptl_size_t size;
-	ptl_process_t *physical; /* by rank */
-	struct rank *all, *by_process;
+	ptl_process_t *physical;       /* by rank */
+	struct rank *all, *by_process; /* array by rank, and hash of its elements by key */
 };
 
 void p4_map_destroy(struct p4_map *map)
@@ -110,7 +110,7 @@ bool p4_map_fits(const struct p4_ni *ni, ptl_process_t id, uint32_t nid, uint32_
 
 /* ---- the user's functions ---- */
 
-/* Processes whose addresses are looked up before they are needed. */
+/* The most processes of a map whose addresses are looked up before they are needed. */
 #define EARLY_MAX 64
 
 /* Finds the processes of a small map, so that the first messages needn't wait for that. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Logical ids: ranks of processes, on interfaces with PTL_NI_LOGICAL. */
+/* Logical ids: ranks of processes, on interfaces with PTL_NI_LOGICAL. All with the lock. */
 #ifndef P4_MAP_H
 #define P4_MAP_H
 

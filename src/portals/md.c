@@ -96,7 +96,8 @@ void p4_md_destroy(struct p4_md *md)
 	free(md);
 }
 
-/* Operations that have reached their target end soon. */
+/* The time that PtlMDRelease() waits for operations under way, because those that have reached
+ * their target end soon. */
 #define RELEASE_MS 100
 
 static bool is_idle(void *arg)

@@ -20,7 +20,8 @@ struct p4_md {
 };
 
 /* Posts an event, if the descriptor's options want that, and counts it if the option `count` is
- * set. `bytes` is the number that a successful operation counts with PTL_MD_EVENT_CT_BYTES. */
+ * set. `bytes` is the number that a successful operation counts with PTL_MD_EVENT_CT_BYTES. With
+ * the lock, as are the following two. */
 void p4_md_event(const struct p4_md *md, const ptl_event_t *event, unsigned count,
 		 ptl_size_t bytes);
 /* Counts, as above, without an event. */

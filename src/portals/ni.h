@@ -15,7 +15,7 @@ struct p4_ni {
 	ptl_handle_ni_t handle;
 	unsigned index;   /* of this kind of interface */
 	unsigned options; /* PTL_NI_* */
-	unsigned refs;
+	unsigned refs;    /* calls of PtlNIInit() without their PtlNIFini() */
 	ptl_ni_limits_t limits;
 	int nentries, nmds, ncts, neqs, ntriggered;
 	ptl_sr_value_t status[PTL_SR_LAST];

@@ -87,7 +87,7 @@ struct place {
 	ptl_size_t offset;
 };
 
-/* Checks all arguments. PTL_OK, or a code. */
+/* Checks all arguments, and finds the objects that they name. Returns PTL_OK or another code. */
 static int prepare(struct p4_op *op, ptl_process_t target, const struct place *put,
 		   const struct place *get, const struct start *start, struct p4_ct **ct)
 {
@@ -126,7 +126,8 @@ static int copy_volatile(struct p4_op *op)
 	return PTL_OK;
 }
 
-/* Starts an operation like the one that is passed. */
+/* Starts a copy of the operation `like`, or has it triggered; `put` and `get` may be NULL. Returns
+ * a code of Portals. */
 static int submit(const struct p4_op *like, ptl_process_t target, const struct place *put,
 		  const struct place *get, const struct start *start)
 {

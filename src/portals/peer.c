@@ -38,7 +38,7 @@ bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *env
 	       locator.number == pid;
 }
 
-/* Appends an entry that takes no message, because no answer has such bits: libtupleq tells its end
+/* Appends an entry that takes no message, because no answer has such bits: libtupleq ends the entry
  * when the connection to the process fails. */
 static void watch(struct p4_peer *peer, struct p4_ni *ni, int rank)
 {

@@ -66,7 +66,8 @@ static bool is_closed(void *arg)
 	return closed;
 }
 
-/* Enables the entry. Until then match() and unexpected() refuse what comes. */
+/* Enables the entry. Until then match() and unexpected() refuse what comes. Called without the
+ * lock. */
 static void open_context(struct p4_pt *pt)
 {
 	tq_ctx_set_flags(pt->ni->ctx[pt->index], 0);
@@ -75,7 +76,8 @@ static void open_context(struct p4_pt *pt)
 	p4_unlock();
 }
 
-/* Disables the entry: match() takes nothing any more, and the HCA is told. */
+/* Disables the entry: match() takes nothing any more, and p4_unlock_run() closes the context, so
+ * that the HCA matches nothing there either. */
 static void disable(struct p4_pt *pt)
 {
 	pt->enabled = false;
@@ -109,14 +111,14 @@ void p4_pt_release(struct p4_pt *pt, bool taken)
 
 /* ---- the user's functions ---- */
 
-/* The HCA may have to be told yet that an entry is disabled that was freed since, and messages that
- * were taken post events until they end. */
+/* Returns true if PtlPTAlloc() may take the entry. An entry that was freed may still have to be
+ * closed in libtupleq, and the messages that it has taken post events until they end. */
 static bool is_free(const struct p4_pt *pt)
 {
 	return !pt->allocated && !pt->closing && !pt->ntaken;
 }
 
-/* Returns a free portal table entry, or NULL and *rc. */
+/* Returns a free portal table entry; or sets *rc, and returns NULL. */
 static struct p4_pt *find_free(struct p4_ni *ni, ptl_pt_index_t wanted, int *rc)
 {
 	if (wanted != PTL_PT_ANY) {
@@ -176,7 +178,8 @@ unlock:
 	return rc;
 }
 
-/* Locks, and returns the portal table entry if it is allocated; without the lock NULL, and *rc. */
+/* Locks, and returns the portal table entry if it is allocated. Otherwise sets *rc, and returns
+ * NULL without the lock. */
 static struct p4_pt *enter(ptl_handle_ni_t ni_handle, ptl_pt_index_t index, int *rc)
 {
 	struct p4_pt *pt;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Portal table entries. */
+/* Portal table entries. All with the lock. */
 #ifndef P4_PT_H
 #define P4_PT_H
 
@@ -23,17 +23,17 @@ struct p4_pt {
 	int nheaders;              /* unexpected */
 	unsigned nbusy;            /* messages that have come and have not ended */
 	unsigned ntaken;           /* those of them that an entry has taken */
-	bool disabled_event;       /* is due when nothing is busy */
-	bool closing;              /* the HCA is to be told that the entry is disabled */
+	bool disabled_event;       /* PTL_EVENT_PT_DISABLED is due when nbusy is 0 */
+	bool closing;              /* libtupleq is to be told that the entry is disabled */
 	struct p4_work work;       /* of `closing` */
 };
 
-/* Returns the allocated entry of that index, or NULL. The caller holds the lock. */
+/* Returns the allocated entry of that index, or NULL. */
 struct p4_pt *p4_pt_of(ptl_handle_ni_t ni_handle, ptl_pt_index_t index);
 /* Disables the entry because something is exhausted; PTL_EVENT_PT_DISABLED follows what is under
  * way. Messages whose entries are in queues of the HCA may still come. */
 void p4_pt_exhausted(struct p4_pt *pt);
-/* Ends a message, which an entry has taken or not. */
+/* Ends a message; `taken` says if an entry has taken the message. */
 void p4_pt_release(struct p4_pt *pt, bool taken);
 /* Posts an event to the entry's queue, if it has one. */
 void p4_pt_event(const struct p4_pt *pt, const ptl_event_t *event);

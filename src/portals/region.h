@@ -27,9 +27,10 @@ struct p4_window {
 int p4_region_init(struct p4_region *region, void *start, ptl_size_t length, unsigned options,
 		   int max_iovecs);
 void p4_region_fini(struct p4_region *region);
-/* Returns the address of a byte of the region. */
+/* Returns the address of a byte of the region; NULL beyond the last piece. */
 void *p4_region_at(const struct p4_region *region, ptl_size_t offset);
-/* Returns [offset, offset + len) of the region as a buffer. */
+/* Returns [offset, offset + len), which is in the region, as a buffer. *window is set if the buffer
+ * needs it. */
 struct tq_buf p4_region_buf(const struct p4_region *region, ptl_size_t offset, ptl_size_t len,
 			    struct p4_window *window);
 /* Copies out of, and into, the region. */

@@ -10,9 +10,9 @@
 struct p4_arrival;
 
 /*
- * Answers a message: with the data in `buf`, or, if that is NULL, with an acknowledgement if the
- * initiator has asked for one. Returns true if p4_arrival_replied() will be called, when the data
- * have been sent. With the lock.
+ * Answers a message: with the data in `buf`, or, if that is NULL, without data if the initiator
+ * waits for an answer. The answer is sent by p4_unlock_run(). Returns true if p4_arrival_replied()
+ * will be called, when the data have been sent. With the lock.
  */
 bool p4_respond(struct p4_arrival *arrival, const struct tq_buf *buf);
 /* Ends a send of an answer. Called without the lock. */

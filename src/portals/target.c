@@ -252,7 +252,8 @@ static bool wants_header(const struct p4_entry *entry)
 }
 
 /* Decides if the first fitting entry of the overflow list, or NULL, takes the message. Returns
- * PTL_NI_OK or the failure. Disables the portal table entry if flow control has no room. */
+ * PTL_NI_OK or the failure. With flow control, a message that no entry can take disables the portal
+ * table entry. */
 static ptl_ni_fail_t admit_to_overflow(struct p4_pt *pt, const struct p4_entry *entry,
 				       const struct p4_wire_request *req)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The target of operations: which entry takes a message, what is done there, and which events
- * follow. A message is an *arrival* from the moment an entry takes it.
+ * follow. A message is an *arrival* from the moment match() or unexpected() has decided on it, or
+ * the HCA has matched it. So an arrival may have no entry, but a failure that is answered.
  */
 #ifndef P4_TARGET_H
 #define P4_TARGET_H
@@ -37,12 +38,12 @@ struct p4_arrival {
 	ptl_list_t list;
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
-	unsigned reserved; /* events */
-	bool header;       /* is in the unexpected list */
+	unsigned reserved; /* events, in p4_eq.reserved */
+	bool header;       /* was put in the unexpected list */
 	bool stored;       /* the operation is done */
-	bool taken;        /* out of the unexpected list */
-	void *data;        /* of an atomic operation, until it is done */
-	void *start;       /* where the data are */
+	bool taken;        /* an entry or a search has taken it out of the unexpected list */
+	void *data;        /* of an atomic operation: of the message, then of the reply */
+	void *start;       /* where the data are in the entry */
 	struct p4_window window;
 	struct p4_arrival *next, *prev; /* p4_ni.headers */
 };

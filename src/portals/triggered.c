@@ -8,8 +8,8 @@
 #include "initiator.h"
 #include "ni.h"
 
-/* Makes an operation that the counting event triggers. The caller holds the
- * lock. */
+/* Makes an operation that the counting event triggers. Returns a code of Portals. The caller holds
+ * the lock. */
 static int make(struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_t trigger,
 		struct p4_ct **ct, struct p4_op **made)
 {

@@ -9,12 +9,14 @@
 
 #include "handles.h"
 
-/* Wakes threads that wait: an event was added to a queue, or a counting event has changed. */
+/* Wakes threads that wait. Called after each change that may end a wait, with the lock or
+ * without. */
 void p4_notify(void);
 
 /*
  * Calls ready(arg) until it returns true, or `timeout` ms have passed, or PtlAbort() was called.
- * Returns PTL_OK, PTL_EQ_EMPTY (time is over) or PTL_ABORTED.
+ * Returns PTL_OK, PTL_EQ_EMPTY (time is over) or PTL_ABORTED. Called without the lock, as are the
+ * other functions that wait.
  */
 int p4_wait(bool (*ready)(void *arg), void *arg, ptl_time_t timeout);
 

@@ -22,7 +22,7 @@ enum p4_op_kind {
 
 /* The most bytes of an atomic operation's data. */
 #define P4_ATOMIC_MAX (1 << 16)
-/* Bytes of a swap's operand, in front of the data. */
+/* Bytes of a swap's operand, in front of the data: those of the largest datatype. */
 #define P4_OPERAND 32
 
 /* From the initiator, to a portal table entry. */
@@ -30,7 +30,8 @@ struct p4_wire_request {
 	uint64_t hdr_data;
 	uint64_t remote_offset;
 	uint64_t rlength;
-	uint64_t cookie; /* names the operation in the answer; 0: no answer is wanted */
+	uint64_t cookie; /* names the operation in the answer, in the initiator's byte order; 0: no
+			    answer is wanted */
 	uint32_t uid;
 	uint32_t nid, pid; /* of the initiator */
 	uint8_t kind;      /* enum p4_op_kind */
@@ -39,7 +40,8 @@ struct p4_wire_request {
 };
 static_assert(sizeof(struct p4_wire_request) == 48, "wire format");
 
-/* Nobody reports the answer, which only ends the operation (PTL_ME_ACK_DISABLE). */
+/* A flag of answers: the initiator posts and counts nothing for a successful operation, which the
+ * answer only ends (PTL_ME_ACK_DISABLE). */
 #define P4_SILENT 1u
 
 /* The answer: an acknowledgement, or a reply with data. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * affinity.c - on which CPU a thread in virtual time runs. One runs at a time; that they share a
- * CPU spares the kernel to wake another one at each turn. The program sees the CPUs that it had
- * before.
+ * affinity.c - on which CPU a thread in virtual time runs. Because one thread runs at a time, all
+ * share a CPU, and the kernel doesn't have to wake another one at each turn. The program sees the
+ * CPUs that it had before.
  */
 #define _GNU_SOURCE 1
 #include "clock.h"

@@ -24,7 +24,7 @@
 static _Thread_local __attribute__((tls_model("initial-exec"))) struct {
 	uint64_t began, ended; /* of the stretch, in cycles */
 	uint64_t cpu_base;     /* CPU clock at some earlier point; 0: not known */
-	uint64_t accounted;    /* ns of CPU time since then that were charged */
+	uint64_t accounted;    /* ns of CPU time since then: charged, or inside of calls */
 } self;
 
 static bool without_tsc;

@@ -39,8 +39,9 @@ void shca_clock_leave(void);
 /* Begins a call whose occurrence depends on the real world: the call costs nothing, and is no event
  * of the program. */
 void shca_clock_enter_free(void);
-/* Waits until the real world is quiet, and keeps the turn. Returns false if the real world was
- * quiet already. Called inside of a call. */
+/* Waits until the real world is quiet, and keeps the turn. Returns false without waiting if nothing
+ * has disturbed the real world, or if the monitor has taken the turn away. Called inside of a call.
+ */
 bool shca_clock_settle_first(void);
 /* Returns a number that looks random, and is the same in each run with one seed. */
 uint64_t shca_clock_random(void);
@@ -72,6 +73,7 @@ static inline void shca_clocked_end(const bool *clocked)
  * looked. */
 #define SHCA_TO_DEADLINE 2u
 void shca_clock_wait(uint64_t until, unsigned also);
+/* Lets a change of that kind end the calling thread's next wait, too. Called inside of a call. */
 void shca_clock_watch(enum shca_watching what);
 /* Lets signal handlers of these kinds (shca_handler_kind; 0: none) end the waits of the calling
  * thread. */
@@ -84,8 +86,8 @@ bool shca_clock_handler_begins(uint32_t kind);
 void shca_clock_handler_ends(bool was_in_handler);
 /* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
 bool shca_clock_sees_virtual(void);
-/* Notes that waiting threads may be about to handle signals: until then the real world isn't quiet.
- */
+/* Notes that waiting threads may be about to handle signals: the real world isn't quiet before they
+ * have done so. */
 void shca_clock_signalled(void);
 /* Lets the next wait with SHCA_ALSO_EVENTS end at once if an event comes between the look that
  * follows and the wait: the reaper sends some without a turn. False: there is no such wait.
@@ -107,24 +109,27 @@ void shca_clock_look(uint32_t actor);
 /* Waits until a channel's FIFO can be read, if reading it would block. Returns 0, or -1 with EINTR
  * in errno if a signal handler ended the wait. Called inside of a call, or in real time. */
 int shca_clock_await_event(int fd);
-/* Gives the turn away for a wait in the real world. Called inside of a call. */
+/* Gives the turn away for a wait in the real world. Called inside of a call, or by the thread that
+ * ends the process. */
 void shca_clock_out(void);
 /* Takes the turn again after that wait. */
 void shca_clock_back(void);
 /* Takes the turn again if the monitor has taken it from the calling thread, which has joined the
  * clock and is in its program. */
 void shca_clock_reclaim(void);
-/* Lets the threads of this process that spin look now. */
+/* Lets the threads of this process that spin look at the end of their polling periods. Called
+ * inside of a call. */
 void shca_clock_wake_spinning(void);
 /* Marks the calling thread as softhca's own: nothing that it does is the program's. */
 void shca_clock_exclude(void);
-/* Returns true if a thread that the calling thread makes has a clock. */
+/* Returns true if a thread that the calling thread makes gets a clock with its first call. */
 bool shca_clock_is_inherited(void);
-/* Marks the calling thread, which is new, as one of those. */
+/* Marks the calling thread, which is new, as one that gets a clock with its first call. */
 void shca_clock_inherit(void);
-/* Returns true if the calling thread has joined the clock, and is in its program. */
+/* Returns true if the calling thread is in its program, and has joined the clock or does so with
+ * its next call. */
 bool shca_clock_in_program(void);
-/* Returns true if that thread of this process has joined it. */
+/* Returns true if that thread of this process has joined the clock. */
 bool shca_clock_is_joined(pid_t tid);
 /* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because
  * it has polled just before. Returns false, without a charge, if the thread has to give the turn
@@ -133,11 +138,14 @@ bool shca_clock_try_free_yield(void);
 /* Charges a poll and returns true if the thread keeps the turn, because it spins and has polled
  * elsewhere in this round. Returns false, without a charge, if the poll has to be a sync point. */
 bool shca_clock_try_free_poll(const void *place);
-/* Returns the calling thread's clock, in its program, and adds the price of reading it. */
+/* Returns the time that the calling thread sees: its clock, or the fabric's time if the thread has
+ * none. Adds the CPU time since the last call and the price of this one to the clock of a thread in
+ * its program. */
 uint64_t shca_clock_read(void);
-/* Parks a spinning thread until `at`, when something is there for it, or until something else
- * comes, rounded up to its polling period, but not beyond `look`. Returns true if something is
- * there. `yields`: the thread is in a yield. */
+/* Parks a spinning thread until `at`, when something is there for it (SHCA_NEVER: nothing is
+ * known), or until something else comes, rounded up to its polling period, but not beyond `look`.
+ * Returns true if something is there. Returns false at once if memory was written since the thread
+ * began its last round of looks. `yields`: the thread is in a yield. */
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields);
 /* Returns true if another thread of this process is parked at a yield: it may want a lock that the
  * calling thread holds. */
@@ -149,7 +157,7 @@ uint64_t shca_clock_at_sync_point(void);
 /* Returns when something will be at a place; 0: nothing is known. */
 typedef uint64_t shca_visible_fn(void *place);
 /* Notes that the thread looked for something in vain, at that place (NULL: elsewhere). Returns true
- * if it was parked and should look again. Called inside of a call. */
+ * if the thread was parked until something came, and should look again. Called inside of a call. */
 bool shca_spin_found_nothing(void *place, shca_visible_fn *visible);
 /* Notes that the thread found something. */
 void shca_spin_end(void);
@@ -160,10 +168,10 @@ void shca_spin_gap(uint64_t ns);
 /* Notes whether another thread had the turn at this sync point. turn.c calls it. */
 void shca_spin_cold(bool cold);
 /* Returns true if a yield of the thread, or a look at descriptors, needs no sync point, because the
- * poll just before it was one. */
+ * poll just before it was one. Counts that yield or look. */
 bool shca_spin_may_skip_sync(void);
-/* Returns true if a thread that spins will find nothing at a place that isn't the one where it is
- * parked: it has had its sync point in this round of looks. */
+/* Returns true if a thread that spins will find nothing at a place that isn't the one where the
+ * thread is parked: it has had its sync point in this round of looks. Counts the look then. */
 bool shca_spin_has_nothing(const void *place, uint64_t now);
 
 /* --- charge.c --- */
@@ -201,7 +209,9 @@ void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t s
 			 uint32_t bytes);
 
 /* --- settle.c --- */
-/* Waits until nothing of this job is busy in the real world. */
+/* Waits until those processes of the job are quiet that may be busy in the real world. Gives up,
+ * and counts that in `unquiet`, if the launcher has ended or its monitor doesn't answer for ten
+ * minutes. The caller has the turn, and not the lock. */
 void shca_clock_settle(struct shca_clock *clock);
 
 /* --- the adapter (engine.c) --- */

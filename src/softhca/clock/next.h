@@ -12,7 +12,9 @@
 
 #include <dlfcn.h>
 
-/* glibc has two generations of pthread_cond_*, and dlsym() may find the elder. */
+/* Returns the function behind ours of that name, or NULL. glibc has two generations of
+ * pthread_cond_*, and dlsym() may find the elder, so the younger one's version is looked up first.
+ */
 static inline void *shca_next(const char *symbol)
 {
 	void *function = dlvsym(RTLD_NEXT, symbol, "GLIBC_2.3.2");

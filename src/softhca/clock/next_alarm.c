@@ -70,8 +70,8 @@ static void unlock(const sigset_t *old)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Sets the timer to its next time if it is due. Returns true if it was, and otherwise when it is.
- */
+/* Sets the timer to its next time if it is due, and returns true if it was. Stores when it is due
+ * next. */
 static bool expires(uint64_t now, uint64_t *due)
 {
 	bool was_due;
@@ -88,7 +88,8 @@ static bool expires(uint64_t now, uint64_t *due)
 	return was_due;
 }
 
-/* Sleeps until the timer may be due, or was changed. Inside of a call. */
+/* Sleeps until the timer may be due, or was changed. Sends the signal instead if the timer is due.
+ * Called inside of a call. */
 static void sleep_once(void)
 {
 	struct pollfd changed = {.fd = alarm_timer.changed, .events = POLLIN};
@@ -123,7 +124,7 @@ static void *alarm_main(void *arg)
 	return NULL;
 }
 
-/* Starts the thread. Inside of a call, in a thread of the program. */
+/* Starts the thread. Called inside of a call, in a thread of the program. */
 static void start(void)
 {
 	pthread_attr_t attr;
@@ -173,7 +174,7 @@ static struct itimerval to_itimerval(const struct timer *timer, uint64_t now)
 	return (struct itimerval){timeval_of(timer->interval), timeval_of(left)};
 }
 
-/* Sets the timer (NULL: leaves it). Inside of a call, or in a handler. */
+/* Sets the timer (NULL: leaves it). Returns the setting before, with the time that was left. */
 static struct itimerval exchange(const struct itimerval *to)
 {
 	uint64_t now = shca_program_now();
@@ -200,7 +201,7 @@ static void set(const struct itimerval *to, struct itimerval *old)
 	NEXT(setitimer)(ITIMER_REAL, &none, &real);
 	if (old)
 		*old = timerisset(&was.it_value) ? was : real;
-	/* Time stands still until the thread has seen that. */
+	/* Time stands still until the thread has seen the change. */
 	shca_program_disturb();
 	eventfd_write(alarm_timer.changed, 1);
 	errno = error;

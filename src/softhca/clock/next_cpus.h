@@ -11,7 +11,7 @@
 /* Lets the thread leave the CPU of the threads in virtual time, which is stored. Returns false if
  * the thread isn't kept there. */
 bool shca_cpus_unpin(cpu_set_t *pinned);
-/* Undoes that. */
+/* Undoes shca_cpus_unpin(). */
 void shca_cpus_pin(const cpu_set_t *pinned);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * next_file.c - calls that may block in the kernel: reading, writing, sockets, children. The thread
- * gives its turn away if the call would block; who writes may wake others.
+ * gives its turn away if the call would block. A write may wake other threads.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -88,7 +88,8 @@ static bool is_file(int fd)
 	return !fstat(fd, &info) && (S_ISREG(info.st_mode) || S_ISDIR(info.st_mode));
 }
 
-/* Returns true if the call would block, after giving the turn away; otherwise ends the call. */
+/* Begins a call of the program. Gives the turn away, and returns true, if the call would block.
+ * Otherwise ends the call at once. */
 static bool gives_turn_away(int fd, short events, int flags)
 {
 	bool blocks;
@@ -247,8 +248,8 @@ static bool is_here(const struct sockaddr *to, socklen_t len)
 	return to->sa_family == AF_UNIX;
 }
 
-/* Connects to a socket of this machine. Only if that succeeds it has disturbed others. A thread
- * that has to wait until others are accepted loses its turn: nothing tells beforehand. */
+/* Connects to a socket of this machine, which disturbs others only if it succeeds. A thread that
+ * has to wait until earlier connections are accepted loses its turn: nothing tells beforehand. */
 static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 {
 	int rc = NEXT(connect)(fd, to, len);

@@ -27,7 +27,8 @@ NEXT_FUNCTIONS(FUNCTIONS)
 
 typedef void handler_fn(int nr, siginfo_t *info, void *context);
 
-/* The program's handlers, and whether each takes one argument or three. */
+/* The program's handlers; whether each takes three arguments (SA_SIGINFO), and whether calls go on
+ * after it (SA_RESTART). */
 static struct {
 	handler_fn *_Atomic handler;
 	_Atomic bool has_info;
@@ -51,7 +52,7 @@ int shca_kernel_sigaction(int nr, const struct sigaction *act, struct sigaction 
 	return NEXT(sigaction)(nr, act, old);
 }
 
-/* Returns true if that is a function. As in the kernel SA_SIGINFO changes nothing about that. */
+/* Returns true if the action is a function. As in the kernel SA_SIGINFO doesn't matter for that. */
 static bool is_handler(const struct sigaction *act)
 {
 	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN;

@@ -24,8 +24,8 @@ uint64_t shca_sync_deadline(clockid_t clock, const struct timespec *deadline);
 /* Returns true if the C library refuses a timeout at once. */
 bool shca_sync_is_invalid(clockid_t clock, const struct timespec *deadline);
 /* Waits for a lock of this process (`shared`: or of others), until a time. `attempt` tries to take
- * it, and returns EBUSY if that can't be. `unclocked`: its holder may have no clock. Returns what
- * `attempt` does, or ETIMEDOUT. */
+ * the lock, and returns EBUSY if it is held. `unclocked`: the holder may have no clock. Returns
+ * what `attempt` does, or ETIMEDOUT; errno stays. */
 int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool shared,
 		   bool unclocked);
 /* Wakes the threads that wait for a lock that was just released. `contended`: a thread sleeps for

@@ -33,7 +33,8 @@ static bool is_valid(const struct timespec *time)
 	return time && time->tv_sec >= 0 && shca_is_timespec(time);
 }
 
-/* Sets what is to be added to the program's time; false: a clock that is not of that kind. */
+/* Stores by how much (ns) a clock is ahead of the program's time. Returns false for a clock that
+ * isn't virtual, such as one of CPU time. */
 static bool offset_of(clockid_t clock, uint64_t *offset)
 {
 	*offset = 0;

@@ -20,12 +20,13 @@ static inline struct timespec shca_timespec(uint64_t ns)
 	return (struct timespec){(time_t)(ns / SHCA_SECOND), (long)(ns % SHCA_SECOND)};
 }
 
+/* Returns true if the nanoseconds are valid; the seconds may be negative. */
 static inline bool shca_is_timespec(const struct timespec *time)
 {
 	return time->tv_nsec >= 0 && time->tv_nsec < (long)SHCA_SECOND;
 }
 
-/* Returns 0 for what lies before the beginning. */
+/* Returns a time as ns: 0 for a negative one, SHCA_FOREVER for one beyond SHCA_SECONDS_MAX. */
 static inline uint64_t shca_ns(const struct timespec *time)
 {
 	if (time->tv_sec < 0)

@@ -18,9 +18,9 @@
 #include <sys/prctl.h>
 #include <ucontext.h>
 
-#define VDSO_LEN 8192u
+#define VDSO_LEN 8192u /* of the mapping: two pages */
 
-static struct sigaction program_action; /* what the program has asked for */
+static struct sigaction program_action; /* that the program has set */
 static bool trapping;                   /* our handler is in place */
 
 /* Returns the length of the instruction there if it reads the TSC, or 0. */
@@ -88,7 +88,7 @@ static void on_segv(int nr, siginfo_t *info, void *context)
 	errno = error;
 }
 
-/* Called by each thread that joins the clock. */
+/* Makes the calling thread, which joins the clock, trap when it reads the TSC. */
 static void trap(void)
 {
 	struct sigaction ours = {.sa_sigaction = on_segv,
@@ -107,7 +107,8 @@ static void trap(void)
 	prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0);
 }
 
-/* A new thread, or program (next_exec.c), has what the one that made it has. */
+/* Lets the calling thread read the TSC: a new thread, or program (next_exec.c), inherits the trap.
+ */
 static void untrap(void)
 {
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);

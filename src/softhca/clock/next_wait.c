@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * next_wait.c - waits for descriptors, with timeouts in virtual time. Descriptors that tell of
- * verbs events alone are waited for in virtual time; for others the thread gives its turn away and
- * waits in the kernel, by slices while it may also be called back.
+ * next_wait.c - waits for descriptors, with timeouts in virtual time. A wait that neither a timeout
+ * nor a verbs event can end is in the kernel, without the turn. Any other wait is in virtual time:
+ * verbs events end it at their time, and next_watch.c when another descriptor has something.
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
@@ -40,7 +40,8 @@
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
-/* One wait. `look` looks at once: as the function that was called would return. */
+/* One wait. `look` looks at the descriptors without waiting, and returns what the program's call
+ * returns. */
 struct wait {
 	int (*look)(struct wait *wait);
 	const struct pollfd *fds; /* to wait for */
@@ -149,7 +150,7 @@ static int wait_for(struct wait *wait, uint64_t timeout)
 	return rc;
 }
 
-/* Returns true if the kernel takes it, which refuses negative times. */
+/* Returns true unless the kernel refuses the timeout, because it is negative or no time. */
 static bool is_timeout(const struct timespec *timeout)
 {
 	return !timeout || (timeout->tv_sec >= 0 && shca_is_timespec(timeout));

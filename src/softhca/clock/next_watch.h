@@ -7,9 +7,11 @@
 
 #include <poll.h>
 
-/* Ends the sleep of the calling thread, which has said that it watches something, as soon as a
- * descriptor has something. Returns what shca_unwatch() wants, or -1: nothing tells of them. */
+/* Ends the next sleep of the calling thread, which has called shca_program_watch(), when a
+ * descriptor has something. Returns a watch for shca_unwatch(), or -1 if the descriptors can't be
+ * watched. Called inside of a call. */
 int shca_watch(const struct pollfd *fds, nfds_t count);
+/* Ends a watch (-1: none). */
 void shca_unwatch(int watch);
 
 #endif

@@ -23,8 +23,9 @@ enum shca_handler_kind {
 	SHCA_HANDLER_ANY = 3,
 };
 
-/* Returns true if the calling thread has a clock, and is in its program. Otherwise the thread may
- * call only the functions that say so and those of section "any thread". */
+/* Returns true if the calling thread is in its program, and has a clock or gets one with its next
+ * call. Otherwise the thread may call only the functions that say so and those of section "any
+ * thread". */
 SHCA_PROGRAM bool shca_program_is_clocked(void);
 /* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
  * clock. Any thread may call this, and may call shca_program_now() and
@@ -59,8 +60,8 @@ SHCA_PROGRAM void shca_program_leave(void);
 
 /* ---- inside of a call ---- */
 
-/* Waits until the real world is quiet, and keeps the turn. Returns false if the real world was
- * quiet already. */
+/* Waits until the real world is quiet, and keeps the turn. Returns false without waiting if nothing
+ * has disturbed the real world, or if the monitor has taken the turn away. */
 SHCA_PROGRAM bool shca_program_settle(void);
 /* Lets signal handlers of these kinds (shca_handler_kind; 0: none) end the sleeps that follow. */
 SHCA_PROGRAM void shca_program_listen(uint32_t kinds);
@@ -77,7 +78,8 @@ SHCA_PROGRAM void shca_program_sleep_to_deadline(uint64_t until);
  * world, may have done what the thread is about to look for. */
 SHCA_PROGRAM void shca_program_watch(bool world);
 /* Lets the next sleep, of a thread that waits for a lock, also end when anybody in the real world
- * may have released the lock, or one of the next three functions is called. */
+ * may have released the lock, or when one of the next three functions or
+ * shca_program_wake_process() is called. */
 SHCA_PROGRAM void shca_program_watch_lock(void);
 /* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
  * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would

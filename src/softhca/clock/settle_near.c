@@ -21,7 +21,7 @@
 #include "fabric/proc.h"
 #include "turn.h"
 
-#define LOOKS    10    /* before the monitor is asked */
+#define LOOKS    10    /* before the monitor is asked: within 1 ms */
 #define PAUSE_NS 1000u /* between looks, at first */
 #define THREADS  64    /* of a process: the monitor looks at one that has more */
 

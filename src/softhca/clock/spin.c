@@ -24,7 +24,7 @@
  * the same. */
 #define UNSYNCED_LOOKS 2
 #define SYNC_INTERVAL  32
-/* Places that a thread is known to look at. */
+/* Most places that a thread is known to look at, and most looks in a round. */
 #define PLACES 16
 /* The time to the next look is this part of the time since the thread began to spin, and at most
  * --clock-look. */

@@ -40,8 +40,9 @@ static void make_due(uint32_t actor, enum shca_actor_state state, uint64_t when)
 	shca_actor_sooner(shca_turn_clock(), actor, when);
 }
 
-/* Makes a thread due now from which the monitor took the turn on its way to the next one, because
- * the thread was stopped, asleep or slow (watch.c), or whose wait a signal has ended. */
+/* Makes the calling thread due now. Either a signal has ended its wait, or the monitor took the
+ * turn away, because the thread was stopped, asleep or slow while it gave the turn on
+ * (../cmd/watch.c). */
 static void make_due_again(uint32_t actor)
 {
 	uint64_t now;
@@ -60,7 +61,8 @@ static void await(uint32_t actor)
 	uint32_t state;
 
 	for (;;) {
-		/* The process has left virtual time: it ends, and another may have the actor. */
+		/* The process has left virtual time because it ends, and another one may have the
+		 * actor. */
 		while (!shca_turn_joined())
 			pause();
 		if (shca_turn_self.heard && atomic_load(&record->state) == SHCA_ACTOR_WAITS)
@@ -175,7 +177,7 @@ static void join(void)
 		begin_to_trap();
 }
 
-/* A sync point: goes on if this thread's clock is the smallest, else when it is. */
+/* Makes a sync point: returns when this thread's clock is the smallest of all. */
 static void sync_point(void)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
@@ -208,8 +210,8 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Returns 0.5 to 1.5 times the price; every 64th time, as for a thread that is held up, up to 65
- * times more. */
+/* Returns 0.5 to 1.5 times the price. One draw in 64 multiplies that by 2 to 65, as for a thread
+ * that is held up. */
 static uint64_t jitter(uint64_t price)
 {
 	uint64_t draw = mix(
@@ -393,7 +395,7 @@ bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
 	struct shca_actor *record = &shca_clk->actors[actor];
 	bool looked;
 
-	/* A thread may have looked at memory just before that was written. */
+	/* The thread may have looked at memory just before another thread wrote there. */
 	if (!shca_turn_joined() || atomic_exchange(&record->touched, 0))
 		return false;
 	if (shca_clk->sees_writes)
@@ -473,7 +475,8 @@ void shca_clock_back(void)
 		return;
 	shca_clock_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
-	/* A process that ended the wait has said so, or has no clock and used CPU time. */
+	/* Only this process is noted: another one that ended the wait has noted itself, or has no
+	 * clock and used CPU time. */
 	shca_clock_disturb(shca_clk, shca_turn_here.slot);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_clock_unlock(shca_turn_here.fabric);

@@ -11,20 +11,20 @@
 struct shca_turn_here {
 	struct shca_fabric *fabric;
 	unsigned slot;
-	uint32_t order;           /* of the process, as in SHCA_ORDER */
-	_Atomic uint32_t threads; /* that ever joined */
-	unsigned attach_count;    /* counts attaches: which threads are joined to this one */
-	uint64_t seed;
-	uint64_t price[SHCA_CALLS];
+	uint32_t order;             /* of the process, as in SHCA_ORDER */
+	_Atomic uint32_t threads;   /* that ever joined */
+	unsigned attach_count;      /* counts attaches: which threads are joined to this one */
+	uint64_t seed;              /* of jitter and random numbers; 0: no jitter */
+	uint64_t price[SHCA_CALLS]; /* ns, by shca_call */
 	uint64_t look;   /* ns: a thread that spins looks again after this, at the latest */
 	bool has_device; /* the process has opened one */
 	bool trap;       /* rdtsc is to be virtual */
-	int64_t factor;  /* parts of SHCA_FACTOR_ONE */
+	int64_t factor;  /* of CPU time (--clock-cpu), in parts of SHCA_FACTOR_ONE */
 };
 extern struct shca_turn_here shca_turn_here;
 
 struct shca_turn_self {
-	uint32_t actor;        /* + 1 */
+	uint32_t actor;        /* + 1; 0: none */
 	unsigned attach_count; /* shca_turn_here.attach_count when the thread joined */
 	uint32_t listens;      /* shca_handler_kind: kinds of signal handlers that end its wait */
 	bool heard;            /* one ran */
@@ -35,7 +35,7 @@ struct shca_turn_self {
 	uint32_t randoms;      /* numbers that the program drew */
 	uint32_t reads;        /* of the time, since the last other call */
 	uint64_t clock;        /* ns */
-	uint64_t trap_ns;      /* counted for a trap of rdtsc by itself */
+	uint64_t trap_ns;      /* CPU time that a trap of rdtsc takes by itself */
 };
 /* The library is there when the program starts: its thread-local data can be found without a call.
  */
@@ -56,7 +56,7 @@ static inline bool shca_turn_joined(void)
 }
 
 /* Returns true if the calling thread has the turn. The monitor takes the turn from a thread that
- * sleeps in a call which nobody stands in front of, or computes for long. */
+ * sleeps in a call which libsofthca-clock.so doesn't take over, or computes for long. */
 static inline bool shca_turn_is_mine(void)
 {
 	return atomic_load_explicit(&shca_turn_clock()->holder, memory_order_relaxed) ==

@@ -29,10 +29,10 @@ enum verdict {
 	OTHERS,  /* give the turn to the first */
 };
 
-/* Returns true if nothing is due but looks of spinning threads, and nothing is known to come for
- * them. What comes counts as a look beside threads that compute: these may look at memory, and do
- * something before it comes. `awaited`: threads wait for the real world, or for a lock or
- * condition, perhaps of a thread without a clock. */
+/* Returns true if nothing is due but looks of spinning threads and deadlines (SHCA_TO_DEADLINE),
+ * and nothing is known to come for those threads. What is known to come doesn't count while other
+ * threads compute: these may look at memory, and do something before it comes. `awaited`: threads
+ * wait for the real world, or for a lock or condition, perhaps of a thread without a clock. */
 static bool only_looks(bool *awaited)
 {
 	uint32_t high = atomic_load(&shca_turn_clock()->high);
@@ -101,7 +101,8 @@ static enum verdict may_pass(uint64_t due, uint64_t *ns)
 	return *ns ? PACE : MINE;
 }
 
-/* Holding the lock, and the turn. */
+/* Returns the next step of an actor that has the turn. Stores the real time to let go by before
+ * PACE. The caller holds the lock. */
 static enum verdict decide(uint32_t actor, uint64_t *ns)
 {
 	uint32_t first = shca_actors_first(shca_turn_clock());
@@ -109,7 +110,8 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 
 	if (first != actor && !(first == shca_turn_here.slot && actor >= SHCA_MAX_ADAPTERS))
 		return OTHERS;
-	/* Also if no time passes: what the first looks at must not depend on how far others got. */
+	/* A busy world counts even if no time passes: what the first actor looks at must not depend
+	 * on how far the threads in it got. */
 	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
 	verdict = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
@@ -150,7 +152,8 @@ static uint64_t quiet_time(uint64_t took)
 	return took * QUIET_TIMES > QUIET_NS ? took * QUIET_TIMES : QUIET_NS;
 }
 
-/* Waits until those are quiet that were disturbed: a process and those without a clock, or all. */
+/* Waits until the disturbed processes are quiet: one and those without a clock, or all. The caller
+ * holds the lock, which is released meanwhile. */
 static void settle(void)
 {
 	uint64_t began = shca_real_now(), real;

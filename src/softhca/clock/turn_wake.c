@@ -77,7 +77,7 @@ void shca_clock_wake_lock_waiters(void)
 
 void shca_clock_wake_process(void)
 {
-	/* The locks that are taken and released here are nobody's business. */
+	/* The locks that are taken and released here aren't the program's. */
 	if (shca_turn_self.depth++ == 0)
 		wake_here(SHCA_WATCHES_PROCESS);
 	shca_turn_self.depth--;

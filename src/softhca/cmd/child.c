@@ -77,7 +77,8 @@ static bool changed(struct shca_child *child, const siginfo_t *si, int *status)
 	return over;
 }
 
-/* Reaps all children, also those that a predecessor in this pid left: no zombies stay. */
+/* Reaps all children, also those of a shell that became the launcher by exec: no zombies stay.
+ * Returns true, with *status set, when the command has ended. */
 static bool reap(struct shca_child *child, int *status)
 {
 	for (;;) {
@@ -91,9 +92,9 @@ static bool reap(struct shca_child *child, int *status)
 	}
 }
 
-/* The terminal signals the whole foreground process group, and others may: hence the command too,
- * unless it left the group. A command that counts signals, as mpirun does, must not get two for
- * one. */
+/* Returns true if the command has received the signal, too: the terminal, and some processes,
+ * signal the whole process group, in which the command is unless it left the group. A command that
+ * counts signals, as mpirun does, must not get two for one. */
 static bool had_it(const struct shca_child *child, const siginfo_t *si)
 {
 	return getpgid(child->pid) == getpgrp() &&

@@ -125,8 +125,8 @@ static int set_environment(const struct run *run)
 				    run->settings.config.value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL);
 }
 
-/* Gives the command the same addresses in each run, if runs can be repeated: addresses decide in a
- * hash table, and how many pages a buffer touches. */
+/* Gives the command the same addresses in each run, if runs can be repeated: addresses decide the
+ * order in a hash table, and how many pages a buffer touches. */
 static void fix_addresses(const struct run *run)
 {
 	const int64_t *v = run->settings.config.value;

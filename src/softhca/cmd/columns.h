@@ -13,7 +13,7 @@
 struct shca_section {
 	const char *title;
 	const char *key; /* key of the rows in the output of --json */
-	bool per_hca;    /* key of the HCA that has rows of its own */
+	bool per_hca;    /* true: each HCA has rows of its own under the key */
 	const struct shca_column *columns;
 	size_t n;
 };

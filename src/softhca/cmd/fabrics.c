@@ -35,8 +35,8 @@ unsigned shca_fabrics_processes(const struct shca_fabric *fabric)
 	return n;
 }
 
-/* Locks a directory with flock. Returns a descriptor, or -EWOULDBLOCK if another process holds
- * the lock. */
+/* Locks a directory with flock. Returns a descriptor, or -errno (-EWOULDBLOCK: another process
+ * holds the lock). */
 static int lock_dir(const char *dir, int how)
 {
 	int fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -109,6 +109,7 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 	return rc;
 }
 
+/* Returns true if a process of the fabric runs, or if that can't be found out. */
 static bool may_be_running(const char *dir)
 {
 	struct shca_fabric fabric;

@@ -37,7 +37,7 @@ void shca_fabrics_free(struct shca_listings *listings);
 /*
  * Stores the directory of the fabric that a user means: by name, by the pid of its launcher or of
  * one of its processes; NULL: the one that this process is in, else the only one. Returns 0, or
- * -ENOENT with a sentence in err.
+ * -errno (-ENOENT: there is no such fabric) with a sentence in err.
  */
 int shca_fabrics_pick(const char *which, char *dir, size_t len, char *err, size_t errlen);
 /* Returns the last part of dir. */

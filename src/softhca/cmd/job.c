@@ -141,8 +141,8 @@ static pid_t number_after(const char *text, const char *name)
 	return value ? (pid_t)strtol(value + strlen(name), NULL, 10) : 0;
 }
 
-/* Lists a thread or process that is new on this machine, if it is the job's. Returns false if it
- * has ended, or has only got its id by now. */
+/* Lists a thread or process that is new on this machine, if it is the job's. Returns false if /proc
+ * has no such id: the thread or process has ended, or isn't there yet. */
 static bool list_new(struct shca_job *job, pid_t id)
 {
 	char path[64], text[1024];

@@ -17,7 +17,7 @@
 #define CLOCK_LIBRARY "libsofthca-clock.so"
 #define SEPARATORS    " :" /* separators of the dynamic loader in LD_PRELOAD */
 
-/* Stores the realpath() of format filled in with dir, if it is a file that can be read. */
+/* Stores the realpath() of DIR/BELOW. Returns -ENOENT if there is no such file that can be read. */
 static int try_path(const char *dir, const char *below, char *path)
 {
 	char name[PATH_MAX];
@@ -90,7 +90,8 @@ int shca_library_find(char *path, size_t len, char *err, size_t errlen)
 	return 0;
 }
 
-/* Another build or version counts too: only one may stand in front of libibverbs. */
+/* Returns true for a library of softhca, also of another build or version: only one may stand in
+ * front of libibverbs. */
 static bool is_library(const char *entry)
 {
 	const char *slash = strrchr(entry, '/');

@@ -44,7 +44,7 @@ static int add(struct monitor *monitor, unsigned at, int fd)
 	return epoll_ctl(monitor->set, EPOLL_CTL_ADD, fd, &e);
 }
 
-/* Takes a descriptor out of the set, too: there is no copy of it. */
+/* Closes a descriptor, which takes it out of the set, too, because there is no copy of it. */
 static void forget(struct monitor *monitor, unsigned at)
 {
 	if (monitor->fds[at] >= 0)
@@ -57,7 +57,7 @@ static void ended(struct monitor *monitor, unsigned slot)
 	forget(monitor, AT_PROCS + slot);
 	if (shca_proc_alive(monitor->fabric, slot) && !shca_proc_running(monitor->fabric, slot))
 		shca_reap(monitor->fabric, slot);
-	/* Its reaper may have died while it reaped another. */
+	/* The process may have been reaping another one when it ended. */
 	shca_reap_all(monitor->fabric);
 }
 

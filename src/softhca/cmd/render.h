@@ -25,11 +25,12 @@ struct shca_column {
 	const char *help; /* explanation for the manual, or NULL */
 };
 
-/* Prints an array of objects, a line each, under a line of titles. */
+/* Prints an array of objects, a line each, under a line of titles. There are at most 32 columns. */
 void shca_render_table(FILE *out, const json_t *rows, const struct shca_column *columns, size_t n);
 /* Prints a document and a newline; on one line if compact. */
 void shca_render_json(FILE *out, const json_t *doc, bool compact);
-/* Makes a JSON string of any bytes: those that aren't UTF-8 or printable become question marks. */
+/* Makes a JSON string of up to 255 bytes; the rest is left out. Bytes that aren't UTF-8 or
+ * printable become question marks. */
 json_t *shca_json_text(const char *s);
 
 #endif

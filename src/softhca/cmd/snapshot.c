@@ -80,8 +80,9 @@ static void set_openers(json_t *o, const struct shca_fabric *fabric,
 	json_object_set_new(o, "opener_pids", pids);
 }
 
-/* Adds the numbers of posted receives that no message has claimed, of claimed receives, and the
- * limit. The two counters are read at different times. */
+/* Adds the numbers of posted receives that no message has claimed, of claimed receives, and of
+ * those that the queue takes at most. The first two come from counters that are read at different
+ * times. */
 static void set_queue(json_t *o, const struct shca_rq *rq)
 {
 	uint64_t head = atomic_load(&rq->head), tail = atomic_load(&rq->tail);

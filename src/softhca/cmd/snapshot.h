@@ -13,9 +13,9 @@
 /* Keys of the arrays that shca_snapshot_objects() returns, by kind: "qps", "srqs", ... */
 extern const char *const shca_snapshot_keys[SHCA_KINDS];
 
-/* Returns name, pid, nodes, devices, processes, age and command. */
+/* Returns an object with name, dir, pid, nodes, devices, processes, age and command. */
 json_t *shca_snapshot_fabric(const struct shca_fabric *fabric);
-/* Returns slot, pid, comm, node, pinned and arena. */
+/* Returns an array of the attached processes: slot, pid, comm, node, pinned and arena. */
 json_t *shca_snapshot_procs(const struct shca_fabric *fabric);
 /* Virtual time: return threads and adapters, and the clock itself, of a fabric that has one. */
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric);

@@ -15,8 +15,8 @@
 
 /* Looks in the time after which a sentence is due. */
 #define LOOKS 10
-/* Threads that take turns may also be many that start, each with much to ask of its launcher: they
- * have that time so many times. */
+/* Threads that take turns without a price may also be many that start, each with much to ask of its
+ * launcher. So --clock-stall counts so many times for them. */
 #define ROUND_TIMES 6
 
 /* Reasons why the clock is held up. */

@@ -9,17 +9,17 @@
 
 /* State of the last look. */
 struct shca_stall {
-	int err;                    /* descriptor of the stream for what is said */
+	int err;                    /* descriptor to which sentences are written */
 	uint64_t looked;            /* ns of real time */
-	uint64_t since;             /* when what holds the clock up began to */
-	uint64_t now, paced, given; /* of the clock: the time, and its counters */
+	uint64_t since;             /* real time (ns) since which this actor holds the clock up */
+	uint64_t now, paced, given; /* the clock's time, and its counters paced and turns */
 	uint32_t question;          /* number of the last question whether the job is quiet */
 	bool busy;                  /* there is no answer, and it was asked before the last look */
-	uint32_t actor;             /* that holds the clock up, or SHCA_NO_ACTOR */
-	uint64_t turns;             /* that it has had */
+	uint32_t actor;             /* the actor that holds the clock up, or SHCA_NO_ACTOR */
+	uint64_t turns;             /* turns that this actor has had */
 	bool said;
-	uint64_t stands_since; /* when the time last changed */
-	bool said_round;       /* that threads take turns since */
+	uint64_t stands_since; /* real time (ns) at which virtual time last changed */
+	bool said_round;       /* the sentence about threads that take turns was written */
 };
 
 /* Looks whether something has held the clock up for long (--clock-stall), and says so, once. */

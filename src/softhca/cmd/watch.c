@@ -47,7 +47,7 @@ static char thread_state(pid_t pid, pid_t tid, uint64_t *cpu)
 	return shca_procfs_state(pid, tid);
 }
 
-/* Takes the turn from the watched actor, unless that has given the turn away since. */
+/* Takes the turn from the watched actor, unless the actor has given it away since. */
 static void take_turn_away(struct shca_fabric *fabric, const struct shca_watch *watch,
 			   enum shca_actor_state state)
 {
@@ -88,7 +88,8 @@ static bool is_same_turn(const struct shca_clock *clock, struct shca_watch *watc
 	return false;
 }
 
-/* While nothing is due, the real world may do something that no thread here has caused. */
+/* Lets threads that watch something look at times while nothing is due: the real world may do
+ * something that no thread here has caused. */
 static void look_at_world(struct shca_fabric *fabric, struct shca_watch *watch)
 {
 	struct shca_clock *clock = &fabric->hdr->clock;

@@ -8,13 +8,14 @@
 
 #include "fabric/fabric.h"
 
+/* Time (ms) between two looks, while there is a process to watch. */
 #define SHCA_WATCH_EACH_MS 1
 
 /* State of the last look. */
 struct shca_watch {
-	uint32_t holder; /* the clock's, and its numbers of turns and sync points */
+	uint32_t holder; /* shca_clock.holder, .turns and .syncs */
 	uint64_t turns, syncs;
-	uint64_t looks;  /* at the turn, ever */
+	uint64_t looks;  /* looks, ever, that found no turn or a paced clock */
 	uint64_t cpu;    /* CPU time of the holder when it was first seen with this turn */
 	uint64_t asleep; /* looks in a row at which the holder slept */
 };

@@ -20,7 +20,8 @@
 
 #include "fabric/fabric.h"
 
-/* Age (ns) up to which what the witness received is the signal that the launcher received. */
+/* Age (ns) up to which a signal that the witness received counts as the one that the launcher
+ * received. */
 #define SAME_NS 200000000u
 /* Time (ns) that the signal to the group may come after the one to the launcher. */
 #define LATER_NS 50000000u

@@ -15,8 +15,8 @@ struct shca_witness {
 	struct shca_witness_page *page; /* shared with the witness */
 };
 
-/* Starts the witness, which takes the signals of `blocked`. Without one, shca_witness_saw() says
- * false. */
+/* Starts the witness, which takes the signals of `blocked`. If that fails, shca_witness_saw()
+ * returns false. */
 void shca_witness_start(struct shca_witness *witness, const sigset_t *blocked);
 void shca_witness_end(struct shca_witness *witness);
 /* Returns true if a process sent the signal to the whole group, also if the same process sent it to

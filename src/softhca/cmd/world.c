@@ -171,7 +171,7 @@ bool shca_world_sleeps(struct shca_fabric *fabric)
 	static struct world world;
 
 	world.job.fabric = fabric;
-	/* On a busy machine one that is about to wait may still hold a lock. */
+	/* On a busy machine a thread that is about to wait for its turn may still hold a lock. */
 	world.waiting_too = true;
 	return is_quiet(&world);
 }
@@ -266,7 +266,7 @@ static void publish_unclocked(struct world *world)
 }
 
 /*
- * Waits until a process is quiet, or all are if that is 0. Most of what a thread disturbs are other
+ * Waits until the process `of` is quiet, or all are if it is 0. A thread mostly disturbs other
  * threads of its process. The other processes in virtual time are only looked at if a thread has
  * written to a descriptor since they were quiet, or a process without a clock has done something:
  * mpirun, a shell, or a process that is about to join.

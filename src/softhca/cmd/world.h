@@ -12,7 +12,7 @@
  * lives. Returns 0 or -errno. */
 int shca_world_start(struct shca_fabric *fabric);
 /* Returns true if all threads of the job sleep now, also those that wait for their turns, but for
- * those that compute beside the others. One thread of the monitor calls it. */
+ * those that compute beside the others. Only one thread of the monitor may call this. */
 bool shca_world_sleeps(struct shca_fabric *fabric);
 
 #endif

@@ -137,7 +137,7 @@ uint32_t shca_actors_first(struct shca_clock *clock)
 		if (due == SHCA_NEVER || due > least ||
 		    (due == least && !comes_before(clock, i, best)))
 			continue;
-		/* Another process may have asked for the attention of one that has just ended. */
+		/* Another process may have made an actor due that has just ended. */
 		if (atomic_load_explicit(&clock->actors[i].state, memory_order_relaxed) ==
 		    SHCA_ACTOR_FREE)
 			continue;
@@ -164,7 +164,7 @@ void shca_actor_take(struct shca_clock *clock, uint32_t actor)
 	atomic_store(&clock->next, atomic_load(&clock->disturbed) ? 0
 				   : next == SHCA_NO_ACTOR        ? SHCA_NEVER
 								  : atomic_load(&clock->due[next]));
-	/* A thread that disturbs takes no lock: what it stored between is not to be lost. */
+	/* shca_clock_disturb() takes no lock: a 0 that it has stored meanwhile must not be lost. */
 	if (atomic_load(&clock->disturbed))
 		atomic_store(&clock->next, 0);
 }

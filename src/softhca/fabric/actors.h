@@ -14,7 +14,8 @@
 /* Sets the clock of a fabric that is being made. Takes some milliseconds, to measure the TSC. */
 int shca_clock_init(struct shca_clock *clock, const struct shca_config *config);
 
-/* Locks the table. If the last holder died, whoever has the turn is woken once more. */
+/* Locks the table. If the last holder of the lock died, the release wakes the actor that has the
+ * turn once more. */
 void shca_clock_lock(struct shca_fabric *fabric);
 void shca_clock_unlock(struct shca_fabric *fabric);
 
@@ -31,8 +32,8 @@ void shca_actors_gone(struct shca_fabric *fabric, unsigned proc);
 
 /* Returns the actor that is due first, or SHCA_NO_ACTOR. The caller holds the lock. */
 uint32_t shca_actors_first(struct shca_clock *clock);
-/* Makes the calling thread's actor, which holds the turn and is due first, run at its time. The
- * caller holds the lock. */
+/* Makes the calling thread's actor, or that of its process's adapters, run at the time at which it
+ * is due. The actor is due first. The caller has the turn and holds the lock. */
 void shca_actor_take(struct shca_clock *clock, uint32_t actor);
 /* Gives the turn to an actor, which decides itself whether it is first. The caller holds the
  * lock, whose release wakes the actor. */
@@ -48,15 +49,15 @@ void shca_actor_sooner(struct shca_clock *clock, uint32_t actor, uint64_t when);
  * that time falls. */
 void shca_actor_due_in_period(struct shca_clock *clock, uint32_t actor, uint64_t when);
 /* Brings the due times of a process's spinning threads forward, because at that time there is
- * something for them. The caller has the turn. */
+ * something for them. The caller has the turn or holds the lock. */
 void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t when);
 /* Returns true if a thread of a process is parked at a yield. */
 bool shca_actors_yield(struct shca_clock *clock, unsigned proc);
 /* Tells the threads of a process that its memory was written: those that spin are due now, and
  * others look once more before they are parked. The caller has the turn. */
 void shca_actors_touch(struct shca_clock *clock, unsigned proc);
-/* Tells the threads of the other processes of a process's node, at that time, that memory which it
- * shares with them was written. The caller has the turn or holds the lock. */
+/* Tells the threads of the other processes on its node that memory which process `proc` shares with
+ * them was written at time `when`. The caller has the turn or holds the lock. */
 void shca_actors_touch_neighbours(struct shca_fabric *fabric, unsigned proc, uint64_t when);
 /* Wakes the threads of a process that wait for an event of a channel, or spin. The caller holds the
  * lock. */

@@ -79,6 +79,8 @@ static int order_of(uint64_t len)
 	return len && order <= MAX_ORDER ? order : -1;
 }
 
+/* Returns the first page of a free block of that order, which may be split off a larger one, or 0.
+ */
 static uint32_t take_block(unsigned order)
 {
 	unsigned have = order;
@@ -97,6 +99,7 @@ static uint32_t take_block(unsigned order)
 	return page;
 }
 
+/* Frees a block and merges it with its free buddies. Returns the order of the result. */
 static unsigned give_block(uint32_t page, unsigned order)
 {
 	while (order < MAX_ORDER) {

@@ -16,9 +16,11 @@ uint64_t shca_arena_alloc(struct shca_fabric *fabric, unsigned proc, uint64_t le
 void shca_arena_free(struct shca_fabric *fabric, unsigned proc, uint64_t off, uint64_t len);
 
 /*
- * Reserve and free addresses for `len` bytes of which only the first `backed` have memory, for
- * objects that are used bit by bit. At first `backed` is what the object needs at once plus
- * SHCA_ARENA_FIRST, or all if that is less.
+ * Reserve and free addresses for `len` bytes of which only the first `backed` have memory, which is
+ * zeroed, for objects that are used bit by bit. shca_arena_reserve() returns their offset in the
+ * own arena, or 0 if there is no memory. At first `backed` is what the object needs at once plus
+ * SHCA_ARENA_FIRST, or all if that is less: small objects must be backed whole, because they are
+ * cleared by writing. shca_arena_unreserve() takes the bytes that are backed by then.
  */
 #define SHCA_ARENA_FIRST (1ULL << 20)
 uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t len,

@@ -172,7 +172,7 @@ static bool wait_out(const struct shca_fabric *fabric, unsigned proc, const stru
 	for (unsigned n = 0; atomic_load_explicit(&exec->seq, memory_order_acquire) == seen; n++) {
 		uint64_t now;
 
-		/* The executor may still be finding out whose objects it needs. */
+		/* The executor may narrow its epoch, once it knows whose objects it needs. */
 		if (!may_hold(proc, exec, owner))
 			return true;
 		pause_a_while(n);

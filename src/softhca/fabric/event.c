@@ -40,8 +40,9 @@ static struct {
 
 static _Atomic uint32_t next_id = 1;
 
-/* The readable ends by descriptor: the FIFO that is one, because a program may close a descriptor
- * and use its number for something else. Descriptors with higher numbers are not known. */
+/* Device and inode of the FIFO behind each descriptor that is a readable end, because a program may
+ * close the descriptor and use its number for something else. Descriptors with higher numbers are
+ * not known. */
 #define KNOWN_FDS 4096
 static struct {
 	_Atomic uint64_t dev, ino; /* ino 0: not a channel */

@@ -41,7 +41,8 @@ int shca_fabric_root(char *buf, size_t len)
 	return 0;
 }
 
-/* Reads the header's first fields from the file, before any of it is trusted or mapped. */
+/* Reads the header and checks it, before any of the file is mapped. Stores the size of header and
+ * tables. */
 static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
 {
 	struct shca_fabric_header hdr;
@@ -168,8 +169,8 @@ int shca_fabric_remove(const char *dir)
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
 		one = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		/* -1: the removal failed. A process that ends may have removed its files first,
-		 * which is no error. */
+		/* -1: nftw() failed, or a removal with EPERM. A process that ends may have removed
+		 * its files first, which is no error. */
 		if (one == -1)
 			one = errno == ENOENT ? 0 : -errno;
 		rc = one && !rc ? one : rc;

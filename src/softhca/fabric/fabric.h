@@ -5,7 +5,8 @@
  * A fabric lives in a directory DIR (mode 0700) below shca_fabric_root(): "seg", the shared file;
  * "sys.N", the path that ibv_get_sysfs_path() returns on node N; "ev.SLOT.ID", the FIFOs of event
  * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t); "trace",
- * a link to the folder of the traces (trace.h). All files have mode 0600.
+ * a link to the folder of the traces (trace.h). The shared file and the FIFOs have mode 0600, the
+ * files below sys.N 0444.
  */
 #ifndef SHCA_FABRIC_H
 #define SHCA_FABRIC_H
@@ -43,7 +44,8 @@ struct shca_fabric {
 
 /*
  * Stores the folder of this user's fabrics: /dev/shm/softhca-UID, because $XDG_RUNTIME_DIR is
- * private but small. Makes the folder (0700) if it is missing.
+ * private but small. Makes the folder (0700) if it is missing. Returns 0 or -errno (-EPERM: the
+ * folder belongs to another user, or others may use it).
  */
 int shca_fabric_root(char *buf, size_t len);
 /* Makes DIR with all files. Returns 0, or -errno with a sentence in err. */
@@ -138,7 +140,7 @@ uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
  */
 uint64_t shca_now(void);
 void shca_clock_follow(struct shca_clock *clock);
-/* The virtual clock of a fabric; NULL: it has none. */
+/* Returns the virtual clock of a fabric, or NULL if it has none. */
 static inline struct shca_clock *shca_clock_of(const struct shca_fabric *fabric)
 {
 	return shca_opt(fabric, SHCA_O_CLOCK) == SHCA_CLOCK_VIRTUAL ? &fabric->hdr->clock : NULL;

@@ -17,7 +17,8 @@
 #include <stdatomic.h>
 #include <stdint.h>
 
-/* The library is built with hidden visibility: what libibverbs declares is what it exports. */
+/* The library is built with hidden visibility, and exports the functions that libibverbs declares.
+ */
 #pragma GCC visibility push(default)
 #include <infiniband/verbs.h>
 #pragma GCC visibility pop
@@ -40,9 +41,8 @@
 #define SHCA_NAME_LEN     32
 
 /*
- * Fetches a cache line that is to be written, and that another CPU read last. For
- * __builtin_prefetch() that is an ordinary prefetch unless the compiler may use PREFETCHW, which
- * each x86-64 accepts.
+ * Fetches a cache line for writing that another CPU read last. __builtin_prefetch() would fetch it
+ * for reading only, unless the compiler may use PREFETCHW, which each x86-64 accepts.
  */
 static inline void shca_prefetch_write(const void *line)
 {
@@ -143,8 +143,8 @@ enum shca_arm {
 
 struct shca_cq_ring {
 	_Atomic uint64_t tail SHCA_ALIGNED; /* first position that may be free; producers */
-	/* Where positions of this ring start: tail - bias - polled (of the entry) is what the
-	 * queue holds. The owner writes this in a resize. */
+	/* Where positions of this ring start: tail - bias - polled (of the entry) is the number of
+	 * completions in the queue. The owner writes this in a resize. */
 	_Atomic uint64_t bias;
 	/* Number of slots that have memory, from slot 0 on. The slot after the next position
 	 * always has some, so that no process looks at a slot without. Producers write this. */
@@ -318,13 +318,13 @@ struct shca_mcast {
 };
 
 struct shca_table {
-	uint64_t offset;     /* of the entries, from the start of the file */
-	uint32_t entry_size; /* bytes */
-	uint32_t size;       /* entries that have addresses */
-	_Atomic uint32_t hint;
-	_Atomic uint32_t high; /* entries below it are backed by memory */
-	_Atomic uint32_t count;
-	uint32_t limit; /* from the options */
+	uint64_t offset;        /* of the entries, from the start of the file */
+	uint32_t entry_size;    /* bytes */
+	uint32_t size;          /* entries that have addresses */
+	_Atomic uint32_t hint;  /* index at which the next search for a free entry begins */
+	_Atomic uint32_t high;  /* entries below it are backed by memory */
+	_Atomic uint32_t count; /* entries that are taken, or more (table.c) */
+	uint32_t limit;         /* of count, from the options */
 };
 
 /* The times at which a port receives, in slots that are used again and again. A slot's word holds
@@ -363,8 +363,8 @@ struct shca_hca {
 /*
  * An executor: a thread that is executing work. `seq` is odd while the thread may hold pointers
  * into objects of other processes; a destroyer waits until each executor has been even once
- * (epoch.h). The fields behind that ask another process to copy, if the kernel forbids
- * process_vm_readv (hca/memory/peer_copy.h).
+ * (epoch.h). The `copy` fields ask another process to copy, if the kernel forbids process_vm_readv
+ * (hca/memory/peer_copy.h).
  */
 enum shca_copy_state {
 	SHCA_COPY_IDLE,

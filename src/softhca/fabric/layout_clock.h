@@ -45,8 +45,8 @@ enum shca_watching {
 	SHCA_WATCHES_NOTHING,
 	SHCA_WATCHES_PROCESS, /* a thread of its process released or signalled something, or a
 				 descriptor has something */
-	SHCA_WATCHES_WORLD,   /* and whatever the real world may have done */
-	SHCA_WATCHES_LOCK,    /* the same, and the thread waits for a lock */
+	SHCA_WATCHES_WORLD,   /* also the end of a wait for the real world */
+	SHCA_WATCHES_LOCK,    /* also the release of a lock */
 };
 
 /* A thread with a clock, or the adapters of a process. */
@@ -89,17 +89,17 @@ struct shca_clock {
 	uint64_t paced_time, paced_since;
 	_Atomic uint32_t idle;      /* 1: the holder sleeps on behalf of all */
 	_Atomic uint32_t disturbed; /* 1: the real world may be busy with this job */
-	/* 1: so may processes be whose threads don't have the turn */
+	/* 1: any process of the job may be busy, not only the one that disturbed */
 	_Atomic uint32_t others_disturbed;
-	_Atomic uint32_t signalled; /* 1: also waiting threads may be, to handle signals */
-	_Atomic uint32_t disturber; /* process slot + 1 of the thread that did so; 0: none */
-	uint32_t world_process;     /* slot of the process that is asked about */
-	_Atomic int32_t world_busy; /* the thread that is waited for */
+	_Atomic uint32_t signalled; /* 1: a signal was sent, so waiting threads may be busy, too */
+	_Atomic uint32_t disturber; /* slot + 1 of the process that disturbed first; 0: none */
+	uint32_t world_process;     /* slot of the process that has to be quiet */
+	_Atomic int32_t world_busy; /* tid of the thread that the monitor found busy last */
 	uint64_t quiet_at;          /* time at which the real world was last found quiet */
-	uint64_t quiet_until;       /* real time up to which that is believed */
+	uint64_t quiet_until;       /* real time (ns) up to which it counts as quiet */
 	_Atomic uint32_t
 		world_asked; /* futex: number of questions whether the real world is quiet */
-	_Atomic uint32_t world_done; /* futex: number of the last question after which it was */
+	_Atomic uint32_t world_done; /* futex: number of the last question that was answered */
 	/* The processes without a clock, and their CPU time when all processes were quiet. The
 	 * monitor writes them while a thread with the turn waits for it. */
 	bool unclocked_known;
@@ -109,7 +109,7 @@ struct shca_clock {
 	_Atomic uint32_t high;  /* actors at and above it are free */
 	_Atomic uint32_t joins; /* number of threads that ever joined */
 	_Atomic uint64_t hash;  /* hash over all sync points and completions */
-	/* Counters. */
+	/* Counters; cmd/columns.c explains those that softhca stat shows. */
 	_Atomic uint64_t syncs, turns, own, waits_for_world, waits_for_all, unquiet, paced, taken;
 	_Atomic uint64_t cpu_sum; /* CPU time (ns) of all programs */
 	/* Set when the fabric is made. */

@@ -64,15 +64,16 @@ struct shca_opt_desc {
 	enum shca_opt_type type;
 	const char *def;
 	int64_t min, max;
-	const char *unit;
+	const char *unit; /* CHOICE: the choices, as "a|b" */
 	const char *help;
 	const char *group; /* title, set on the first option of a group, else NULL */
 };
 extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
 
 /*
- * The functions below return 0, or -EINVAL with one sentence in err that names the option, the
- * value, its source and what would be accepted. Not thread-safe on the same config.
+ * The functions below return 0 or -EINVAL. Those that take `err` store one sentence there that
+ * names the option, the value, its source and what would be accepted. Not thread-safe on the same
+ * config.
  */
 int shca_config_defaults(struct shca_config *config);
 int shca_config_set(struct shca_config *config, enum shca_opt opt, const char *value,

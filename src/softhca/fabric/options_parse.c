@@ -12,7 +12,7 @@
 #include <string.h>
 #include <strings.h>
 
-#define MAX_DIGITS 18 /* of a mantissa, and of an exponent's value: both fit in 64 bits */
+#define MAX_DIGITS 18 /* of a fraction, and the largest exponent: 10^18 fits in 64 bits */
 
 /* digits x 10^-frac */
 struct decimal {
@@ -92,7 +92,8 @@ static int scale(const struct decimal *decimal, uint64_t factor, int64_t *out)
 	if (factor == 1 && decimal->frac > 0 && decimal->digits % (uint64_t)power10(decimal->frac))
 		return -EINVAL;
 	if (decimal->frac > 0) {
-		/* Two powers of MAX_DIGITS: one for a fraction, one for a negative exponent. */
+		/* Two powers of MAX_DIGITS, one for a fraction and one for a negative exponent, and
+		 * 10^2 for a percent sign: 10^38 fits in 128 bits. */
 		unsigned __int128 div = power10(decimal->frac);
 
 		v = (v + div / 2) / div;

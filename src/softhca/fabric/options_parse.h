@@ -15,6 +15,7 @@
 
 /* Parses "0.01", "1%", "1e-3" into parts per 2^32; at most 1. */
 int shca_parse_rate(const char *s, int64_t *parts);
+/* Parses "0.5", "2" into parts per 2^20. */
 int shca_parse_factor(const char *s, int64_t *parts);
 /* Parses "42", "-1", "0x2a". */
 int shca_parse_int(const char *s, int64_t *value);
@@ -40,7 +41,7 @@ struct shca_link {
 /*
  * Parses "off", or a list of latency=T, bandwidth=B/s, rate=N, loopback=B/s, each at most once.
  * Units are decimal, as is usual for links (GB/s = 1e9 bytes, Gbit/s = 1e9 bits), binary with an i
- * (GiB/s). Without loopback that is the bandwidth.
+ * (GiB/s). If loopback is missing, the bandwidth stands for it.
  */
 int shca_parse_link(const char *s, struct shca_link *link);
 

@@ -18,8 +18,8 @@
  * as the type of the event says. */
 void shca_pending_event_note(const struct shca_fabric *fabric, const struct shca_hca *hca,
 			     enum ibv_event_type type, uint32_t number);
-/* Sends the event after the change was made, and has the owner's engine flush a QP that was put
- * into ERR. */
+/* Sends the event after the change was made, has the owner's engine flush a QP that was put into
+ * ERR, and clears the note. */
 void shca_pending_event_send(struct shca_fabric *fabric, struct shca_hca *hca,
 			     enum ibv_event_type type, uint32_t number);
 /* Clears the note: there was nothing to change. */

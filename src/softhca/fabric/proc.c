@@ -145,7 +145,7 @@ static void say(const struct shca_fabric *fabric, uint32_t slot)
 	close(fd);
 }
 
-/* Leaves the slot to the reaper. */
+/* Ends the use of a slot, and reaps it. */
 static void give_up(struct shca_fabric *fabric, unsigned proc)
 {
 	struct shca_proc *record = &fabric->hdr->procs[proc];

@@ -2,7 +2,8 @@
 /*
  * proc.h - processes of a fabric: their slots, and whether they run.
  *
- * Call none of these inside an epoch, nor with a lock of the fabric held.
+ * Call shca_proc_attach() and shca_proc_detach() neither inside an epoch nor with a lock of the
+ * fabric held.
  */
 #ifndef SHCA_PROC_H
 #define SHCA_PROC_H
@@ -26,6 +27,8 @@ int32_t shca_proc_rank(void);
 /* Returns the number of that job among those of one mpirun: 0, or more if the job was spawned. */
 unsigned shca_proc_job(void);
 
+/* Returns true if a process has the slot. The process may have ended without being reaped yet: see
+ * shca_proc_running(). */
 static inline bool shca_proc_alive(const struct shca_fabric *fabric, unsigned proc)
 {
 	uint64_t s = atomic_load_explicit(&fabric->hdr->procs[proc].state, memory_order_acquire);

@@ -2,7 +2,7 @@
 /*
  * reap.h - freeing what is left of processes that ended, or that replaced their program.
  *
- * Call nothing of this inside an epoch, nor with a lock of the fabric held.
+ * Call neither function inside an epoch, nor with a lock of the fabric held.
  */
 #ifndef SHCA_REAP_H
 #define SHCA_REAP_H

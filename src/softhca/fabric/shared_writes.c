@@ -69,7 +69,8 @@ static int open_at_once(const char *path)
 	return (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 }
 
-/* Returns the shared mapping at an address or the first one behind it. */
+/* Stores the writable shared mapping at an address, or the first one behind it. Returns false if
+ * there is none. */
 static bool query(uint64_t address, struct mapping_query *mapping)
 {
 	*mapping = (struct mapping_query){
@@ -188,7 +189,7 @@ bool shca_shared_writes_are_told(void)
 	return told;
 }
 
-/* Returns the size of the address space. */
+/* Returns the size of the address space in pages. */
 static uint64_t current_size(void)
 {
 	char text[128];

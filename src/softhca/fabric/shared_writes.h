@@ -15,7 +15,8 @@ void shca_shared_writes_watch(const struct shca_fabric *fabric);
 /* Returns the number of pages of watched mappings that the process has written to since the last
  * call. */
 uint64_t shca_shared_writes_count(void);
-/* Returns the CPU time (ns) by which the first write to a watched page is longer than others. */
+/* Returns the CPU time (ns) by which the first write to a watched page takes longer than later
+ * ones. */
 uint64_t shca_shared_writes_price(void);
 /* Forgets the parent's mappings in a forked child. */
 void shca_shared_writes_forget(void);

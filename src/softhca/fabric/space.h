@@ -12,12 +12,12 @@
 /* Backs a part of the file with memory. Returns 0, or -ENOMEM if there is none. */
 int shca_space_back(int fd, uint64_t off, uint64_t len);
 
-/* Writes a sentence, after backing so many bytes failed: how full the file system of a fabric
- * is, and what to do about it. */
+/* Writes the end of a sentence that begins with "there is", after backing `wanted` bytes failed:
+ * how full the file system of a fabric is, and what to do about it. */
 void shca_space_text(const char *dir, uint64_t wanted, char *buf, size_t len);
 
-/* Writes a sentence, after mapping so many bytes failed with that error: the limit of address
- * space and how much of it is taken. */
+/* Writes why mapping `wanted` bytes failed, without a full stop: `error`, or the limit of address
+ * space, how much of it is taken, and what to do about it. */
 void shca_space_addresses_text(uint64_t wanted, int error, char *buf, size_t len);
 
 #endif

@@ -72,7 +72,7 @@ put(struct sysdir *dir, const char *name, const char *format, ...)
 	close(fd);
 }
 
-/* 0002:c903:1234:5678 */
+/* Writes a GUID as sysfs shows it: 0002:c903:1234:5678. */
 static void guid_text(uint64_t guid, char *buf, size_t len)
 {
 	snprintf(buf, len, "%04x:%04x:%04x:%04x", (unsigned)(guid >> 48),

@@ -129,7 +129,7 @@ static inline void *shca_table_find(const struct shca_fabric *fabric, const stru
 	return entry;
 }
 
-/* Returns an entry of this process's own, which may be DYING. */
+/* Returns this process's own entry with that number, LIVE or DYING, or NULL if there is none. */
 static inline void *shca_table_peek(const struct shca_fabric *fabric, const struct shca_hca *hca,
 				    enum shca_kind kind, uint32_t number)
 {

@@ -17,7 +17,7 @@
 #include "proc.h"
 
 #define PER_CHUNK 16384u /* records in the part of the file that is mapped */
-#define GAP_NS    1000u  /* stretches of one kind that are as close are one */
+#define GAP_NS    1000u  /* longest gap within one stretch; a shorter PROGRAM is left out */
 
 static_assert(sizeof(struct shca_trace_record) == sizeof(struct shca_trace_head),
 	      "the head takes the place of a record, so chunks begin at whole pages");

@@ -7,8 +7,8 @@
 
 #include <unistd.h>
 
-/* Reads the head of a ring, which is the entry's. Returns its place in the file, or 0 if there is
- * no such ring. */
+/* Reads the head of a CQ's ring, whose word in the entry was `ring`. Returns the head's place in
+ * the file, or 0 if there is no such ring. */
 static uint64_t read_head(const struct shca_fabric *fabric, const struct shca_cq_entry *cq,
 			  uint64_t ring, struct shca_cq_ring *head)
 {

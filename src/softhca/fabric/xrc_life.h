@@ -4,8 +4,8 @@
  * with their last opener.
  *
  * A process has one bit in an object's `openers`, however often it opened the object: it counts its
- * own handles, and calls the close functions here with the last of them. All functions take the
- * HCA's ctl_lock.
+ * own handles, and calls the close functions here with the last of them. The functions that open,
+ * close or leave an object take the HCA's ctl_lock, but for shca_xrc_leave().
  */
 #ifndef SHCA_XRC_LIFE_H
 #define SHCA_XRC_LIFE_H
@@ -20,7 +20,7 @@ static inline void shca_openers_add(_Atomic uint64_t *openers, unsigned proc)
 {
 	atomic_fetch_or(&openers[proc / 64], 1ULL << (proc % 64));
 }
-/* Returns true if any process but `proc` has it open. */
+/* Returns true if any process but `proc` has the object open. */
 bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc);
 
 /* Opens the domain that file (dev, ino) names for `proc`, with open(2)'s O_CREAT and O_EXCL in

@@ -6,9 +6,10 @@
  * Lock order of the library, outermost first: the locks of this process's handles of target QPs and
  * XRC domains (objects/), which are also held around an HCA's ctl_lock; the lock of event_ack.h;
  * the locks of lists of objects (execution/flush.c, queues/cq.c); cq->lock; qp->sq_lock; rq->lock;
- * the locks of the engine, of due CQ events and of memory/segment.c. A thread that waits for
- * another process holds no lock, except that the RESET of a target QP holds its tgt_lock
- * (fabric/README.md).
+ * the locks of the engine, of due CQ events and of memory/segment.c. A thread that waits without a
+ * limit until other threads have left their epochs holds no lock, with three exceptions: the RESET
+ * of a target QP holds its tgt_lock (fabric/README.md), ibv_resize_cq() holds cq->lock, and the
+ * last close of an XRC domain holds the lock of the handles of domains.
  */
 #ifndef SHCA_CONTEXT_H
 #define SHCA_CONTEXT_H
@@ -32,7 +33,7 @@ struct shca_context {
 	unsigned hca_idx;
 	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
 	unsigned fork_count;    /* shca_self.fork_count when it was opened, or SHCA_CLOSED */
-	unsigned tgt_handles;   /* of target QPs; guarded by shca_qp_lock_handles() */
+	unsigned tgt_handles;   /* handles of target QPs; guarded by shca_qp_lock_handles() */
 	struct shca_context_object *objects; /* everything that was made in it */
 	struct shca_context *next;
 };

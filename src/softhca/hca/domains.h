@@ -18,7 +18,7 @@ struct shca_pd {
 	struct ibv_pd ibv;
 	uint32_t pdn;
 	_Atomic uint32_t refs;             /* MRs, QPs, SRQs and parent domains in it */
-	struct shca_pd *protection_domain; /* that a parent domain stands for, or NULL */
+	struct shca_pd *protection_domain; /* domain that a parent domain stands for, or NULL */
 	struct shca_td *td;                /* of a parent domain, or NULL */
 	struct shca_context_object context_node;
 };

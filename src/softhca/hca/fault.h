@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * fault.h - injected faults and random delays. The n-th draw of a process for a purpose is a
- * function of seed, slot, purpose and n alone, so that a single-threaded run repeats.
+ * function of the seed, shca_self.number, the purpose and n alone, so that a single-threaded run
+ * repeats.
  */
 #ifndef SHCA_FAULT_H
 #define SHCA_FAULT_H

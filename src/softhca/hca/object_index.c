@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #define PAGE_BITS 10
-#define PAGES     (1u << (17 - PAGE_BITS)) /* the largest table has 2^17 entries */
+#define PAGES     (1u << (17 - PAGE_BITS)) /* at most 2^17 QPs or SRQs; MRs aren't indexed */
 
 typedef _Atomic(void *) slot_t;
 

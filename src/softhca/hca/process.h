@@ -21,6 +21,7 @@ struct shca_process {
 };
 extern struct shca_process shca_self;
 
+/* The tag of the process whose slot has that shca_proc.state: slot | generation (8 bits) << 8. */
 #define SHCA_TAG(slot, state) ((unsigned)(slot) | ((unsigned)((state) >> 8) & 0xff) << 8)
 
 /* Returns true if the process with that tag still has its slot. */

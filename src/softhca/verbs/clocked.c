@@ -168,7 +168,7 @@ static void (*plain_wr_start)(struct ibv_qp_ex *qp);
 static int (*plain_wr_complete)(struct ibv_qp_ex *qp);
 static void (*plain_wr_abort)(struct ibv_qp_ex *qp);
 
-/* The whole batch is one call, and leaves at its end. */
+/* Begins the call that the whole batch is; wr_complete() or wr_abort() ends it. */
 static void wr_start(struct ibv_qp_ex *qp)
 {
 	shca_clock_enter(SHCA_CALL_POST, 1);

@@ -7,10 +7,10 @@
 
 #include "hca/context.h"
 
-/* Puts them into the tables in place of the plain ones. */
+/* Puts these operations into a context's table in place of the plain ones, if time is virtual. */
 void shca_clocked_ops(struct ibv_context_ops *ops);
-/* Make objects whose extended interfaces are in virtual time too; otherwise as the functions of
- * hca/ without "clocked". */
+/* Makes an object whose extended interface is in virtual time, too, and otherwise does what the
+ * function of hca/ without "clocked" in its name does. */
 struct ibv_cq_ex *shca_clocked_create_cq_ex(struct ibv_context *ctx,
 					    struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *shca_clocked_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);

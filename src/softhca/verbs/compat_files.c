@@ -99,7 +99,8 @@ typedef int entry_order(const struct dirent **a, const struct dirent **b);
 FUNCTIONS
 #undef FN
 
-/* Not on first use: a signal handler may call stat(), but not dlsym(). */
+/* Resolves the functions behind. This isn't left to their first use, because a signal handler may
+ * call stat(), but not dlsym(). */
 __attribute__((constructor)) static void resolve(void)
 {
 #define FN(ret, symbol, parameters) *(void **)&next_##symbol = dlsym(RTLD_NEXT, #symbol);
@@ -263,7 +264,7 @@ int shca_faccessat(int dir, const char *path, int mode, int flags)
 	return NEXT(faccessat)(dir, place(path, buf), mode, flags);
 }
 
-/* Returns the mode that open() and openat() were given, if there is one. */
+/* Stores the mode that open() or openat() was given, if there is one. */
 #define MODE_AFTER(flags, mode)                                            \
 	do {                                                               \
 		va_list ap;                                                \
@@ -346,7 +347,7 @@ int shca___openat64_2(int dir, const char *path, int flags)
 	return is_refused(path, at, flags) ? -1 : NEXT(__openat64_2)(dir, at, flags);
 }
 
-/* Compares only the flags of reading and writing. */
+/* Returns the flags of a mode of fopen(), as far as is_refused() looks at them. */
 static int flags_of(const char *mode)
 {
 	return mode && *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * process.c - this process on its fabric: attached when it first asks for devices, in the process
- * table from the first device that it opens, and a stranger again in a forked child.
+ * process.c - this process on its fabric: attached when it first asks for devices, and in the
+ * process table from the first device that it opens; in virtual time a rank is there earlier. A
+ * forked child is not in the table.
  */
 #include "verbs.h"
 
@@ -20,7 +21,7 @@
 #include "hca/objects/reset.h"
 #include "hca/queues/cq_event.h"
 
-/* Protects shca_self until it is set, and these. */
+/* Protects shca_self while it changes, and the next two variables. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static unsigned contexts;
 static bool complained;
@@ -91,7 +92,7 @@ static int refuse_node(unsigned nodes)
 	return -EINVAL;
 }
 
-/* The virtual node of this process, or -EINVAL. */
+/* Stores the virtual node of this process. Returns 0 or -EINVAL. */
 static int choose_node(unsigned nodes, unsigned *node)
 {
 	unsigned long n = 0;
@@ -192,7 +193,7 @@ static int take_slot(void)
 	return 0;
 }
 
-/* With the slot goes all that this process has on the fabric. Needs the lock. */
+/* Gives the slot back, and with it all that this process has on the fabric. Needs the lock. */
 static void give_slot(void)
 {
 	unsigned slot = shca_self.slot;
@@ -263,11 +264,9 @@ void shca_process_leave(void)
 	pthread_mutex_unlock(&lock);
 }
 
-/*
- * Handlers and destructors of others may come after ours and still use what they have open, so as
- * long as anything is open the slot is left to the fabric's reaper. A program that closed all gives
- * it back at once; should it open a device again after this, it takes another.
- */
+/* Gives the slot back if the program has closed all contexts; if it opens a device again after
+ * this, it takes another slot. As long as anything is open, handlers and destructors that come
+ * after ours may still use it, so the slot is left to the fabric's reaper. */
 __attribute__((destructor)) static void at_exit(void)
 {
 	/* A thread that is still opening or closing is a user too. */

@@ -76,8 +76,8 @@ static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *
 	fill_limits(fabric, attr);
 }
 
-/* Regions are never pinned by the kernel, so on-demand regions can do what others can. XRC is
- * the exception that programs must expect: adapters of the field offer ODP without XRC atomics. */
+/* Regions are never pinned by the kernel, so on-demand regions can do what others can. Only XRC
+ * atomics are not offered, as on adapters of the field: programs must expect that. */
 static void fill_odp(const struct shca_fabric *fabric, struct ibv_device_attr_ex *attr)
 {
 	const uint32_t both = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV;

@@ -35,8 +35,8 @@ void shca_process_leave(void);
  * -errno.
  */
 int shca_devices_make(void);
-/* Returns the device whose node below /dev/infiniband has that name, or -1. Any thread, at any
- * time. */
+/* Returns the index of the device whose node below /dev/infiniband has that name, or -1. Any
+ * thread, at any time. */
 int shca_devices_find(const char *dev_name);
 
 static inline struct shca_device *shca_device(struct ibv_device *dev)

@@ -95,7 +95,7 @@ const struct tq_param_desc *tq_param_desc(unsigned i)
 	return i < ELEMENTS(table) ? &table[i].desc : NULL;
 }
 
-/* All failures to understand a value end here. */
+/* Writes to `why`, unless that is NULL, why a value is refused. Returns -EINVAL. */
 __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, const char *format,
 							...)
 {

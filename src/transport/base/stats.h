@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Counters (counters.def). Written under the endpoint's lock, read by anyone. */
+/* Counters (counters.def). Written under the endpoint's lock, but for those of registrations
+ * (net/mem.c), which caches make with locks of their own. Read by any thread. */
 #ifndef TQ_BASE_STATS_H
 #define TQ_BASE_STATS_H
 
@@ -22,6 +23,7 @@ static inline void tq_stat_add(_Atomic uint64_t *v, uint64_t n)
 			      memory_order_relaxed);
 }
 
+/* Changes a level and its high-water mark, with the endpoint's lock. */
 static inline void tq_stat_level(_Atomic uint64_t *v, _Atomic uint64_t *high, int64_t change)
 {
 	uint64_t now = atomic_load_explicit(v, memory_order_relaxed) + (uint64_t)change;
@@ -31,7 +33,7 @@ static inline void tq_stat_level(_Atomic uint64_t *v, _Atomic uint64_t *high, in
 		atomic_store_explicit(high, now, memory_order_relaxed);
 }
 
-/* Changes a level without the lock. A level that is changed so once must always be. */
+/* Changes a level without the lock. All changes of such a level are made by this function. */
 static inline void tq_stat_level_shared(_Atomic uint64_t *v, _Atomic uint64_t *high, int64_t change)
 {
 	uint64_t now = atomic_fetch_add_explicit(v, (uint64_t)change, memory_order_relaxed) +

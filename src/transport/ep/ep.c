@@ -190,7 +190,7 @@ void tq_close(struct tq_ep *ep)
 		progress_leaving(ep);
 	unlock(ep);
 	tq_service_stop(ep);
-	/* Requests that the thread saw end. */
+	/* The thread may have seen requests end. */
 	lock(ep);
 	tq_ep_complete_unlock(ep);
 	lock(ep);

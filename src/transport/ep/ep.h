@@ -27,8 +27,8 @@ struct tq_ep {
 	 * anyway. */
 	_Atomic(struct tq_req *) completed_list;
 	/*
-	 * Ended requests of contexts with match bits. One thread at a time calls done() for them,
-	 * until there are no more.
+	 * Ended requests of contexts with match bits. One thread at a time (`telling`: there is
+	 * one) calls done() for them, until there are no more.
 	 */
 	struct tq_req *arrivals, **arrivals_tail;
 	bool telling;
@@ -54,9 +54,9 @@ struct tq_ep {
 #define TQ_EP_QUIET 64
 
 /*
- * Copies data that the service thread took in, which came before what is polled or received now
- * and must not be seen after it: messages of one sender become visible in the order in which they
- * were sent. MPI asks for less, but users rely on it.
+ * Copies data that the service thread took in, before anything is polled or received that came
+ * later, because messages of one sender become visible in the order in which they were sent. MPI
+ * asks for less, but users rely on that order. Returns how much was done. Called with the lock.
  */
 static inline int tq_ep_copy(struct tq_ep *ep)
 {

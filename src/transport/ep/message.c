@@ -87,7 +87,8 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	return rc;
 }
 
-/* Calls tq_message_report() for a receive. One that ended at once has its error in the status. */
+/* Calls tq_message_report() for a receive, and returns rc. A receive that ended at once has its
+ * error in the status. */
 static int report_received(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc,
 			   const struct tq_status *status)
 {

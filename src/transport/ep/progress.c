@@ -49,6 +49,8 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 /*
  * Other work than completions is done after each poll that found some, and now and then. But when
  * a request has ended its owner comes first, because the owner is likely to wait for just that.
+ * Each poll that puts other work off for this reason counts for many, so that no more than four do
+ * in a row.
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
@@ -69,7 +71,8 @@ int tq_ep_poll(struct tq_ep *ep)
 	return events + tq_core_poll(&ep->core);
 }
 
-/* Takes the list of requests that have ended; NULL: none. */
+/* Takes the list of requests that have ended; NULL: none. Until the log has said which connections
+ * have failed, the requests that ended with -EIO stay. */
 static struct tq_req *take_ended(struct tq_ep *ep)
 {
 	if (!tq_core_has_ended(&ep->core))
@@ -80,8 +83,8 @@ static struct tq_req *take_ended(struct tq_ep *ep)
 						: tq_core_ended_unfailed(&ep->core);
 }
 
-/* Leaves those of contexts with match bits to the thread that is calling done(). Returns the
- * others. */
+/* Leaves the ended requests of contexts with match bits to the thread that is calling done().
+ * Returns the others. */
 static struct tq_req *leave_arrivals(struct tq_ep *ep, struct tq_req *list)
 {
 	struct tq_req *req, *next, *others = NULL, **tail = &others;
@@ -97,8 +100,8 @@ static struct tq_req *leave_arrivals(struct tq_ep *ep, struct tq_req *list)
 	return others;
 }
 
-/* Calls done() for what other threads have left meanwhile. Returns false, and the thread is no
- * longer the one that does that, if they have left nothing. */
+/* Calls done() for the requests that other threads have left meanwhile. Returns false if there were
+ * none: then this thread is no longer the one that calls done(). */
 static bool tell_left(struct tq_ep *ep)
 {
 	struct tq_req *list;

@@ -9,14 +9,15 @@
  * Called with the lock. */
 int tq_ep_poll(struct tq_ep *ep);
 /* Calls complete() and done() for the requests that have ended. Called with the lock, returns
- * without it. Returns true if there were some. */
+ * without it. Returns true if it has called any. */
 bool tq_ep_complete_unlock(struct tq_ep *ep);
-/* Makes progress with the lock, which is given away for a while. */
+/* Makes progress, callbacks included. Called with the lock, which it releases meanwhile. */
 void tq_ep_progress(struct tq_ep *ep);
-/* Calls complete() for a list of requests. Called without the lock; several threads may do so, each
- * with its own list. */
+/* Calls complete() or done() for each request of a list, which isn't empty, and leaves the requests
+ * to tq_ep_release_completed(). Called without the lock; several threads may do so, each with its
+ * own list. */
 void tq_ep_complete(struct tq_ep *ep, struct tq_req *list);
-/* Frees the requests that complete() was called for. Called with the lock. */
+/* Frees the requests that complete() or done() was called for. Called with the lock. */
 void tq_ep_release_completed(struct tq_ep *ep);
 
 #endif

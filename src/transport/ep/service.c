@@ -2,8 +2,9 @@
 /*
  * The service thread answers connection requests and recalls while the application isn't in the
  * library, and grants and sends messages that found no hold lane. The thread sleeps on the
- * completion channel. Only solicited messages wake it, which need an answer from the library and
- * not from the application, and completions of sends while work goes on with those.
+ * completion channel. Two kinds of completions wake it: those of solicited messages, which need an
+ * answer from the library and not from the application, and those of sends, while work goes on when
+ * sends complete.
  *
  * The protocol runs in its service mode then: user data are not touched, and ended requests stay
  * in the list for the application's next tq_progress().

@@ -135,8 +135,8 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 		return -EINVAL;
 	tq_lock(&ep->lock);
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
-	/* A write that waits when the connection fails ends like this too: tq_peer_error()
-	 * tells it, after the log. */
+	/* The log has yet to say what failed: as for a write that waits when the connection fails,
+	 * tq_peer_error() reports the failure after that. */
 	if (rc == -EIO && !tq_link_is_logged(peer->link))
 		rc = 0;
 	tq_ep_unlock(ep);

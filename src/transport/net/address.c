@@ -6,7 +6,7 @@
 
 #include "net/objects.h"
 
-/* Routers decrement it; with a global route a packet may cross some. */
+/* Routers decrement the hop limit; a packet with a global route may cross some. */
 #define HOP_LIMIT 64
 
 /* The full-membership bit does not make another partition. */

@@ -16,7 +16,8 @@ struct tq_backlog {
 
 /* Returns the bytes of data[]. */
 uint32_t tq_backlog_room(const struct tq_net *net);
-/* Appends a message: `msg` is copied, unless it is in `copy`, which is taken over. -ENOMEM. */
+/* Appends a message: `msg` is copied, unless it is in `copy`, which is taken over. Returns 0 or
+ * -ENOMEM. */
 int tq_backlog_append(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		      const struct tq_sg *copy, unsigned flags);
 /* Puts what was posted in front of the link's backlog; `copy` is taken over, unless it is NULL.

@@ -324,8 +324,7 @@ static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 		not_posted(net);
 	else
 		bad = NULL;
-	/* One by one, because a link that is given up here takes its name off those still
-	 * listed. */
+	/* The buffers from `bad` on were not posted: their senders get no credit back. */
 	for (i = 0; i < n; i++) {
 		bounce = bank->used[cls];
 		LL_DELETE(bank->used[cls], bounce);

@@ -28,7 +28,7 @@ struct tq_banks {
 	struct tq_bounce *spare[TQ_CLASSES]; /* stand in for those that the protocol keeps */
 	uint32_t nspare[TQ_CLASSES];         /* that were made */
 	uint32_t nused;                      /* buffers to be posted again, of all banks */
-	uint32_t skipped;                    /* polls that left them */
+	uint32_t skipped;                    /* polls that posted none of these */
 	bool not_posted;                     /* true if a failure to post was logged */
 };
 

@@ -51,7 +51,7 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 		tq_on_fate(net, datagram);
 		break;
 	case TQ_OOB_WAKE:
-		break; /* whoever polls for datagrams polls the rings, too */
+		break; /* the poll that took the datagram looks at the rings, too */
 	case TQ_OOB_LOOK_UP:
 	case TQ_OOB_LOOKED_UP:
 		tq_on_look_up(net, (const void *)datagram);
@@ -186,10 +186,10 @@ bool tq_connections_settled(const struct tq_net *net)
 }
 
 /*
- * Finds out whether a process has died with nothing under way to it, which would be waited for in
- * vain. An empty RDMA write takes no receive there, and fails when the control SRQ that it names is
- * gone. A process that isn't connected, but awaited, is asked for a connection if its service
- * thread can be relied on to answer.
+ * Finds out whether a process has died to which nothing is under way: a user that waits for it
+ * would wait for ever. An empty RDMA write takes no receive there, and fails when the control SRQ
+ * that it names is gone. A process that isn't connected, but awaited, is asked for a connection if
+ * its service thread can be relied on to answer.
  */
 static void check_peer(struct tq_net *net, struct tq_link *link)
 {

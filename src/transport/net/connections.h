@@ -15,11 +15,11 @@ int tq_connections_poll(struct tq_net *net);
 /* Returns the ns until tq_connections_poll() is to be called; UINT64_MAX: no need. The one place
  * that says when the network wants to be called besides for completions. */
 uint64_t tq_connections_next(const struct tq_net *net);
-/* Logs what has failed, and tells the protocol. Returns how many links it was. Part of
- * tq_connections_poll(); to be called before the user hears of it in another way. */
+/* Reports the links that have failed: logs why, and tells the protocol. Returns their number. Part
+ * of tq_connections_poll(); to be called before the user hears of a failure in another way. */
 int tq_connections_report(struct tq_net *net);
 /* Returns true if all that has failed is reported. Else the user must not hear of a failure yet:
- * why a connection failed is being inquired, for a quarter of a second at most. */
+ * whether a process has died is still being found out, for a quarter of a second at most. */
 bool tq_connections_settled(const struct tq_net *net);
 /* Fails all connections, with all that is under way: net->broken_reason says why. */
 void tq_connections_break(struct tq_net *net);

@@ -8,7 +8,7 @@
 
 /* Facts about the process of a link that has failed; fate.c. */
 enum tq_fate {
-	TQ_FATE_UNASKED, /* the cause isn't there */
+	TQ_FATE_UNASKED, /* no inquiry was started */
 	TQ_FATE_INQUIRED,
 	TQ_FATE_DIED,
 	TQ_FATE_LIVES,
@@ -18,8 +18,8 @@ enum tq_fate {
 /* Whether this process may read the memory of the link's process. */
 enum tq_memory { TQ_MEMORY_UNKNOWN, TQ_MEMORY_READABLE, TQ_MEMORY_REFUSED };
 
-/* Connection requests by a process that is not a peer yet: their order doesn't matter, and what
- * doesn't fit is asked again. */
+/* The most connection requests that are kept of a process that is not a peer yet. Their order
+ * doesn't matter, and one that doesn't fit comes again. */
 #define TQ_KEPT_REQUESTS 4
 
 struct tq_contact {
@@ -40,8 +40,8 @@ struct tq_contact {
 	/* Lanes from it: target.c. */
 	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
 	unsigned nkept;
-	bool has_asked[TQ_LANE_KINDS];    /* for a lane of that kind; */
-	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request then */
+	bool has_asked[TQ_LANE_KINDS];    /* the process has asked for such a lane */
+	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request for one */
 	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
 
 	/* Goodbyes: link_leave.c. */
@@ -54,18 +54,18 @@ struct tq_contact {
 	/* Its failure: link_fail.c, fate.c. */
 	char *why;    /* the sentence for the log */
 	bool refused; /* what was sent to it was refused */
-	bool denied;  /* as the memory that it was for isn't registered there */
+	bool denied;  /* refused because that memory isn't registered there */
 	bool watched; /* its mark in the XRC domain's file was seen */
 	enum tq_fate fate;
 	struct tq_timer fate_timer; /* looks, and asks mates */
 	uint64_t fate_until;        /* ns: the end of the inquiry */
-	uint32_t mates_asked;       /* how many were */
+	uint32_t mates_asked;       /* mates asked so far in this round */
 	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
 	bool logged;                /* the log has said why */
 	bool reported;              /* the user has read of it, with the culprit's */
 	bool blamed; /* another process has cut its connection because of this one's */
 	struct tq_timer cut_timer;   /* tells its process again that the link has failed */
-	uint64_t cut_until;          /* ns: for how long; 0: it knows */
+	uint64_t cut_until;          /* ns: CUT is repeated until then; 0: it isn't */
 	uint64_t cut_backoff;        /* ns */
 	struct tq_link *failed_next; /* tq_connections.failing, then .broken */
 };

@@ -23,7 +23,7 @@ void tq_control_backpressure(struct tq_net *net, bool stop);
 
 /* Returns true if messages wait, to any peer. */
 bool tq_control_waits(const struct tq_net *net);
-/* Returns true if messages wait for the link, whose process has not asked for no more. */
+/* Returns true if messages wait for the link, and its process has not asked to stop them. */
 bool tq_control_moves(const struct tq_link *link);
 
 /* The terms that a process learns when it connects its control lane, besides its number here
@@ -36,7 +36,7 @@ struct tq_control_terms {
 	uint32_t ring_size;
 };
 /* Gives a process that connects its control lane to this one a ring if it can use one, or else a
- * bank and credits, for the answer; when it asks again, the same ones. -ENOSPC. */
+ * bank and credits, for the answer; when it asks again, the same ones. Returns 0 or -ENOSPC. */
 int tq_control_accept(struct tq_net *net, struct tq_link *link, bool ring,
 		      struct tq_control_terms *terms);
 /* Drops what waits for the link, which goes, and its share of a bank, or its rings. */

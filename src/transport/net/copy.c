@@ -23,7 +23,8 @@ static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the h
 #define SLAB_MIN ((size_t)64 << 10)
 #define SLAB_MAX ((size_t)256 << 10)
 #define PER_SLAB 64u
-/* Slabs that are not tried after one that could not be registered. */
+/* Slabs that are not tried after one that could not be registered, because each try is a mapping
+ * and a registration. */
 #define SKIP 256u
 
 /* Buffers in the reserves. */

@@ -154,8 +154,8 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	return n;
 }
 
-/* Polls a queue that may turn out to be broken. Then nothing can be known to end any more, which
- * counts as an event, so that it is looked after at once. */
+/* Polls a queue that may turn out to be broken. That counts as an event, so that tq_net_work() is
+ * called soon, which then ends everything. */
 static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 {
 	int n = net->broken_reason ? 0 : poll_one(net, cq, budget);

@@ -31,8 +31,8 @@
 #define FIRST_SHARE    4u         /* a new sender gets up to 1/FIRST_SHARE of a bank */
 #define SHARE          2u         /* a sender that has used its credits up gets up to 1/SHARE */
 
-/* Returns the credits of a new sender: a few fit in any bank, also in one that has fewer buffers
- * than others. */
+/* Returns the credits of a new sender: so few that some senders fit in any bank, also in one that
+ * has fewer buffers than others. */
 static uint32_t granted_first(const struct tq_net *net, const struct tq_bank *bank, int cls)
 {
 	int64_t n = net->params->credits, most = bank->depth[cls] / FIRST_SHARE;

@@ -14,16 +14,16 @@ enum tq_oob_type {
 	TQ_OOB_REP,     /* answers a request */
 	TQ_OOB_BYE,     /* says goodbye: asks to send nothing more */
 	TQ_OOB_BYE_ACK, /* answers BYE: nothing more is sent */
-	TQ_OOB_CUT,     /* says that the connection to the receiver has failed here, which has to
-			   expect nothing more; txid: the nonce of a process with whose connection
+	TQ_OOB_CUT,     /* says that the connection to the receiver has failed here, and that
+			   nothing more comes; txid: the nonce of the process with whose connection
 			   it failed, or 0 */
 	TQ_OOB_CUT_ACK,
 	TQ_OOB_ASK,  /* asks whether the process of the receiver's node whose nonce is txid has died
 		      */
-	TQ_OOB_FATE, /* answers that; status: OK, or GONE */
+	TQ_OOB_FATE, /* answers ASK; status: OK, or GONE */
 	TQ_OOB_WAKE, /* wakes the receiver for what is in a ring, or for room there */
 	TQ_OOB_LOOK_UP,  /* asks a process that is known by its port and UD QP for its address */
-	TQ_OOB_LOOKED_UP /* answers that */
+	TQ_OOB_LOOKED_UP /* answers LOOK_UP */
 };
 
 enum tq_oob_status {

@@ -16,9 +16,10 @@
  * more than to copy the data into a registered buffer. */
 #define INLINE_WANTED 256u
 
+/* Entries of a RoCE port's GID table that are looked at. */
 #define ROCE_GIDS 256
 
-/* The largest small control buffer (small_size). */
+/* The least max_msg_sz of a port: the bytes of the largest small control buffer (small_size). */
 #define MESSAGE_MIN 4096u
 
 /* The shortest queues that do: a process that connects to itself has its requests and its answers

@@ -27,7 +27,7 @@ struct tq_device {
 	char text[160];      /* tq_device_text() */
 };
 
-/* Returns true if an error (positive) says that there is no more of something. */
+/* Returns true if an error (a positive errno) says that a resource has run out. */
 static inline bool tq_is_limit(int error)
 {
 	return error == ENOMEM || error == ENOSPC || error == EAGAIN || error == EMFILE;
@@ -37,8 +37,8 @@ static inline bool tq_is_limit(int error)
  * made. */
 const char *tq_limit_hint(int error);
 
-/* Takes dev.verbs and dev.port_num as they are, and fills in what the port and the device are
- * capable of. Logs what they lack, if they do, and returns -errno then. */
+/* Checks port dev.port_num of dev.verbs, and fills in the fields that describe the port and the
+ * device. Returns 0, or -errno after the log has said what they lack. */
 int tq_device_check(struct tq_net *net);
 
 /* Checks the device that tq_device_choose() has opened, and prepares it for use. */

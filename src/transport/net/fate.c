@@ -22,6 +22,8 @@
 #include "net/oob.h"
 #include "net/xrcd.h"
 
+/* The longest an inquiry takes, and the intervals at which mates are asked, whose answers may get
+ * lost, or the file is looked at, which is a system call only. */
 #define PATIENCE      (250 * TQ_MS)
 #define ASK_INTERVAL  (20 * TQ_MS)
 #define LOOK_INTERVAL (1 * TQ_MS)

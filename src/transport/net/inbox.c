@@ -19,7 +19,8 @@
 /* After so many bytes of all rings a poll ends, so that other threads don't wait for the lock. */
 #define POLL_BYTES 65536
 
-/* So many rings at most are watched although they are empty, each for so many polls. */
+/* The most rings that are watched although they are empty, and the polls for which each is. The bit
+ * of a ring that is watched stays set, so the map stays in the caches of both processes. */
 #define WATCH_RINGS 8
 #define WATCH_POLLS 1000
 
@@ -27,7 +28,7 @@
 struct tq_inbox_ring {
 	struct tq_ring_in in;
 	struct tq_link *link; /* whose process has it; NULL: nobody */
-	uint64_t emptied;     /* the position at which it was last found empty */
+	uint64_t emptied;     /* the position at which the ring was last found empty */
 	unsigned in_vain;     /* polls since then */
 	bool lost; /* its last sender may still write to it, so nobody else gets it any more */
 };
@@ -36,10 +37,10 @@ struct tq_inbox {
 	struct tq_rings *rings;
 	uint64_t name;
 	uint32_t nrings, size;               /* of each */
-	uint32_t nused;                      /* the first so many have been given to processes */
+	uint32_t nused;                      /* the first rings, which processes have or had */
 	uint32_t next;                       /* the ring that the next poll begins with */
 	uint64_t watched[TQ_RINGS_MAX / 64]; /* a bit for each ring that polls look at */
-	uint32_t nwatched;                   /* as many bits are set */
+	uint32_t nwatched;                   /* bits that are set in `watched` */
 	uint32_t longest;                    /* bytes of a message */
 	uint8_t *message;                    /* a copy of the message that is being handled */
 	struct tq_inbox_ring ring[];
@@ -273,7 +274,7 @@ static void leave(struct tq_inbox *inbox, uint32_t n)
 	inbox->nwatched--;
 	atomic_fetch_and_explicit(&inbox->rings->ready[n / 64], ~bit, memory_order_relaxed);
 	/* Either the sender of a message sees that the bit is gone, or this process sees the
-	 * message (tq_outbox_send()). */
+	 * message (announce() of outbox.c). */
 	atomic_thread_fence(memory_order_seq_cst);
 	if (inbox->ring[n].link && !tq_ring_is_empty(&inbox->ring[n].in))
 		atomic_fetch_or_explicit(&inbox->rings->ready[n / 64], bit, memory_order_relaxed);
@@ -294,7 +295,7 @@ static uint32_t find_watched(const struct tq_inbox *inbox, uint32_t n)
 }
 
 /* Handles messages of the watched rings from `first` to before `end`, until all have had their turn
- * or *bytes have been used up. Returns how many. */
+ * or *bytes have been used up. Returns the number of messages. */
 static int take_turns(struct tq_net *net, uint32_t first, uint32_t end, uint64_t *bytes)
 {
 	struct tq_inbox *inbox = net->inbox;

@@ -15,7 +15,7 @@ enum tq_lane_kind { TQ_LANE_CONTROL, TQ_LANE_BULK, TQ_LANE_HOLD, TQ_LANE_KINDS }
 enum tq_lane_state {
 	TQ_LANE_CONNECTING, /* the TGT QP is being asked for */
 	TQ_LANE_READY,
-	TQ_LANE_FAILED, /* in ERR: its work is being flushed; it goes with the last of it */
+	TQ_LANE_FAILED, /* in ERR; the lane goes when the last of its work is flushed */
 	TQ_LANE_STATES
 };
 
@@ -123,7 +123,7 @@ int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
 		 const struct tq_sg *sg, int nsg, unsigned flags, tq_lane_done *done);
 /* Registers again() to repeat the last WQE if it isn't executed, and keeps its `len` bytes of
- * inline data (NULL: there are none) for that. */
+ * inline data (NULL: there are none) for that. Returns the WQE's place. */
 struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
 			       const void *bytes, uint32_t len);
 /* Posts a send from a copy, as tq_lane_post() and tq_lane_keep() do. Unless posting fails the lane
@@ -174,8 +174,11 @@ void tq_lane_settle(struct tq_net *net, struct tq_lane *lane);
 
 /* ---- the processes that a lane is usable towards ---- */
 
+/* Returns true if the link's process has confirmed the lane. */
 bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link);
+/* Takes note that the link's process has confirmed the lane. Returns 0 or -ENOMEM. */
 int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link);
+/* Takes a link that goes off the lane. */
 void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link);
 
 #endif

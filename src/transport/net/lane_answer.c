@@ -164,7 +164,7 @@ void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
 	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), request);
 	if (!request || !request->sent || tq_link_has_failed(request->link) ||
 	    request->link->nonce != tq_get64(rep->hdr.from))
-		return; /* late, or to a link that has failed, or to what was not asked yet */
+		return; /* late, or for a link that has failed or a request that wasn't sent yet */
 	request->heard = tq_now();
 	request->silent = 0;
 	switch ((enum tq_oob_status)rep->hdr.status) {

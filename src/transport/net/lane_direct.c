@@ -17,7 +17,7 @@ static void direct_done(struct tq_net *net, struct tq_posted *last, const struct
 
 	do {
 		slot = tq_lane_slot(lane, lane->reported++);
-		/* tq_lane_await_all() made it awaited, and it was complete before that. */
+		/* The send was complete already when tq_lane_await_all() made it awaited. */
 		if (slot != last && slot->awaited)
 			tq_lane_unawait(net, lane);
 		net->copies_sent -= slot->size;

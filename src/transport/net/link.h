@@ -11,8 +11,8 @@
 
 /*
  * Both processes of a link go through these states, each at its own time. A process that closes
- * says goodbye (BYE: CLOSING), as late CREDIT would break the other's lane. A process that answers
- * that (BYE_ACK: QUIET) sends nothing more.
+ * says goodbye (BYE: CLOSING), because a CREDIT that comes after its end would break the sender's
+ * lane. A process that answers the goodbye (BYE_ACK: QUIET) sends nothing more.
  *
  *   NEW ──▶ CONNECTING ──▶ UP ──▶ QUIET ──▶ CLOSED
  *                                └──▶ CLOSING ──┘

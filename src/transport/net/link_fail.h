@@ -26,8 +26,8 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
  * direction may have failed: what that process sends still comes, and is dropped, so it would wait
  * for answers for ever. */
 void tq_link_cut(struct tq_net *net, struct tq_link *link);
-/* Handles the word of a process that the connection to it has failed there (CUT), or that it knows
- * of the failure here (CUT_ACK). */
+/* Handles CUT, by which a process says that its connection to this one has failed, and CUT_ACK, by
+ * which it says that it knows of the failure here. */
 void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *cut);
 /* Stops telling the link's process that the link has failed here. */
 void tq_link_cut_end(struct tq_net *net, struct tq_link *link);

@@ -12,17 +12,17 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
 void tq_links_send_bye_acks(struct tq_net *net);
 
 /*
- * The link, or all, are about to go: asks those that may still send CREDIT to stop, since what is
- * late breaks their lane.
+ * Says goodbye to the link's process, or to all, because their links are about to go. A process
+ * that may still send CREDIT has to stop, since a late one would break its lane.
  */
 void tq_link_leave(struct tq_net *net, struct tq_link *link);
 void tq_links_leave(struct tq_net *net);
-/* Each returns true if those have sent BYE_ACK, or the wait for it is over, and no datagram is
- * under way, whose address handle may go with its link. */
+/* Each returns true if the processes have sent BYE_ACK, or the wait for it is over, and no datagram
+ * is under way, whose address handle may go with its link. */
 bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
 bool tq_links_left(const struct tq_net *net);
-/* Nothing more comes from the link, which has left: ends what waits for a connection, or is to be
- * posted. The adapter still carries out what is posted. */
+/* Ends what waits for a connection to a process that has left, or is to be posted to it. The
+ * adapter still carries out what is posted. */
 void tq_link_abandon(struct tq_net *net, struct tq_link *link);
 
 #endif

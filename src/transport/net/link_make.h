@@ -6,7 +6,8 @@
 #include "net/address.h"
 #include "net/objects.h"
 
-/* Makes a link to the process at the address, which has none yet. -EIO, -ENOMEM. */
+/* Makes a link to the process at the address, which has none yet. Returns 0, -EIO if the network is
+ * broken, or -ENOMEM. */
 int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq_link **made);
 /* Makes the link of a process that asked before it was a peer. NULL: the address is invalid, or
  * there are too many such processes. */

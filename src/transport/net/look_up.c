@@ -24,9 +24,9 @@ struct look_up {
 	struct tq_look_up_result *result; /* allocated from the start, so no look-up ends without
 					     one */
 	struct ibv_ah *ah;
-	struct tq_timer timer; /* sends again */
-	uint64_t interval, until;
-	UT_hash_handle hh; /* tq_look_ups.all */
+	struct tq_timer timer;    /* sends again */
+	uint64_t interval, until; /* ns */
+	UT_hash_handle hh;        /* tq_look_ups.all */
 };
 
 struct tq_look_ups {

@@ -17,7 +17,8 @@
 
 /* The memory behind all of the sink mapping. */
 #define SINK_PIECE ((size_t)2 << 20)
-/* The sink mapping takes up to 1/SINK_SHARE of the memlock limit. */
+/* The sink mapping takes up to 1/SINK_SHARE of the memlock limit: all of it counts as locked, and
+ * buffers need the rest. */
 #define SINK_SHARE 4
 
 struct tq_mr {

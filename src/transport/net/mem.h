@@ -35,7 +35,7 @@ struct tq_mem {
 	struct tq_own *own;      /* list */
 	struct tq_mr *abandoned; /* list */
 	_Atomic bool full;       /* a registration has failed for lack of memory */
-	bool warned;             /* that this makes messages slow */
+	bool warned;             /* the log says that messages are slow because of that */
 	struct ibv_mr *sink;
 	void *sink_range; /* NULL: the sink is a null MR */
 	size_t sink_range_len;
@@ -57,7 +57,7 @@ void tq_mem_deregister(struct tq_mr *mr);
 uint32_t tq_mem_key(const struct tq_mr *mr);
 /* Counts a registration that a cache found outdated. */
 void tq_mem_count_outdated(struct tq_mr *mr);
-/* Returns the registration, for a piece of memory; NULL for NULL. */
+/* Returns the registration as struct tq_sg names it; NULL for NULL. */
 struct tq_reg *tq_mem_reg_of(struct tq_mr *mr);
 /* Leaves a registration to tq_mem_close(). */
 void tq_mem_abandon(struct tq_net *net, struct tq_mr *mr);

@@ -13,7 +13,7 @@
 #include "net/srq.h"
 #include "net/xrcd.h"
 
-/* The least eager_max: eager messages may be switched off, pieces not. */
+/* The least control_data_max: eager messages may be switched off, pieces may not. */
 #define PIECE_MIN 1024u
 
 /* Rounds of work between two looks at the adapter's events, which are a system call. */

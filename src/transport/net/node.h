@@ -22,7 +22,7 @@ struct tq_node {
 		uint64_t domain;   /* its processes' tq_net.domain */
 	} key;
 	uint16_t lid;
-	uint8_t mtu;
+	uint8_t mtu;             /* enum ibv_mtu */
 	struct ibv_ah *ah;       /* for datagrams; NULL: not made yet */
 	int ah_error;            /* errno of the last attempt */
 	uint64_t ah_due;         /* ns: no attempt before */
@@ -31,7 +31,7 @@ struct tq_node {
 	struct tq_lane *hold;    /* list */
 	uint32_t nhold;
 	uint32_t nlinks, nlanes;     /* the node goes with the last of them */
-	struct tq_rdma_op *bulk_ops; /* rdma.c: queue; those not all posted come last */
+	struct tq_rdma_op *bulk_ops; /* rdma.c: queue of operations of which not all is posted */
 	uint64_t bulk_bytes;         /* rdma.c: posted, and not complete */
 	bool bulk_busy;              /* in the list tq_net.bulk_busy */
 	struct tq_node *bulk_busy_next, *bulk_busy_prev;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the network of an endpoint keeps. All of net/ is guarded by the endpoint's lock, but for
- * what says otherwise.
+ * What the network of an endpoint keeps. The endpoint's lock guards all of net/, unless a comment
+ * says otherwise.
  *
  * A *node* (node.h) is what an HCA's port and an XRC domain make together. A *lane* (lane.h) is a
- * connection from here to a node, which is usable towards a process there once that has confirmed
- * it. A *link* (link.h) is the network's side of a peer.
+ * connection from here to a node, which is usable towards a process there once the process has
+ * confirmed it. A *link* (link.h) is the network's side of a peer.
  */
 #ifndef TQ_NET_OBJECTS_H
 #define TQ_NET_OBJECTS_H
@@ -61,9 +61,9 @@ struct tq_connections {
 	/* Goodbyes: link_leave.c. */
 	uint32_t bye_acks_due; /* processes that wait for this one's BYE_ACK */
 
-	/* Keepalive: connections.c. No timer, as it is for a program that polls: it wakes no
-	 * thread, and the clock is read for it once in many polls. */
-	uint64_t check_due;
+	/* Keepalive: connections.c. No timer is used, because the check is for programs that poll:
+	 * it wakes no thread, and reads the clock once in many polls. */
+	uint64_t check_due; /* ns */
 	uint32_t polls;
 };
 
@@ -89,8 +89,8 @@ struct tq_net {
 	struct tq_srqs *srqs;     /* srq.c */
 
 	/* lane.c */
-	uint64_t copies_sent; /* bytes of copies that go back when sends are complete of which few
-				 are signalled */
+	uint64_t copies_sent; /* bytes that sends under way, of which few are signalled, occupy in
+				 the pool of copies */
 	void (*lane_error)(struct tq_net *net, struct tq_lane *lane, uint32_t wqe,
 			   const struct ibv_wc *wc); /* tq_lane_error() */
 

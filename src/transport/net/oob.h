@@ -26,10 +26,10 @@ struct tq_oob_hdr tq_oob_stranger(const struct tq_net *net, enum tq_oob_type typ
 /* Sends a datagram once, which may get lost. Returns false if too many are under way to send this
  * one. True says nothing of its arrival: a datagram that can't be posted counts as lost. */
 bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *datagram, size_t len);
-/* As tq_oob_send(), to a UD QP. */
+/* Sends a datagram to a UD QP, as tq_oob_send() does. */
 bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
 		    const void *datagram, size_t len);
-/* Returns true if no datagram is under way from here. */
+/* Returns true if no datagram is under way from here, or the network is broken. */
 bool tq_oob_idle(const struct tq_net *net);
 
 #endif

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The sending side of rings. A process whose service thread sleeps is woken by a datagram, which
- * may get lost: so that is repeated until the process has read what can't wait. A timer also looks
- * whether it has died meanwhile, which nothing in a ring shows.
+ * may get lost: so the datagram is repeated until the process has read what can't wait. The timer
+ * also looks whether the process has died meanwhile, which nothing in a ring shows.
  */
 #include "net/outbox.h"
 
@@ -17,6 +17,7 @@
 #include "net/node.h"
 #include "net/oob.h"
 
+/* Times between two datagrams that wake a process: at first, and at most. */
 #define FIRST_BACKOFF (20 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
 

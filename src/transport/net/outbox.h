@@ -15,12 +15,13 @@ bool tq_outbox_attach(struct tq_net *net, struct tq_link *link);
 /* Takes the ring that the process has given to this one, of a size that there can be. -EPROTO:
  * there is no such ring. */
 int tq_outbox_open(struct tq_link *link, uint32_t number, uint32_t size);
-/* Returns what the inbox, which is attached, says of its process; nothing need be true. */
+/* Gives the process id and the place of the proof that the attached inbox names; neither need be
+ * true. */
 void tq_outbox_owner(const struct tq_link *link, pid_t *pid, uint64_t *proof);
 /* Tells the process that what the last RTS in the ring say of this one's memory is not true any
  * more: this process is about to end those sends with an error. */
 void tq_outbox_cut(struct tq_link *link);
-/* From now on the process may give the ring to another one: nothing is written there any more. */
+/* Stops writing to the ring: from now on the process may give the ring to another one. */
 void tq_outbox_leave(struct tq_link *link);
 /* Gives up the inbox, with the ring. */
 void tq_outbox_close(struct tq_net *net, struct tq_link *link);

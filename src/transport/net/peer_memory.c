@@ -73,7 +73,7 @@ bool tq_peer_memory_try(struct tq_net *net, struct tq_link *link)
 	    !tq_outbox_attach(net, link))
 		return contact->memory == TQ_MEMORY_READABLE;
 	tq_outbox_owner(link, &contact->pid, &contact->proof);
-	/* The ids of a process group and of this process's children are none of a process's. */
+	/* No process has an id of 0 or less. */
 	error = contact->pid > 0 ? read_proven(link, NULL, 0, 0) : -ESRCH;
 	if (error)
 		refuse(net, link,

@@ -5,13 +5,14 @@
 
 #include "net/link.h"
 
-/* Returns which of the link's buffers a message needs. */
+/* Returns the class of the buffers of the link's process that a message of this length needs. */
 static inline int tq_post_class(const struct tq_link *link, uint32_t len)
 {
 	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
 }
 
-/* Returns the lane to the link, if messages can go there at all; else it is asked for. */
+/* Returns the control lane to the link if messages can go there at all. Else asks for the lane, and
+ * returns NULL. */
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
 /* Returns true if a message of this length can go now. */
 bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
@@ -19,7 +20,7 @@ bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
  * without a copy; NULL: it can't go now, or is too long for that. */
 void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len);
 /* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. Takes
- * the copy over if it succeeds. 0, -EAGAIN, -EIO. */
+ * the copy over if it succeeds. Returns 0, -EAGAIN if the message has to wait, or -EIO. */
 int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 	    const struct tq_sg *copy, unsigned flags);
 /* Posts a message that has its header and its credit, as it was posted before. */

@@ -86,7 +86,7 @@ static int post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *l
 	return rc;
 }
 
-/* Posts one put. 0, -EAGAIN, -EIO. */
+/* Posts one put. Returns 0, -EAGAIN or -EIO. */
 static int post(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		uint64_t addr, uint32_t key)
 {

@@ -5,7 +5,8 @@
 
 #include "net/objects.h"
 
-/* Writes, or keeps the data until they can go, up to a limit. 0, -EIO, -ENOMEM, -EAGAIN. */
+/* Writes, or keeps a copy of the data until they can go. Returns 0, -EIO if the link has failed,
+ * -ENOMEM, or -EAGAIN if too many puts wait for the link. */
 int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		 uint64_t addr, uint32_t key);
 /* Posts what waits if it can go. Returns the number of events. */

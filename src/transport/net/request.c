@@ -15,6 +15,7 @@
 #include "net/oob.h"
 #include "net/outbox.h"
 
+/* Times between two sendings of a request: at first, and at most. */
 #define FIRST_BACKOFF (5 * TQ_MS)
 #define MAX_BACKOFF   (320 * TQ_MS)
 #define PASS_ON       (40 * TQ_MS) /* backoff from which another process's request is sent first */

@@ -22,7 +22,7 @@ struct tq_request {
 	UT_hash_handle hh;              /* tq_connections.requests, by txid */
 };
 
-/* Asks the link's process for the lane. -ENOMEM. */
+/* Asks the link's process for the lane. Returns 0 or -ENOMEM. */
 int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 /* Forgets a request. */
 void tq_request_free(struct tq_net *net, struct tq_request *request);

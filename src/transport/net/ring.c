@@ -85,9 +85,9 @@ void tq_ring_send(struct tq_ring_out *out, uint32_t len)
 	/* Relaxed: the stores below order it. */
 	atomic_store_explicit(word_at(out->ring, (offset + record(len)) & mask), 0,
 			      memory_order_relaxed);
-	/* Release: who sees the length sees the message, and the 0 behind it. */
+	/* Release: a reader that sees the length sees the message, and the 0 behind it. */
 	atomic_store_explicit(word_at(out->ring, offset), len, memory_order_release);
-	/* Release: who follows this word sees the length at the start. */
+	/* Release: a reader that follows this word sees the length at the start. */
 	if (skip)
 		atomic_store_explicit(word_at(out->ring, start), SKIP, memory_order_release);
 	out->sent += skip + record(len);

@@ -28,7 +28,7 @@ struct tq_ring {
 	_Alignas(TQ_LINE) _Atomic uint64_t read; /* the reader's: bytes that it has read in all */
 	_Alignas(TQ_LINE) _Atomic uint32_t awaited; /* the sender waits for room; the reader takes
 						       note of that by writing 0 */
-	_Atomic uint32_t cut; /* the sender's: its messages are not what the last RTS say */
+	_Atomic uint32_t cut; /* the sender's: 1 if its memory no longer holds what its RTS say */
 	_Alignas(TQ_LINE) unsigned char bytes[];
 };
 static_assert(offsetof(struct tq_ring, bytes) == 2 * TQ_LINE, "shared format");
@@ -57,7 +57,7 @@ struct tq_rings {
 };
 static_assert(offsetof(struct tq_rings, rings) == 2 * TQ_LINE, "shared format");
 
-/* Returns the bytes that n rings of that size take. */
+/* Returns the bytes of a segment with n rings of that size. */
 static inline size_t tq_rings_len(uint32_t n, uint32_t size)
 {
 	return sizeof(struct tq_rings) + n * (sizeof(struct tq_ring) + size);

@@ -147,7 +147,7 @@ static bool take_txid(struct tq_link *link, enum tq_lane_kind kind, uint64_t txi
 }
 
 /* Makes room for one more TGT QP. Hold lanes of processes that have died are replaced without
- * notice to the others, so a process may have twice as many as hold_lanes. -ENOSPC. */
+ * notice to the others, so a process may have twice as many as hold_lanes. Returns 0 or -ENOSPC. */
 static int make_room(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind)
 {
 	struct tq_target *target, *tmp;

@@ -142,8 +142,8 @@ static void send_written(struct tq_send_req *send, bool failed)
 	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
-/* Returns the send whose data the receiver wants; NULL: none, or the receiver wants more than
- * there is. */
+/* Takes note of what the receiver wants of a send's data, and that the RTS is resolved. Returns the
+ * send; NULL: none, or the receiver wants nothing, or more than there is. */
 static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 				   const struct tq_msg_cts *msg)
 {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The sender's reactions to the receiver's answers. The messages are checked. */
+/* The sender's reactions to the receiver's answers. tq_msg_check() has checked the messages. */
 #ifndef TQ_PROTO_ANSWER_H
 #define TQ_PROTO_ANSWER_H
 
@@ -14,7 +14,8 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg);
 void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg);
 void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *msg);
-/* The RDMA write that a CTS asked for has ended. */
+/* Ends a send whose RDMA write, which a CTS asked for, has ended, and sends WRITTEN unless that
+ * failed. */
 void tq_on_write_done(struct tq_send_req *send, int status);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Messages that arrive through the control lane. They are checked. */
+/* Messages that arrive through the control lane. tq_msg_check() has checked them. */
 #ifndef TQ_PROTO_ARRIVE_H
 #define TQ_PROTO_ARRIVE_H
 
 #include "proto/msg.h"
 #include "proto/rx_objects.h"
 
-/* Returns true if the buffer is kept. */
+/* Handles EAGER, of `len` bytes in all. Returns true if `bounce`, the message's buffer, is kept. */
 bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
 		 uint32_t len, struct tq_bounce *bounce);
-/* Messages of contexts with match bits. */
+/* Handles EAGER_BITS, as tq_on_eager() does. */
 bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *msg,
 		      uint32_t len, struct tq_bounce *bounce);
 void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *msg);

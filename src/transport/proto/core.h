@@ -3,7 +3,7 @@
  * The protocol: MPI's matching over tuple queues (PROTOCOL.md), as state machines that know no
  * verbs and no threads. The network below is struct tq_net_ops; the caller holds the endpoint's
  * lock, which is asserted. ep/ calls the functions tq_core_*() of this header and of ctxs.h,
- * pair.h, peers.h, probe.h, recv.h, req.h, rma.h and send.h.
+ * entries.h, entry.h, pair.h, peers.h, probe.h, recv.h, req.h, rma.h, rx_tuple_table.h and send.h.
  */
 #ifndef TQ_PROTO_CORE_H
 #define TQ_PROTO_CORE_H
@@ -17,7 +17,8 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 /* Frees all; no request ends by that. */
 void tq_core_destroy(struct tq_core *core);
 /* Does deferred work: copies, pieces, receives that wait for room, the ends of peers that have
- * failed. Returns how much. With core->service set, only what touches no user data. */
+ * failed. Frees removed contexts and records of tuples that nothing needs. Returns how much of the
+ * deferred work was done. With core->service set, leaves all that touches user data. */
 int tq_core_poll(struct tq_core *core);
 /* Returns true if nothing that was sent is still needed here. */
 bool tq_core_idle(const struct tq_core *core);

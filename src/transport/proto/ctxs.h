@@ -8,7 +8,7 @@
 /* Frees contexts that were removed and have nothing under way any more. */
 void tq_ctxs_reap(struct tq_core *core);
 void tq_ctxs_destroy(struct tq_core *core);
-/* A peer has failed: ends receives from TQ_ANY_SOURCE where it was the last one. */
+/* Ends receives from TQ_ANY_SOURCE in contexts in which the last peer has failed. */
 void tq_ctxs_peer_failed(struct tq_core *core);
 /* Frees all that contexts keep of a peer that goes. */
 void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer);
@@ -22,7 +22,8 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 			 int npeers, int rank, unsigned flags, size_t header_len,
 			 const struct tq_match_ops *ops, void *arg, struct tq_ctx **ctx);
 void tq_core_ctx_set_flags(struct tq_ctx *ctx, unsigned flags);
-/* Returns true if a tuple has a queue, or is being recalled. */
+/* Returns true if a tuple has a queue or is being recalled, or if an entry that the HCA has matched
+ * was not released yet. */
 bool tq_core_ctx_has_queues(const struct tq_ctx *ctx);
 void tq_core_ctx_remove(struct tq_ctx *ctx);
 

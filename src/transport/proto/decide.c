@@ -92,7 +92,8 @@ static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_
 	return NULL;
 }
 
-/* Forgets the envelope. The user is told of the end only if there is a `user`. */
+/* Moves the data to where the user wants them, and forgets the envelope. done() is called only if
+ * take->user isn't NULL. */
 static void drop(struct tq_unexpected *message, const struct tq_take *take)
 {
 	struct tq_entry *entry = transfer(message, take);

@@ -11,8 +11,8 @@ struct tq_unexpected *tq_decide_new(struct tq_rx_tuple *tuple, uint64_t bits, co
 /* Gives a new message to its entry, to the user, or to the queues. Returns true if an entry has
  * taken it. */
 bool tq_decide_arrival(struct tq_unexpected *message);
-/* Returns true if the entry, in no list, fits a message that waits and that was offered to the
- * user, but it is open, as long as a fence is there, whether another message comes first. */
+/* Returns true if the entry, in no list, fits a waiting message that was offered to the user, but a
+ * fence leaves open whether the entry has to take another message first. */
 bool tq_decide_is_open(const struct tq_entry *entry);
 /* Asks an entry, in no list, about the messages that wait. Returns how many it takes; *gone is true
  * if the entry has left for one of them. A search leaves no trace in those that it passes over. */

@@ -97,7 +97,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 		held_delivered(recv, len, status);
 	else
 		direct_delivered(recv, len, status);
-	/* In most cases the connection has failed amid a message. */
+	/* In most cases the connection has failed while the message was coming in. */
 	if (error)
 		tq_peer_fail(peer, error);
 }

@@ -17,11 +17,12 @@ struct tq_entry *tq_entry_new(struct tq_ctx *ctx, const struct tq_want *want,
 bool tq_entry_name(struct tq_entry *entry);
 /* Takes an entry out of its list, if it is in one, and its id away. */
 void tq_entry_unlink(struct tq_entry *entry);
-/* Gets what an entry needs to lie in a queue: one piece, too. Returns false if the entry can't. */
+/* Gets the prefix that an entry needs to lie in a queue. Returns false if there is no memory for
+ * that, or if the entry was appended without TQ_ENTRY_QUEUE. */
 bool tq_entry_prepare(struct tq_entry *entry);
-/* The HCA has placed a message of `len` bytes in all into an entry of a queue. Sets the length in
- * the entry's status to that of the data. Returns `error`, or why this is no message for the entry.
- */
+/* Handles a message of `len` bytes in all that the HCA has placed into an entry of a queue. Sets
+ * the length in the entry's status to that of the data. Returns `error`, or why this is no message
+ * for the entry; NULL: nothing is wrong. */
 const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char *error);
 /* Ends an entry, in no list, whose user learns nothing of that. */
 void tq_entry_free(struct tq_entry *entry);

@@ -12,7 +12,8 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Ends a receive that takes a message whose data its user has; both are in no queue. Frees the
  * message. */
 void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
-/* Copies the data of an eager message to an exact receive, in no queue. Not in service mode. */
+/* Copies the data of an eager message to an exact receive, in no queue, and ends the receive. Not
+ * to be called in service mode. */
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
 /* Ends a receive whose data are in the library's memory (bounced), and copies them to the user's:
  * now or, in service mode, by a thread of the user's. */
@@ -25,7 +26,7 @@ void tq_fetch_fail(struct tq_pair *pair, int error);
 /* Ends all receives of a pair that is being freed. */
 void tq_fetch_drop(struct tq_pair *pair);
 
-/* Handles a message, which is checked. */
+/* Handles WRITTEN, which is checked: ends the receive, or asks for pieces if the write failed. */
 void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
 /* Ends the receive of an RDMA read that has ended, well or not. */
 void tq_on_read_done(struct tq_recv_req *recv, int status);

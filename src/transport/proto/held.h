@@ -7,7 +7,8 @@
 
 /* Gets the held message, in no queue, that the receive has matched. Frees the message. */
 void tq_held_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
-/* CTS_HELD: all pieces of the message are here. */
+/* Takes note that all pieces which a CTS_HELD asked for are here: tq_held_poll() posts the receive,
+ * without room, to take the message off its lane. */
 void tq_held_again(struct tq_recv_req *recv);
 /* Posts held receives that waited for room. Returns how many. */
 int tq_held_poll(struct tq_core *core);

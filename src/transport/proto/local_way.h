@@ -14,8 +14,8 @@ enum tq_way {
 /* Returns how a message of `len` bytes, in one piece of memory on both sides, comes from or goes to
  * the peer if it goes to no tuple queue. */
 enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len);
-/* Returns true if a message of `len` bytes pays a tuple queue: else there is a faster way to the
- * peer. */
+/* Returns true if a message of `len` bytes should ask for a tuple queue, because there is no faster
+ * way to the peer. */
 bool tq_local_wants_queue(const struct tq_peer *peer, uint64_t len);
 
 #endif

@@ -6,11 +6,13 @@
 #include "proto/msg.h"
 #include "proto/rx_objects.h"
 
-/* Considers to let the pair's tuples ignore these bits, which an entry for its sender ignores that
- * could lie in a queue. */
+/* Makes `ignore` the mask of the pair's tuples, unless the present mask is to be kept
+ * (TQ_MASK_AFTER). If tuples of the pair have queues, recalls these instead. Called for each entry
+ * that ignores these bits and could lie in a queue. */
 void tq_mask_consider(struct tq_pair *pair, uint64_t ignore);
 /* Names the mask to a sender that a message has come from, if that is due. */
 void tq_mask_heard(struct tq_pair *pair);
+/* Handles MASK, which is checked, at the sender: its next messages go by the mask named there. */
 void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg);
 
 #endif

@@ -7,8 +7,8 @@
 
 /* Returns the queued message that a receive of this kind, posted as number `order`, takes now. */
 struct tq_unexpected *tq_match_find(struct tq_ctx *ctx, const struct tq_want *want, uint64_t order);
-/* Returns the one that it may take whatever its place in MPI's order: only with
- * TQ_CTX_OVERTAKING. */
+/* Returns a queued message that a receive of this kind may take whatever the message's place in
+ * MPI's order; NULL: none, or the context has no TQ_CTX_OVERTAKING. */
 struct tq_unexpected *tq_match_overtake(struct tq_ctx *ctx, const struct tq_want *want);
 /* Gives a new message to its receive, else to the queues. */
 void tq_match_arrival(struct tq_unexpected *message);

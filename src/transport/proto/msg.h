@@ -89,8 +89,8 @@ enum tq_msg_type {
 struct tq_msg_hdr {
 	uint8_t type;
 	uint8_t flags;
-	uint8_t credits[2]; /* control buffers, small and large, that the sender of this has freed
-			       of the addressee's */
+	uint8_t credits[2]; /* credits for small and large control buffers, which the message gives
+			       back to its addressee */
 	tq_le32 conn; /* the sender's number at the addressee, given when the control lane was made
 		       */
 };
@@ -338,9 +338,9 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* The longest message without data, which a small control buffer must hold; and what the longest
- * messages with data have in front of limits.control_data_max bytes, which with match bits begin
- * earlier.
+/* The length of the longest message without data, which a small control buffer must hold; and the
+ * bytes that a message of this type has in front of at most limits.control_data_max bytes of data.
+ * An EAGER_BITS has more in front, but is not longer in all than an EAGER.
  */
 #define TQ_MSG_MAX 112u
 #define TQ_MSG_DATA_AT(type) \
@@ -359,8 +359,8 @@ static inline bool tq_msg_has_envelope(uint8_t type)
 	       type == TQ_MSG_RTS_BITS;
 }
 
-/* Returns 0 if a message of `len` bytes is whole and of a type that exists. Says nothing about
- * what its handles name. */
+/* Returns 0 if a message of `len` bytes is whole and of a type that exists, else -EPROTO. Says
+ * nothing about what its handles name. */
 int tq_msg_check(const void *msg, uint32_t len);
 
 /* Returns the name of a type, as "RTS", for traces; never NULL. */

@@ -77,9 +77,10 @@ struct tq_net_ops {
 
 	/*
 	 * Returns a buffer for a message with data of `len` bytes in all, which the caller fills
-	 * and hands to eager_send(). Between the two no other operation is called. NULL: the pool
-	 * of copies is empty, or the peer asked for no more eager data. (Neither counts right
-	 * after data_ready() has returned true: DATA answers a receive, and must come through.)
+	 * and hands to eager_send(). Between the two no operation but is_local() and
+	 * try_readable() is called. NULL: the pool of copies is empty, or the peer asked for no
+	 * more eager data. (Neither counts right after data_ready() has returned true: DATA
+	 * answers a receive, and must come through.)
 	 */
 	void *(*eager_buf)(void *net, struct tq_link *link, uint32_t len);
 	int (*eager_send)(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags);
@@ -88,16 +89,14 @@ struct tq_net_ops {
 	bool (*data_ready)(void *net, struct tq_link *link);
 
 	/* Returns true if messages with data reach the peer sooner than what goes to a tuple queue,
-	 * and without the HCA: through shared memory. May be called at any time. */
+	 * and without the HCA: through shared memory. */
 	bool (*is_local)(void *net, struct tq_link *link);
 
 	/* Returns true if this process may read the memory of the peer, a process of its node, so
-	 * that the peer probably may read this one's. Finds that out on first use. May be called at
-	 * any time. */
+	 * that the peer probably may read this one's. Finds that out on first use. */
 	bool (*try_readable)(void *net, struct tq_link *link);
-	/* Copies `len` bytes at `addr` in the memory of a readable peer, by the CPU. 0: they are
-	 * what an unanswered RTS of the peer has announced there. -EIO: nothing can be said of what
-	 * is in `to`. */
+	/* Copies by the CPU `len` bytes that an unanswered RTS has announced at `addr` in the
+	 * memory of a readable peer. Returns 0, or -EIO: then `to` may hold anything. */
 	int (*copy)(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len);
 
 	/* Returns true if control messages wait, and go on whatever the peer's user does: the
@@ -114,8 +113,8 @@ struct tq_net_ops {
 
 	/*
 	 * Returns an exclusive hold lane that is usable towards the peer now, or NULL: then one
-	 * is being connected if the limits allow, and tq_core_lane_ready() is called. lane_put():
-	 * nothing is outstanding on the lane.
+	 * is being connected if the limits allow, and tq_core_lane_ready() is called. lane_put()
+	 * takes back a lane on which nothing is outstanding.
 	 */
 	struct tq_lane *(*lane_get)(void *net, struct tq_link *link);
 	void (*lane_put)(void *net, struct tq_lane *lane);
@@ -176,36 +175,39 @@ struct tq_net_ops {
 /* ---- reported by the network ---- */
 
 /*
- * A control message, complete and checked by tq_msg_check(), has come from the peer, in order.
- * Returns true if the protocol keeps the buffer `bounce` (an EAGER or DATA message's) until
- * bounce_put(); else the network may reuse it.
+ * Handles a control message of the peer, complete and checked by tq_msg_check(). A peer's messages
+ * are reported in their order. Returns true if the protocol keeps the buffer `bounce` (an EAGER or
+ * DATA message's) until bounce_put(); else the network may reuse it.
  */
 bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		     struct tq_bounce *bounce);
-/* A direct send, or an RDMA operation, has ended. status: 0 or -EIO. In order per lane only. */
+/* Report that a direct send, or an RDMA operation, has ended; `status` is 0 or -EIO. Only the
+ * reports of one lane come in their order. */
 void tq_core_sent(struct tq_core *core, void *token, int status);
 void tq_core_rdma_done(struct tq_core *core, void *token, int status);
-/* A receive of a tuple queue took a message of `len` bytes (which may be more than its buffer:
- * the sink took the rest). In order per lane, in no order to anything else. `error`: NULL, or
- * the reason why the receive took none, for which its sender is failed. */
+/* Reports that a receive of a tuple queue took a message of `len` bytes (which may be more than its
+ * buffer: the sink took the rest). Only the reports of one lane come in their order. `error`: NULL,
+ * or the reason why the receive took none, for which its sender is failed. */
 void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
-/* lane_get() may return a lane to the peer now. */
+/* Reports that lane_get() may return a lane to the peer now. */
 void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
-/* The time that remind() asked for is over. */
+/* Reports that the time that remind() asked for is over. */
 void tq_core_reminded(struct tq_core *core);
-/* Returns true if a receive from that peer is posted, or the peer was probed for in vain since
- * the last call. */
+/* Returns true if a receive that only this peer's messages fit waits in the library, and not in a
+ * tuple queue, or if the peer was probed for in vain since the last call. */
 bool tq_core_take_awaited(struct tq_peer *peer);
 /* Returns true if something that was sent to the peer waits for an answer of its library. The HCA
  * ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_core_awaits_answer(const struct tq_peer *peer);
-/* The connection to the peer has failed for good: everything towards and from the peer ends
- * with an error. Posted operations (tokens) still end by tq_core_sent() and
- * tq_core_rdma_done(), with -EIO: until then the HCA may use their memory. */
+/* Ends everything towards and from the peer with an error, because the connection to it has failed
+ * for good. Posted operations (tokens) still end by tq_core_sent() and tq_core_rdma_done(), with
+ * -EIO: until then the HCA may use their memory. */
 void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer);
-/* All SRQs that srq_put() withdrew are gone: nothing writes to receives that were in one. */
+/* Reports that all SRQs that srq_put() withdrew are gone: nothing writes to receives that were in
+ * one. */
 void tq_core_srqs_gone(struct tq_core *core);
-/* The device has failed, and with it all peers: receives from anybody end as well. */
+/* Ends receives from TQ_ANY_SOURCE, because the device has failed, and with it all peers. The
+ * network reports each of these, too. */
 void tq_core_broken(struct tq_core *core);
 
 #endif

@@ -38,9 +38,9 @@ struct tq_req {
 };
 
 /*
- * Tags are 64 bits wide here. MPI's are their 32 bits, of which the highest is set in tags that
- * TQ_ANY_TAG does not match. What a receive or probe is for: messages of a rank or of
- * TQ_ANY_SOURCE, with this tag but for the bits in `ignore`.
+ * What a receive or probe is for: messages of a rank or of TQ_ANY_SOURCE, with this tag except for
+ * the bits in `ignore`. Tags are 64 bits wide here. An MPI tag has its 32 bits and zeros above; the
+ * highest of the 32 is set in tags that TQ_ANY_TAG does not match.
  */
 struct tq_want {
 	int rank;
@@ -102,7 +102,7 @@ struct tq_peer {
 	struct tq_core *core;
 	struct tq_link *link;
 	struct tq_idle_lanes *idle_lanes;
-	int failed;  /* -errno */
+	int failed;  /* 0, or -EIO since tq_core_peer_failed() */
 	bool self;   /* is this process */
 	bool probed; /* by its rank, in vain, since the last tq_core_take_awaited() */
 	/* Objects that the peer has here; a correct peer has only so many of each: */
@@ -134,10 +134,10 @@ struct tq_ctx {
 	struct tq_unexpected_tag *unexpected_tags; /* hash by tag */
 	struct tq_pair *fenced;                    /* list: pairs with tuples being recalled */
 	struct tq_rx_tuple *queued;                /* list: tuples with a queue, or an offer */
-	bool wild_gone;     /* a wildcard has matched: fenced pairs are to be looked at again */
+	bool wild_gone;     /* a wildcard, or a cancelled receive, has gone: match fenced pairs */
 	uint32_t nrecvs;    /* receives and matched messages that have not ended */
-	uint64_t wild_at;   /* number of wildcards, and of probes with one */
-	uint64_t wild_both; /* wild_at at the last with two */
+	uint64_t wild_at;   /* number of receives and probes with a wildcard so far */
+	uint64_t wild_both; /* wild_at of the last with TQ_ANY_SOURCE and TQ_ANY_TAG */
 	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
 	/* The error of operations with a revoked tag; 0: not revoked. [1] is for negative tags. */
 	int revoked[2];
@@ -180,15 +180,16 @@ struct tq_core {
 	bool has_bits;           /* there is or was a context with match bits */
 	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples, entries;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
-	/* List (core_next): TQ_RECV_REQ_COPY, and other work for the user's threads. */
+	/* List (core_next), work for the user's threads: receives in TQ_RECV_REQ_COPY, and those in
+	 * TQ_RECV_REQ_PIECES with pieces that were kept. */
 	struct tq_recv_req *copies;
 	struct tq_recv_req *lost;   /* list (core_next): TQ_RECV_REQ_LOST */
 	struct tq_send_req *pieces; /* list (pieces_next): TQ_SEND_REQ_PIECES, TQ_SEND_REQ_AGAIN */
 	struct tq_rx_tuple *room;   /* list (room_next): with held receives that wait for room */
 	struct tq_bounce *arriving; /* control buffer of the message that is being processed */
 	struct tq_peer *failing;    /* list */
-	struct tq_rx_tuple *lru;    /* list (lru_next): with an SRQ, least recently used first */
-	uint32_t ntuples;
+	struct tq_rx_tuple *lru;    /* list (lru_next): OFFERED or DIRECT, longest unused first */
+	uint32_t ntuples;           /* tuples with an SRQ */
 	/*
 	 * Records of tuples, as receiver and as sender. A record in the first list may be
 	 * forgotten, or was not found to be needed yet; after each poll the list has at most
@@ -200,6 +201,7 @@ struct tq_core {
 	struct tq_tx_tuple *tx_tuple_lru; /* list (record_next) */
 	uint32_t ntx_tuples, ntx_tuples_parked;
 	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
+	/* The state of roll_guess() in tx_tuple_table.c. */
 	uint32_t dice;
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
 	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */

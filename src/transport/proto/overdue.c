@@ -57,7 +57,7 @@ static void look(struct tq_tx_tuple *tuple)
 			core->ops->report(core->net, tuple->lane);
 	} else {
 		TQ_COUNT(core->stats, overdue);
-		tq_overdue_unwatch(tuple); /* until the message has ended */
+		tq_overdue_unwatch(tuple); /* until a send is posted or ends */
 		tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 	}
 }

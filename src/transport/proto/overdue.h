@@ -7,7 +7,7 @@
 
 /* Watches a tuple on which a direct message was posted. */
 void tq_overdue_watch(struct tq_tx_tuple *tuple);
-/* Ends that, for a tuple that goes. */
+/* Stops watching a tuple, if it is watched. */
 void tq_overdue_unwatch(struct tq_tx_tuple *tuple);
 
 #endif

@@ -35,7 +35,7 @@ static inline unsigned tq_pair_tag_hash(uint64_t tag)
 
 /* ---- for ep/ ---- */
 
-/* Returns the peer's rank in an open context, which it joins if it has not yet; -ENOMEM. */
+/* Returns the rank of the peer in an open context, which the peer joins if need be; or -ENOMEM. */
 int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
 
 #endif

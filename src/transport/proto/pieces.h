@@ -12,8 +12,8 @@ bool tq_pieces_fit(const struct tq_buf *buf, uint32_t most);
 struct tq_pieces *tq_pieces_reg(struct tq_core *core, const struct tq_buf *buf, uint64_t len,
 				bool write, uint32_t most);
 void tq_pieces_unreg(struct tq_core *core, struct tq_pieces *pieces);
-/* Lists the first `len` bytes of `pieces`, or of `one` if that is NULL. Returns the list's length.
- */
+/* Lists the first `len` bytes of `pieces`, or of `one` if `pieces` is NULL. Returns the list's
+ * length. */
 int tq_pieces_list(const struct tq_pieces *pieces, const struct tq_sg *one, uint64_t len,
 		   struct tq_sg list[TQ_MAX_PIECES]);
 

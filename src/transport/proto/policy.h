@@ -20,7 +20,8 @@
 /* Sender. One tuple in so many gets a record with its first message; all others with their second,
  * as many programs use each tag once. */
 #define TQ_GUESS 16u
-/* Sender. Records with a recent message that are passed over to forget one without. */
+/* Sender. Records with a recent message that a search for one without passes over at most. Then the
+ * next record that nothing needs is forgotten. */
 #define TQ_SPARED_MAX 8
 
 /* Both. The first direct messages of a queue's life are announced by a NOTICE, then one in so many:

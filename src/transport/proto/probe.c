@@ -33,7 +33,7 @@ struct tq_msg {
 	struct tq_unexpected *message; /* in no queue; NULL: the message was held, or its pair is
 					  gone */
 	struct tq_msg *next, *prev;    /* pair->probed, if there is a message */
-	/* After its pair: what mrecv gives the receive. */
+	/* What tq_core_mrecv() gives the receive when the pair is gone. */
 	struct tq_status status;
 	void *data;
 	struct tq_recv_req *drain; /* the library's receive that takes a held message */

@@ -6,18 +6,20 @@
 #include "proto/msg.h"
 #include "proto/rx_policy.h"
 
-/* Recalls a tuple that has a queue, or is offered one. */
+/* Recalls a tuple that has a queue, or is offered one. Does nothing unless the tuple is DIRECT or
+ * OFFERED. */
 void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why);
 /* Recalls all such tuples that a receive or probe of this kind could match. */
 void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_recall_why why);
-/* Returns true if that would recall one. */
+/* Returns true if tq_recall_fitting() would recall a tuple. */
 bool tq_recall_would_fit(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Takes a tuple from those with a queue to RECALLING: no receive that could match it takes anything
  * from its sender now. */
 void tq_recall_fence(struct tq_rx_tuple *tuple);
-/* Takes it from there to CONTROL. */
+/* Takes a tuple from RECALLING to CONTROL. */
 void tq_recall_unfence(struct tq_rx_tuple *tuple);
-/* The sender asks for a recall; shows by a NOTICE that a message is on its way. */
+/* Handle GIVEBACK and NOTICE, which are checked: the tuple is recalled if its sender asks for that,
+ * or if too many of its messages come before their receives. */
 void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg);
 void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg);
 

@@ -11,7 +11,8 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
  * come says then that its message was early. */
 bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, uint64_t tag);
 int tq_core_cancel(struct tq_req *req);
-/* Ends with `error` receives with this tag that have not matched yet. */
+/* Ends with `error` the receives in context `id` that have this tag and have not matched yet: those
+ * in a tuple queue when its recall brings them back. Nothing happens without such a context. */
 void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int error);
 
 /* Revokes a context, as tq_ctx_revoke() does. */

@@ -5,9 +5,10 @@
 
 #include "proto/rx_objects.h"
 
-/* The peer has failed: ends what only it could end. */
+/* Ends the receives that only the peer, which has failed, could end. Drops messages whose data are
+ * lost with it. RDMA reads end with their completions. */
 void tq_recv_pair_failed(struct tq_pair *pair, int error);
-/* Returns true if a receive is posted that only this peer's messages fit. */
+/* Returns true if a receive that only this peer's messages fit waits in a queue of the library. */
 bool tq_recv_pair_awaits(const struct tq_pair *pair);
 /* Returns true if the HCA reads the peer's data into users' memory. */
 bool tq_recv_pair_reads(const struct tq_pair *pair);

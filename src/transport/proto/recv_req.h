@@ -18,15 +18,15 @@ void tq_recv_req_complete(struct tq_recv_req *recv);
  * none, and the message is counted as dropped. */
 struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
 				      uint32_t handle, enum tq_recv_req_state state);
-/* Returns what a user's call returns for the receive that it has started: 1 if the receive has
- * ended already. */
+/* Returns what a user's call returns for the receive that it has started: 0 and the request, or 1
+ * and the status if the receive has ended already, and is released. */
 int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status);
 /* Enters the receive into pair->active as one whose data are under way, or takes it out of there,
  * before its end. */
 void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state);
 void tq_recv_req_over(struct tq_recv_req *recv);
-/* Lets a receive, in no list, that is in the SRQ of a lost sender end with `error` when that SRQ is
- * gone. */
+/* Ends a receive, in no list, whose sender is lost: with `error`, when the SRQ that the receive may
+ * be in is gone. */
 void tq_recv_req_lost(struct tq_recv_req *recv, int error);
 
 #endif

@@ -7,13 +7,14 @@
 
 struct tq_rma_req;
 
-/* The network has carried out an operation, or given it up; status: 0 or -EIO. */
+/* Ends an operation that the network has carried out, or given up; `status` is 0 or -EIO. */
 void tq_on_rma_done(struct tq_rma_req *op, int status);
 
 /* ---- for ep/ ---- */
 
 /* Starts an operation on the peer's memory; `reg` is the caller's registration of the local memory,
- * NULL: there is none. Its end is told by tq_core_rma_tell(). */
+ * NULL: there is none. Returns as tq_rma(). If that is 0, the request will be among those of
+ * tq_core_ended(), for tq_core_rma_tell(). */
 int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *reg);
 /* Calls done() of an ended request of the kind TQ_REQ_RMA. Called without the endpoint's lock. */
 void tq_core_rma_tell(const struct tq_req *req);

@@ -37,7 +37,7 @@ struct tq_recv_req {
 	bool pieces_asked;        /* HELD: CTS_HELD was sent, so the lane's copy is unused */
 	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
 	struct tq_pair *pair;         /* of the message that it matched */
-	uint32_t handle;              /* CTS, CTS_PIECES: the sender's name for the receive */
+	uint32_t handle;              /* the receive's name in CTS, CTS_PIECES and CTS_HELD */
 	uint32_t send_req;            /* the send's handle at the sender; HELD: its seq */
 	uint64_t got;                 /* PIECES, COPY of an RTS: bytes that came */
 	uint64_t wanted;              /* min(message, buffer) */
@@ -45,8 +45,8 @@ struct tq_recv_req {
 	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */
 	/* Called instead of the end, if not NULL. */
 	void (*at_end)(struct tq_recv_req *recv, int error);
-	bool starting; /* the call that makes it has not returned: the result says if it has ended,
-			  and complete() is not called */
+	bool starting; /* the call that makes the receive has not returned: its result says if the
+			  receive has ended, and complete() is not called */
 	/* Links, which tq_recv_req_new() does not initialize: other fields come before them. */
 	struct tq_recv_req *next, *prev;               /* in the queue that it is in */
 	struct tq_recv_req *active_next, *active_prev; /* pair->active: HELD, READING, WRITING,
@@ -168,7 +168,7 @@ struct tq_rx_tuple {
 	bool switched;      /* SWITCH was processed */
 	bool exact;         /* its messages are as long as their receives */
 	struct tq_recv_req *room;   /* queue: TQ_RECV_REQ_HELD that wait for room in SRQ or CQ */
-	uint32_t nheld;             /* unexpected HELD messages, and receives in TQ_RECV_REQ_HELD */
+	uint32_t nheld;             /* unexpected HELD messages, and receives that have taken one */
 	struct tq_unexpected *held; /* RECALLING: HELD messages that came (tuple_next) */
 	uint32_t held_came;         /* and how many */
 	bool recalled;              /* RECALLED has come: */

@@ -5,8 +5,9 @@
  * tuple has to receive `backoff` messages in quiet before it is offered a queue again.
  *
  * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The wildcard
- * leaves its number (ctx->wild_at) where a tuple finds it when its next message comes: with its
- * tag, its source, or for all.
+ * leaves its number (ctx->wild_at) where a tuple finds the number when the tuple's next message
+ * comes: with the tag, with the source, or for all. With match bits each tuple looks through the
+ * context's last wildcards.
  */
 #include "proto/rx_policy.h"
 
@@ -21,6 +22,8 @@
 #include "proto/want.h"
 #include "proto/wild.h"
 
+/* The limit of tq_rx_tuple.quiet; also, as the answer to a request, more messages than a tuple is
+ * likely ever to have: the tuple shall not ask again. */
 #define QUIET_MAX (1u << 30)
 
 struct tq_wildtag {
@@ -72,7 +75,7 @@ static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
 	return (uint32_t)tuple->pair->ctx->core->params->wild_backoff;
 }
 
-/* Notes that a wildcard or a probe came to a tuple with a queue. */
+/* Notes that a wildcard or a probe fitted the tuple, whether or not the tuple has a queue. */
 static void note_disturbance(struct tq_rx_tuple *tuple)
 {
 	tuple->quiet = 0;
@@ -222,8 +225,8 @@ static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
 	return TQ_AFTER_LIMIT;
 }
 
-/* Returns the number of messages after which a tuple with match bits may ask again that can have no
- * queue for what waits in it, or for its context's sake; 0: nothing is against one. */
+/* Returns 0 if the tuple has no match bits, or if neither its context nor what waits in the tuple
+ * is against a queue; else the number of messages after which the tuple may ask again. */
 static uint32_t refuse_bits(struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;

@@ -28,7 +28,7 @@ void tq_rx_policy_message(struct tq_rx_tuple *tuple);
 void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early);
 /* Counts a direct message with a NOTICE. Returns true if the tuple is to be recalled for it. */
 bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early);
-/* Counts a message that comes by no queue, where there are queues. */
+/* Counts a message that comes by no queue, by the reason, if the protocol has tuple queues. */
 void tq_rx_policy_software(const struct tq_rx_tuple *tuple);
 /* Records that the tuple is recalled. Returns how many messages its sender shall send before it
  * asks again. */

@@ -12,9 +12,11 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 /* Answers such a request with REFUSE. */
 void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after);
 void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg);
-/* DIRECT: gives the next positions to waiting receives, as far as there is room. */
+/* Gives the next positions of a DIRECT tuple to waiting receives, as far as there is room. Does
+ * nothing for a tuple in another state. */
 void tq_rx_tuple_flow(struct tq_rx_tuple *tuple);
-/* DIRECT: gives the next position to the receive, or lets it wait behind others. */
+/* Gives the next position of a DIRECT tuple to the receive, or lets the receive wait behind others.
+ */
 void tq_rx_tuple_take(struct tq_rx_tuple *tuple, struct tq_recv_req *recv);
 
 #endif

@@ -25,14 +25,14 @@
 #include "proto/tx_tuple.h"
 #include "proto/tx_tuple_table.h"
 
-/* The arguments of a call of tq_core_send(). */
+/* The arguments of a call of tq_core_send() or tq_core_send_bits(), and what they name. */
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
 	bool first;                   /* the first of its tuple, which has no record yet */
 	uint64_t tag;
-	uint64_t bits; /* with match bits; these and the header */
+	uint64_t bits; /* `bits` and `header`: only in contexts with match bits */
 	const void *header;
 	const struct tq_buf *buf;
 	unsigned flags;
@@ -40,8 +40,8 @@ struct sending {
 };
 
 /*
- * Functions of which each kind of context has its own copy: with match bits and without. Messages
- * without match bits shall not need an instruction more for those that have some.
+ * Marks a function of which each kind of context, with match bits and without, has its own copy, so
+ * that messages without match bits need no instruction more.
  */
 #define PER_KIND static inline __attribute__((always_inline))
 

@@ -5,7 +5,7 @@
 
 #include "proto/tx_objects.h"
 
-/* Starts a send; the result is as in tupleq.h. */
+/* Start a send; the results are those of tq_send() and tq_send_bits(). */
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req);
 int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
@@ -18,7 +18,7 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
  */
 bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len);
 /* Asks the receiver to take back the queue of that tuple, if the queue is crowded and was not given
- * back already. */
+ * back already. tq_core_pays_to_wait() has returned true for the same arguments. */
 void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag);
 
 #endif

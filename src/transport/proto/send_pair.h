@@ -5,7 +5,8 @@
 
 #include "proto/tx_objects.h"
 
-/* The peer has failed: ends its sends, but for those that the HCA has. */
+/* Ends the sends to a peer that has failed, except those that the HCA has: they end with their
+ * completions. Takes the pair's tuples back to CONTROL. */
 void tq_send_pair_failed(struct tq_pair *pair, int error);
 /* Frees the pair's sends and tuples. */
 void tq_send_pair_free(struct tq_pair *pair);

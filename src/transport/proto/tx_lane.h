@@ -7,9 +7,9 @@
 
 /* Lets the peer's tuples share idle lanes with those of the other peers of its node. -ENOMEM. */
 int tq_tx_lanes_join(struct tq_peer *peer, const void *node);
-/* Ends that. None of the peer's tuples has a lane. */
+/* Ends the sharing for a peer none of whose tuples has a lane. */
 void tq_tx_lanes_leave(struct tq_peer *peer);
-/* Frees what is left at the end of all. */
+/* Frees the lists of idle lanes of all nodes, which are empty: the core is being destroyed. */
 void tq_tx_lanes_destroy(struct tq_core *core);
 /* Returns the lane on which the tuple may send direct now; NULL: none. Takes an idle one of another
  * tuple if there is no other. */

@@ -71,7 +71,7 @@ struct tq_tx_tuple {
 	uint64_t max_len;
 	uint32_t base;      /* SWITCH's seq */
 	uint32_t delivered; /* direct sends completed in this life of the SRQ */
-	uint32_t position;  /* RECALLING */
+	uint32_t position;  /* RECALLING: the receiver's next position, relative to `base` */
 	/* Hold lane that is the tuple's own; may be kept while nothing is outstanding. */
 	struct tq_lane *lane;
 	struct tq_send_req *direct;  /* queue: direct sends not complete, in seq order */
@@ -82,7 +82,7 @@ struct tq_tx_tuple {
 	bool gave_back;              /* GIVEBACK was sent in this life of the SRQ */
 	bool waiting;                /* OFFERED: in core->want_lane */
 	bool idle;                   /* in peer->idle_lanes */
-	bool used;                   /* since core->tx_tuple_lru was last looked through */
+	bool used;                   /* since tq_tx_tuples_trim() last passed over the record */
 	bool parked;                 /* not in core->tx_tuple_lru */
 	/* overdue.c: */
 	bool watched;

@@ -18,10 +18,10 @@
 #include "proto/tx_tuple_table.h"
 
 /*
- * Tuples that may wait for a peer's answer, which comes late if their context isn't there yet;
- * and tuples that may wait for an answer or have a queue, for as long as their receivers let
- * them. Beyond that no queue is asked for, because nothing else bounds the records that this
- * needs.
+ * ASKED_MAX is the number of tuples that may wait for the answer of one peer, which comes late if
+ * their context isn't there yet. QUEUED_MAX is the number of tuples to all peers that may wait for
+ * an answer or have a queue, for as long as their receivers let them. Beyond these no queue is
+ * asked for, because nothing else bounds the number of records that are needed for that.
  */
 #define ASKED_MAX  1024u
 #define QUEUED_MAX 65536u

@@ -32,7 +32,8 @@ void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int s
 /* Handles CTS-DIRECT: the send's receive lies in the SRQ. Posts the send, or keeps it until there
  * is room. */
 void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send);
-/* Handles the RECALL of the tuple's present queue. */
+/* Handles the RECALL of the tuple's present queue; `position` and `after` as in struct
+ * tq_msg_recall. */
 void tq_tx_tuple_recall(struct tq_tx_tuple *tuple, uint32_t position, uint32_t after);
 /* Handles SRQN, the answer with a queue to a tuple that has asked. */
 void tq_tx_tuple_offer(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t srqn,

@@ -90,8 +90,8 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 
 	TQ_LEVEL(core->stats, unexpected_bytes, change);
 	now = atomic_load_explicit(&core->stats->unexpected_bytes, memory_order_relaxed);
-	/* With a gap between the two limits, as else each message could cost two messages to
-	 * everyone. */
+	/* There is a gap between the two limits, because without it each message could cost two
+	 * messages to every peer. */
 	if (core->backpressured ? now >= limit / 4 * 3 : now <= limit)
 		return;
 	core->backpressured = !core->backpressured;

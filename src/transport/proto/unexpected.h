@@ -5,7 +5,8 @@
 
 #include "proto/rx_objects.h"
 
-/* Changes the number of bytes kept, and tells the peers when the limit is passed. */
+/* Changes the number of bytes kept. Asks the peers to send nothing eagerly when that is above the
+ * limit, and takes the request back when that is well below the limit again. */
 void tq_unexpected_count(struct tq_core *core, int64_t change);
 /* Returns a message, in no queue; NULL: no memory. */
 struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
@@ -28,16 +29,18 @@ void tq_unexpected_leave_tuple(struct tq_unexpected *message);
 /* Puts such a message at the end of those of another tuple of its pair. Without memory the message
  * is freed, and its peer fails. */
 void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag);
+/* Takes a queued message out of all queues. */
 void tq_unexpected_unlink(struct tq_unexpected *message);
-/* Returns the context's message that arrived first: with this tag, and the others follow by
- * tag_next, or if bits are ignored with any, and they follow by ctx_next. */
+/* Returns the context's first queued message with this tag, which the others follow by tag_next; or
+ * if want->ignore is not 0 the first of all, which the others follow by ctx_next. NULL: none. */
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Frees what a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);
 /* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
  * no memory. */
 bool tq_unexpected_keep(struct tq_unexpected *message);
-/* Keeps the message in its control buffer, if there is one. */
+/* Makes the data last, too, but by keeping the control buffer that is being processed
+ * (core->arriving), and by a copy only if there is no such buffer. */
 bool tq_unexpected_hold(struct tq_unexpected *message);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * ah.h - the private half of an address handle. User memory alone: nothing in the fabric counts it.
+ * ah.h - the private half of an address handle, which is user memory alone: nothing in the fabric
+ * counts address handles.
  */
 #ifndef SHCA_AH_H
 #define SHCA_AH_H

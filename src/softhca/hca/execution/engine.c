@@ -68,6 +68,8 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* Stores the time of the earliest timer and, in virtual time, when the adapters are due. Needs the
+ * lock. */
 static void note_next_timer(void)
 {
 	uint64_t a = shca_timers_next(&eng.qp_timers);
@@ -77,8 +79,8 @@ static void note_next_timer(void)
 	if (!shca_clk)
 		return;
 	shca_clock_due(shca_self.slot, eng.first ? shca_now() : sooner_of(a, shca_cq_event_next()));
-	/* Read behind that: a reaper, which has no turn, asks for attention before it makes the
-	 * adapters due. */
+	/* The attention is read after that, because a reaper, which has no turn, asks for attention
+	 * before it makes the adapters due. */
 	if (atomic_load(&shca_self.proc->attention))
 		shca_clock_due(shca_self.slot, shca_now());
 }
@@ -110,7 +112,8 @@ static void list_del(struct shca_qp *qp)
 	atomic_fetch_sub_explicit(&eng.ready, 1, memory_order_relaxed);
 }
 
-/* Wakes the engine's thread if it sleeps. In virtual time note_next_timer() has told the clock. */
+/* Wakes the engine's thread if it sleeps. In virtual time the clock does that, after
+ * note_next_timer(). */
 static void wake(void)
 {
 	if (!shca_clk)

@@ -18,7 +18,7 @@ void shca_engine_reset(void);
 /* Puts a QP on the list of those with work to do. The caller holds qp->sq_lock. */
 void shca_engine_queue(struct shca_qp *qp);
 /* Queues a QP for time `when`. `rnr`: the QP waits for a receive, and a wake-up may end the wait.
- */
+ * The caller holds qp->sq_lock. */
 void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr);
 /* Returns how often wake-ups have brought RNR waits forward; stored in qp->rnr_seen before the
  * requester looks for a receive. */

@@ -12,8 +12,9 @@
  * on. */
 #define SHCA_FLUSH_PATIENCE 20000000u
 
-/* Completes all requests of a QP in ERR that is no target QP. Only its owner may call this, without
- * sq_lock. */
+/* Completes all requests of a QP in ERR that is no target QP, after a wait of at most `patience` ns
+ * until threads that were working on the QP have left their epochs. Only the QP's owner may call
+ * this, without sq_lock. */
 void shca_flush_qp(struct shca_qp *qp, uint64_t patience);
 /* Completes the receive that an interrupted message to the QP holds, in whichever process's CQ. */
 void shca_flush_held(struct shca_qp *qp);

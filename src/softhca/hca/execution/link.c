@@ -129,8 +129,8 @@ static uint64_t take_slot(struct shca_calendar *calendar, uint64_t number, uint6
 	return n;
 }
 
-/* Returns true if a message's tail is so short that it isn't put off until messages have arrived
- * that are reserved already. Its time is taken behind them nevertheless. */
+/* Returns true if the rest of a message is so short that its arrival isn't put off behind messages
+ * that are reserved already. The port's time for the rest is taken behind them nevertheless. */
 static bool is_tail(uint64_t left, uint64_t busy)
 {
 	return left <= SLOT_NS && left <= busy / 8;
@@ -144,9 +144,9 @@ struct walk {
 };
 
 /*
- * Returns how many laps a walk leaves out after a whole one, for which `left` ns are to be taken
- * yet. The calendar knows one lap of each slot. If all slots are those of later laps, there is no
- * free time before these. If all were free, so are the next laps, and the last one marks each slot.
+ * Returns how many laps a walk leaves out after a whole lap, when `left` ns are still to be taken.
+ * The calendar knows one lap of each slot. If all slots are those of later laps, there is no free
+ * time before these. If all were free, so are the next laps, and the last one marks each slot.
  */
 static uint64_t laps_to_skip(const struct walk *walk, uint64_t left)
 {

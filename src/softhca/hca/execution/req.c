@@ -16,7 +16,8 @@
 #include "traced.h"
 #include "ud.h"
 
-#define SHORT_WAIT 2000u /* ns */
+/* Longest time (ns) that a posting thread waits itself: if longer, waking the engine costs less. */
+#define SHORT_WAIT 2000u
 /* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
  * has ended or failed, or its process has died. */
 #define RNR_PATIENCE 20000000u

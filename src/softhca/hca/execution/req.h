@@ -19,8 +19,8 @@ enum shca_turn {
 /* Kind of the executing thread: says how large a message it takes on, and which counter counts. */
 enum shca_runner { SHCA_BY_CALLER, SHCA_BY_ENGINE };
 
-/* Executes from the head of the send queue. The caller holds sq_lock; the engine's lock is dropped
- * while much data is copied. */
+/* Executes from the head of the send queue. The caller holds sq_lock, which is released while the
+ * engine copies much data. */
 enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
 /* Returns when a QP that waits for a receive tries again if one is posted now: at the next end of
  * its RNR timer, or 0 for at once. */
@@ -28,7 +28,8 @@ uint64_t shca_req_rnr_due(const struct shca_qp *qp);
 /* Completes all posted sends with WR_FLUSH_ERR. The caller holds sq_lock, and no thread executes
  * the queue. */
 void shca_req_flush(struct shca_qp *qp);
-/* Ends the WQE at the head with a status; an error fails the QP. */
+/* Ends the WQE at the head with a status. An error other than WR_FLUSH_ERR puts the QP into ERR, or
+ * a UC or UD QP into SQE. The caller holds sq_lock and is inside an epoch. */
 void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_status status,
 		       uint32_t byte_len);
 
@@ -47,7 +48,7 @@ struct shca_req {
 	struct shca_target target;
 	struct shca_exec *exec;
 	enum shca_runner by;
-	uint64_t when;
+	uint64_t when; /* ns of shca_now(), after SHCA_STEP_WAIT */
 };
 
 /* Does the next part of req->wqe, by ibv_wr_opcode. req->target is found, and the runs of own

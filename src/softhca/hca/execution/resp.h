@@ -27,15 +27,17 @@ struct shca_target {
 	struct shca_srq_entry *srq; /* NULL: the QP's own receive queue */
 	uint32_t srq_idx;
 	struct shca_rq *rq;
-	struct shca_cq_entry *cq; /* of receives; NULL if it is gone */
+	struct shca_cq_entry *cq; /* of receives */
 	unsigned owner;           /* process slot that owns the receives, their memory and the CQ;
-				     SHCA_NO_PROC: it isn't known */
+				     SHCA_NO_PROC: the target was not found */
 	uint32_t pdn;             /* PD of the receives' memory */
 	uint32_t rkey_pdn;        /* PD of the memory that an R_Key names */
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
 };
 
-/* Finds the target of *wqe and checks that it is connected to qp. */
+/* Finds the target of *wqe and checks that it is connected to qp. Returns ACK, SILENT if no such
+ * target may receive, or NAK_INV after the target QP was put into ERR, because its XRC domain has
+ * no such SRQ. */
 enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 				struct shca_target *target);
 /* Fills in the rest of *target from its hca and qp, which is not an XRC target. */
@@ -59,8 +61,8 @@ bool shca_resp_unhold(struct shca_target *target, uint32_t slot);
 void shca_resp_flush_held(struct shca_hca *hca, struct shca_qp_entry *qp);
 
 /*
- * Translates the first `len` bytes of a claimed receive into runs. Returns ACK, or an error after
- * the receive was completed in error and the target QP was put into ERR.
+ * Translates the first `len` bytes of a claimed receive into runs. Returns ACK, or the answer of
+ * shca_resp_receive_failed() if the receive is too short or its keys don't allow the access.
  */
 enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *qp, uint32_t slot,
 				   uint64_t len, struct shca_run *runs, unsigned *n);
@@ -70,8 +72,10 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shc
 					  uint32_t slot, enum ibv_wc_status status);
 /* Gives a claimed receive back, because the message that had it is lost. */
 void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot);
-/* Translates the memory that an RDMA or atomic request names into a run. After an error the target
- * QP is in ERR. A request without data needs only the access flags of the QP. */
+/* Translates the memory that an RDMA or atomic request names into a run, and stores the memory's
+ * owner in target->owner. A request without data needs only the access flags of the QP. Returns
+ * ACK, SILENT if the target has ended, or NAK_ACCESS after the target QP was put into ERR, unless
+ * it is a UC QP. */
 enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
 				uint64_t len, uint32_t access, struct shca_run *run);
 
@@ -81,7 +85,9 @@ struct shca_cqe_payload {
 	uint16_t bounce;             /* as shca_cq_carries() set it */
 };
 
-/* Completes a receive. `payload` is the whole message, or NULL if the data are in place. */
+/* Completes a receive. `payload` is the whole message, or NULL if the data are in place. Returns
+ * ACK, SILENT if the target has ended, or NAK_OP after the target QP was put into ERR, because its
+ * CQ has overrun. */
 enum shca_answer shca_resp_complete(struct shca_target *target, struct shca_qp *qp,
 				    const struct shca_swqe *wqe, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,

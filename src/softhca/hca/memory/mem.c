@@ -21,9 +21,9 @@
 #endif
 
 #define MAX_VEC     128
-#define MAX_PAYLOAD 4096 /* at most what --cqe-payload allows */
+#define MAX_PAYLOAD 4096 /* the largest value of --cqe-payload */
 
-/* Number of tries that an atomic makes for its lock before it yields. */
+/* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN. */
 #define LOCK_TRIES 2048
 
 static const char zeros[64 << 10];
@@ -115,9 +115,9 @@ static void walk_on(struct walk *walk, uint64_t n, bool more)
 	}
 }
 
-/* Returns true if a request may be done by touching own memory here: only if a completion could
- * carry it, because own memory that isn't there is a SIGSEGV then. `there` is the whole memory
- * that the request names. */
+/* Returns true if loads and stores may do a request. Own memory that isn't there is a SIGSEGV then,
+ * so the request must not be larger than a message that a completion may carry, which takes the
+ * same risk. `there` is the whole memory that the request names. */
 static bool directly(const struct shca_run *there, uint64_t len, const struct shca_run *own,
 		     unsigned n)
 {
@@ -210,10 +210,10 @@ int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len)
 }
 
 /*
- * The lock names its holder, so that a killed holder is found and passed over: at worst its
- * operation did not happen, or did and was never answered, which a dead requester can't tell apart.
- * Memory with another hash has another lock, so a stopped holder holds up few others, and those not
- * for long.
+ * Takes the lock of an atomic. Returns false if another process holds the lock for long. The lock
+ * names its holder, so that a killed holder is found and passed over: at worst its operation did
+ * not happen, or did and was never answered, which a dead requester can't tell apart. Memory with
+ * another hash has another lock, so a stopped holder holds up few others.
  */
 static bool atomic_unit_lock(_Atomic uint32_t *lock)
 {

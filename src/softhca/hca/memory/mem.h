@@ -38,7 +38,7 @@ bool shca_mem_on_demand(const struct shca_run *runs, unsigned n);
 
 /*
  * Copies bytes [off, off + len) from one list to the other. Returns 0, -EFAULT if own memory isn't
- * there, -EREMOTEIO if the other's isn't, or -ESRCH if the other process is gone. The caller is
+ * there, -EREMOTEIO if the other's isn't, or another error of shca_peer_copy(). The caller is
  * inside an epoch.
  */
 int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len);

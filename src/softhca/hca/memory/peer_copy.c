@@ -15,6 +15,7 @@
 #include "fabric/proc.h"
 #include "hca/process.h"
 
+/* Bytes of a bounce buffer: more go through the buffer in parts. */
 #define BOUNCE_BYTES (256u << 10)
 
 /* Time (ns) that a target may take to begin a copy that it is asked for. */
@@ -71,7 +72,7 @@ static size_t before_last_word(const void *to, size_t len)
 	return last > start ? last - start : 0;
 }
 
-/* Copies in that order where the kernel doesn't copy. */
+/* Copies with the last word last, where the kernel refuses to copy. */
 static void copy_in_order(char *to, const char *from, size_t len)
 {
 	size_t first = before_last_word(to, len);
@@ -247,8 +248,9 @@ bool shca_peer_copy_asked(void)
 }
 
 /*
- * ThreadSanitizer can't see that the asking process orders what is copied for it: it found the
- * receive after the post, and completes it after this.
+ * Switches ThreadSanitizer off around a copy, because it can't see that the asking process orders
+ * the copy: that process found the receive after the post, and completes the receive after the
+ * copy.
  */
 #ifdef __SANITIZE_THREAD__
 void AnnotateIgnoreReadsBegin(const char *file, int line);

@@ -12,8 +12,9 @@
 
 /*
  * Copies n vectors to (write) or from process `other`. own[i] and theirs[i] have the same length,
- * and there is room for one more at own[n]. Returns 0, an error of shca_mem_copy(), or -ETIMEDOUT
- * if the other process doesn't answer.
+ * and there is room for one more at own[n]. Returns 0, -EFAULT if own memory isn't there,
+ * -EREMOTEIO if the other's isn't, -ESRCH if the other process is gone, -ETIMEDOUT if that process
+ * doesn't answer, -ENOMEM without memory for a bounce buffer, or -errno of the system call.
  */
 int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n);
 

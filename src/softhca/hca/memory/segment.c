@@ -45,7 +45,7 @@ struct attachment {
 	uint32_t number;                /* number of that region */
 };
 
-/* The lock is also held during an access, which therefore never meets a detaching. */
+/* The lock is also held during an access, so that no segment is detached meanwhile. */
 static struct attachment attachments[ATTACHMENTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -181,8 +181,8 @@ static bool wanted(const struct shca_mr_entry *entry)
 	       shca_opt(&shca_self.fabric, SHCA_O_COPY) == SHCA_COPY_AUTO && any_segment();
 }
 
-/* A file may have such a name, and the number of a segment: hence the attached memory is
- * compared. */
+/* Returns true if the attached segment is the memory behind a mapping. A mapped file may have the
+ * name and the number of a segment, but not its device. */
 static bool same(int maps, const struct attachment *attachment, const struct map_query *query)
 {
 	struct map_query own;
@@ -244,7 +244,8 @@ void shca_segment_release(const struct shca_mr_entry *entry)
 
 /* ---------------------------------------------------------------- the requester */
 
-/* Processes that attached a peer's segment are told when its region goes. */
+/* Records that this process uses a peer's region, so that the peer notifies this process when a
+ * region goes. */
 static void note_use(struct attachment *attachment, const struct shca_mr_entry *entry,
 		     unsigned proc)
 {
@@ -279,7 +280,7 @@ static char *reach(const struct shca_run *run, unsigned proc, uint64_t len)
 		       : NULL;
 }
 
-/* Returns the size of the largest aligned piece of n bytes at an address. */
+/* Returns the size (8, 4, 2 or 1) of the largest aligned unit at the start of n bytes. */
 static unsigned unit(const char *at, uint64_t n)
 {
 	unsigned u = 8;

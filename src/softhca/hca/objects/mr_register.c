@@ -52,9 +52,9 @@ static void mr_free(struct shca_mr *mr)
 	free(mr);
 }
 
-/* Pages are paid for in steps. Where malloc() puts a short buffer, hence whether it touches a page
- * more, differs from run to run where a library has threads, and runs in virtual time are to
- * repeat. */
+/* Pages are paid for in steps, because runs in virtual time are to repeat: if a library has
+ * threads, malloc() puts a short buffer at another place in each run, and the buffer may touch one
+ * page more. */
 enum { PAGE = 4096, PRICED_PAGES = 16 };
 
 static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,

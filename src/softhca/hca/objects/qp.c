@@ -152,8 +152,8 @@ void shca_qp_note_tgt_handle(struct shca_context *ctx)
 	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
 }
 
-/* A context that find_context() is to find: on that HCA, with a handle of a target QP. Guarded by
- * the lock of the handles. */
+/* Argument and result of find_context(): an HCA, and a context on it with a handle of a target QP.
+ * Guarded by the lock of the handles. */
 static struct {
 	unsigned hca;
 	struct shca_context *found;
@@ -167,8 +167,8 @@ static void find_context(void *object)
 		wanted.found = qp->ctx;
 }
 
-/* Has the events of target QPs sent to contexts that still have handles, now that `qp` is none. The
- * channel in the QP's entry is its creator's. */
+/* Has the events of target QPs sent to contexts that still have handles, after the handle `qp` was
+ * removed. The channel in the QP's entry is its creator's. */
 static void leave_events(struct shca_qp *qp)
 {
 	struct shca_context *ctx = qp->ctx;

@@ -23,9 +23,9 @@ void shca_qp_end(struct shca_qp *qp, bool left);
 void shca_qp_lock_handles(void);
 void shca_qp_unlock_handles(void);
 /* Notes a new handle of a target QP in that context: events of this process's target QPs on that
- * HCA go there from now on. Needs that lock. */
+ * HCA go there from now on. Needs the lock of the handles. */
 void shca_qp_note_tgt_handle(struct shca_context *ctx);
-/* Makes that lock free, in a forked child. */
+/* Forgets holders of the lock of the handles, in a forked child. */
 void shca_qp_reset(void);
 
 /* Makes the object known by its table index; several handles of one target QP may be. Returns 0 or

@@ -379,7 +379,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 	mask = without_other_half(ibqp->qp_type, mask);
 	if (!is_target(qp))
 		return modify(qp, attr, mask);
-	/* Several processes may have it open. */
+	/* Several processes may have a target QP open. */
 	shca_lock(&qp->entry->tgt_lock);
 	rc = modify(qp, attr, mask);
 	shca_unlock(&qp->entry->tgt_lock);

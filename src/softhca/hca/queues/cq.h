@@ -13,6 +13,7 @@
  * more, which travel in bounce buffers. */
 #define SHCA_CQ_SHORT 192
 
+/* Largest number of holes (cq_ring.h) of a CQ at a time. */
 #define SHCA_CQ_HOLES 64
 struct shca_cq_pending; /* cq_heap.h */
 
@@ -32,10 +33,11 @@ struct shca_cq {
 	uint64_t next;                   /* position that a poll looks at */
 	struct shca_cq_pending *pending; /* heap by (visible_at, order) */
 	uint32_t npending, pending_room;
-	uint64_t order;
+	uint64_t order;                /* number of the next completion that goes into the heap */
 	uint64_t holes[SHCA_CQ_HOLES]; /* positions skipped while their producer writes them */
 	uint32_t nholes;
 	bool holed; /* true after the first hole: positions may be passed over */
+	/* The completion that the extended interface reads, and its time stamp (ns). */
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
 	uint32_t empty_polls;
@@ -77,8 +79,8 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 		     uint16_t *bounce);
 /*
  * Adds a completion, with its payload gathered from runs of own memory. Returns 0, or -ENOSPC if
- * the queue overran (IBA 11.6.3.1): the owner got an asynchronous event, and the caller fails its
- * QP. Inside an epoch; `entry` must be live or this process's own.
+ * the queue overran (IBA 11.6.3.1), of which the owner got an asynchronous event, or can't be
+ * mapped: the caller fails the QP. Inside an epoch in which `entry` was live, or for an own CQ.
  */
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs);
@@ -87,8 +89,7 @@ bool shca_cq_holds(struct shca_cq_entry *entry);
 /* Raises the completion event of a CQ, if it is armed for that kind of completion. */
 void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
 
-/* ------------------------------------- cq_ring.c: the consumer's side; the caller holds cq->lock
- */
+/* ------------------------------ cq_ring.c: the consumer's side; the caller holds cq->lock */
 
 /* Drops the completions of a QP that is being destroyed or reset, and calls `dropped` for each. The
  * QP has nothing in flight any more. */
@@ -119,8 +120,9 @@ bool shca_cq_maybe(struct shca_cq *cq);
 
 /* Delivers the payloads that wait in completions of one CQ. */
 void shca_cq_deliver_payloads(struct shca_cq *cq);
-/* Turns a completion into a work completion and delivers its payload. Returns 0, or -ENOENT if its
- * queue is gone, as with mlx5 when an SRQ was destroyed before its completions were polled. */
+/* Turns a completion into a work completion, delivers its payload, and frees its WQE slot. Returns
+ * 0, or -ENOENT if its queue is gone, as with mlx5 when an SRQ was destroyed before its completions
+ * were polled. The caller holds cq->lock. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
 /* Counts an empty poll, and yields the CPU after many of them. */
 void shca_cq_idle(struct shca_cq *cq);

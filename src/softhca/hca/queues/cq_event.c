@@ -28,7 +28,8 @@ static struct {
 	_Atomic uint64_t next; /* time of the earliest, UINT64_MAX = none */
 } due = {.lock = PTHREAD_MUTEX_INITIALIZER, .next = UINT64_MAX};
 
-/* Needs the lock. Sequentially consistent: see shca_proc_wake_sleeper(). */
+/* Stores the time of the earliest event, in sequentially consistent order: see
+ * shca_proc_wake_sleeper(). Needs the lock. */
 static void note_next(void)
 {
 	uint64_t next = shca_timers_next(&due.timers);

@@ -10,7 +10,7 @@
 
 struct shca_cq_pending {
 	uint64_t visible_at;
-	uint64_t order;
+	uint64_t order;       /* decides between equal times: cq->order when it was added */
 	struct shca_cqe *cqe; /* a copy, payload included */
 };
 

@@ -207,7 +207,7 @@ static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe
 	atomic_store_explicit(&bounce->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
-/* A thread that polls this queue in vain goes on when it may see the completion. */
+/* Has the virtual clock wake the owner's polling threads when they may see the completion. */
 static void tell_clock(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		       uint64_t visible_at)
 {

@@ -115,7 +115,7 @@ static void look_at_holes(struct shca_cq *cq)
 }
 
 /* Handles a slot at cq->next that is being written: waits a little if there is something behind
- * it, then leaves a hole. */
+ * it, then leaves a hole. Returns false if the consumer has to stop at the slot. */
 static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 {
 	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
@@ -137,8 +137,8 @@ static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 
 /*
  * Steps over a position of a hole's slot, which producers pass over. Returns true if cq->next was
- * such a position. If the slot was freed for this very position since, whoever claims it first
- * wins.
+ * such a position. If the slot was freed for this very position since, a producer may claim it
+ * first.
  */
 static bool step_over_hole(struct shca_cq *cq, struct shca_cqe *slot, uint64_t w)
 {

@@ -67,8 +67,8 @@ struct shca_progress {
 	bool unblocked; /* injected delays are over */
 	uint8_t faults; /* times that the target's memory was not there */
 	uint8_t rnr_tries;
-	uint8_t tries; /* sends since the last answer that had none, or one that asks for another
-			  send */
+	uint8_t tries; /* sends that got no answer, or one that asks for another send, since the
+			  last other answer */
 	int error;     /* errno of the last part that was copied */
 	/* End of the last timer, at which the send fails; 0: retries are left. */
 	uint64_t gives_up_at;
@@ -80,7 +80,7 @@ struct shca_progress {
 	uint64_t on_link;    /* bytes that the target's port is reserved for */
 	bool to_us;          /* true if the data come here: a READ or an atomic */
 	/* The RNR NAK after which the message waits. */
-	uint64_t rnr_since;  /* time at which it came; 0 = the message doesn't wait */
+	uint64_t rnr_since;  /* time at which the NAK came; 0 = the message doesn't wait */
 	uint64_t held_since; /* time of the first RNR NAK; 0 = there was none */
 	struct shca_hca *rnr_from;
 	uint32_t rnr_period; /* ns */
@@ -129,6 +129,7 @@ struct shca_qp {
 	struct shca_copy copy; /* runs of the message in progress */
 	_Atomic uint32_t psn;  /* of the next send; written like `cur` and by ibv_modify_qp() */
 	struct shca_rq_ahead ahead; /* addresses where the next message may find its receive */
+	/* Latest visible_at of a send's completion: later completions are seen no earlier. */
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the next message leaves no earlier */
 	bool drain_event;    /* SQD asked for an event when drained */

@@ -35,6 +35,7 @@ struct shca_rq_ahead {
  * the capacity. Returns 0 or -ENOMEM. */
 int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, uint32_t *max_wr,
 		 uint32_t max_sge);
+/* Frees the rings, if there are any. No process may reach them any more (epoch.h). */
 void shca_rq_fini(struct shca_rq_local *rq);
 /* Posts a list of receives. Returns 0, or EINVAL or ENOMEM with *bad set. */
 int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
@@ -74,7 +75,8 @@ struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const s
 void shca_rq_add_waiter(struct shca_rq *rq);
 /* Wakes the engines of the waiting processes: a receive was posted, or the queue has ended. */
 void shca_rq_wake_waiters(struct shca_rq *rq);
-/* Returns the number of receives that are posted and not claimed. */
+/* Returns the number of receives that are posted and not claimed, without those that were given
+ * back. */
 uint32_t shca_rq_posted(const struct shca_rq *rq);
 
 #endif

@@ -32,8 +32,8 @@ struct ibv_srq *shca_srq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t
 /* Ends an SRQ for its peers and gives its memory back; the struct stays. */
 void shca_srq_end(struct shca_srq *srq);
 
-/* Sends the event of an SRQ in which fewer receives are posted than its limit, and disarms the
- * limit. Any process, inside an epoch. */
+/* Sends the limit event of an SRQ, and disarms the limit, if the limit is armed and fewer receives
+ * are posted. Any process, inside an epoch. */
 void shca_srq_check_limit(struct shca_hca *hca, struct shca_srq_entry *srq);
 
 #endif
