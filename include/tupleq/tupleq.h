@@ -504,9 +504,9 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
  * Starts a send. Returns 1 if it has ended successfully: there is no request. Returns 0 if *req is
  * under way, until complete() is called with `user`; *req is gone after that. Returns a negative
  * errno if it could not be started: -EINVAL (the context has no such rank, that peer was removed,
- * or the tag is TQ_ANY_TAG), -ENOMEM or -EIO (the peer has failed). A message of at most
- * eager_limit bytes (parameter) without TQ_SEND_SYNC ends when it is started, unless the pool of
- * copies is empty.
+ * the tag is TQ_ANY_TAG, or the context has match bits), -ENOMEM or -EIO (the peer has failed). A
+ * message of at most eager_limit bytes (parameter) without TQ_SEND_SYNC ends when it is started,
+ * unless the pool of copies is empty.
  *
  * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, because most short sends
  * need none. send_pending() is called at most once, before the message is sent. If the send fails

@@ -209,10 +209,18 @@ static void wrong(void)
 {
 	static const struct tq_match_ops none = {0};
 	const struct tq_buf buf = {0};
+	struct tq_msg *msg;
+	struct tq_status status;
 	struct tq_ctx *ctx;
 	struct tq_req *req;
 
 	match_start(NULL);
+	/* Calls with a tag on a context with match bits. */
+	t_rc(tq_send(match_sides[0].ctx, 1, 5, &buf, 0, NULL, &req), -EINVAL);
+	t_rc(tq_recv(match_sides[0].ctx, 1, 5, &buf, NULL, &req, &status), -EINVAL);
+	t_rc(tq_recv(match_sides[0].ctx, TQ_ANY_SOURCE, 5, &buf, NULL, &req, &status), -EINVAL);
+	t_rc(tq_probe(match_sides[0].ctx, 1, 5, &status), -EINVAL);
+	t_rc(tq_mprobe(match_sides[0].ctx, 1, 5, &status, &msg), -EINVAL);
 	t_rc(tq_ctx_add_bits(many_eps[0], 1, many_peers[0], 2, 0, 0, 12, &match_ops, NULL, &ctx),
 	     -EINVAL);
 	t_rc(tq_ctx_add_bits(many_eps[0], 1, many_peers[0], 2, 0, 0, 56, &match_ops, NULL, &ctx),

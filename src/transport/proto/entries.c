@@ -135,9 +135,10 @@ no_memory:
 
 int tq_core_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 {
-	struct tq_entry *entry = tq_handle_get(&ctx->core->entries, id);
+	struct tq_entry *entry;
 
 	tq_assert_held(ctx->core->lock);
+	entry = tq_handle_get(&ctx->core->entries, id);
 	if (!entry || entry->recv.ctx != ctx)
 		return -ENOENT;
 	if (entry->recv.state == TQ_RECV_REQ_SRQ) {

@@ -99,10 +99,12 @@ static const struct tq_recv_req *last_lost(const struct tq_core *core)
 
 bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 {
-	struct tq_req **ended = core->ended_tail;
-	const struct tq_recv_req *lost = last_lost(core);
+	const struct tq_recv_req *lost;
+	struct tq_req **ended;
 
 	tq_assert_held(core->lock);
+	ended = core->ended_tail;
+	lost = last_lost(core);
 	/* Contexts that were removed may still wait for the peer to answer recalls. */
 	tq_core_peer_failed(core, peer);
 	tq_ctxs_peer_gone(core, peer);

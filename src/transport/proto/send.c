@@ -481,7 +481,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	int rc;
 
 	tq_assert_held(core->lock);
-	if (tag == TQ_ANY_TAG)
+	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS)
 		return -EINVAL;
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
@@ -574,9 +574,10 @@ bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint6
 
 void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
 {
-	struct tq_tx_tuple *tuple = find_tuple(ctx, rank, tag);
+	struct tq_tx_tuple *tuple;
 
 	tq_assert_held(ctx->core->lock);
+	tuple = find_tuple(ctx, rank, tag);
 	if (tuple)
 		tq_tx_policy_crowded(tuple);
 }

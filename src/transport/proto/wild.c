@@ -10,6 +10,8 @@ int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 	/* Promises about wildcards don't concern the negative tags of collectives. */
 	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
 
+	if (ctx->flags & TQ_CTX_BITS)
+		return -EINVAL; /* its receives are entries */
 	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
 		return -EINVAL;
 	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;

@@ -8,8 +8,8 @@
 /* Returns true if a wildcard waits that could match a message of the tuple. */
 bool tq_wild_fits_tuple(const struct tq_rx_tuple *tuple);
 /* Checks the rank and the tag of a receive or probe. Returns 0; -EINVAL if there is no such rank,
- * or if `rank` is TQ_ANY_SOURCE, which the context's user has promised not to use; -EBADMSG if
- * `tag` is TQ_ANY_TAG, which the user has promised not to use. */
+ * if `rank` is TQ_ANY_SOURCE, which the context's user has promised not to use, or if the context
+ * has match bits; -EBADMSG if `tag` is TQ_ANY_TAG, which the user has promised not to use. */
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
 /* Returns the first waiting wildcard that was posted before `order` and matches messages of that
  * rank and tag. */

@@ -276,6 +276,7 @@ static void serve(unsigned proc, struct shca_exec *exec)
 	char *theirs = shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES);
 	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, exec->copy_len}};
 	struct iovec buf = {theirs, exec->copy_len};
+	uint32_t taken = shca_self.tag << 8 | SHCA_COPY_TAKEN;
 	int rc;
 
 	ordered_by_peer(true);
@@ -288,7 +289,9 @@ static void serve(unsigned proc, struct shca_exec *exec)
 	ordered_by_peer(false);
 	shca_count(&fabric->hdr->hcas[shca_self.node * fabric->hdr->devices], SHCA_C_DOUBLE_COPY,
 		   1);
-	atomic_store(&exec->copy, shca_self.tag << 8 | (rc ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
+	/* This process may have been stopped so long that the request is another process's. */
+	atomic_compare_exchange_strong(
+		&exec->copy, &taken, shca_self.tag << 8 | (rc ? SHCA_COPY_FAILED : SHCA_COPY_DONE));
 }
 
 bool shca_peer_copy_serve(void)
