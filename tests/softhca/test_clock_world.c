@@ -135,6 +135,19 @@ static void test_connect_to_other(void **state)
 	close(fd);
 }
 
+/* An address that is none is an error. */
+static void test_connect_to_nothing(void **state)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	(void)state;
+	t_eq(connect(fd, NULL, 0), -1);
+	t_eq(errno, EINVAL);
+	t_eq(connect(fd, NULL, sizeof(address)), -1);
+	t_eq(errno, EFAULT);
+	close(fd);
+}
+
 /* ---- pipes ---- */
 
 static char room[1 << 20];
@@ -283,6 +296,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_connect, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_connect_to_other, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_connect_to_nothing, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_write, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_call, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_reused_descriptor, setup, t_teardown),
