@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock_threads.c - threads of a program in virtual time: waits that pthread_cancel() ends.
+ * test_clock_threads.c - threads of a program in virtual time: waits that pthread_cancel() ends,
+ * and what a thread's first call gets.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
 #include <semaphore.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -78,10 +80,33 @@ static void test_cancel(void **state)
 	}
 }
 
+/* ---- the first call ---- */
+
+static void *draw(void *arg)
+{
+	t_eq(getrandom(arg, sizeof(uint64_t), 0), sizeof(uint64_t));
+	return NULL;
+}
+
+/* Each thread draws other numbers, also if that is the first that it does. */
+static void test_random(void **state)
+{
+	pthread_t threads[2];
+	uint64_t drawn[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_create(&threads[i], NULL, draw, &drawn[i]));
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_join(threads[i], NULL));
+	t_true(drawn[0] != drawn[1], "both drew %llx", (unsigned long long)drawn[0]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cancel, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_random, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
