@@ -432,6 +432,12 @@ static void test_interval(void **state)
 	each.it_value.tv_usec = -1;
 	t_eq(setitimer(ITIMER_REAL, &each, NULL), -1);
 	t_eq(errno, EINVAL);
+	/* No time reaches the interval's end. */
+	each = (struct itimerval){{10000000000, 0}, {5, 0}};
+	t_ok(setitimer(ITIMER_REAL, &each, NULL));
+	t_eq(poll(NULL, 0, 100000), -1);
+	t_eq(poll(NULL, 0, 100000), 0);
+	t_ok(setitimer(ITIMER_REAL, &none, NULL));
 }
 
 static void test_alarm_in_handler(void **state)

@@ -106,6 +106,47 @@ static void many_channels(void **state)
 	t_eq(lost(), 0);
 }
 
+/* Sends `n` records about many objects, of which every fourth is about object 7. */
+static void fill(uint32_t id, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct shca_event ev = {SHCA_EVENT_COMP, 0, i % 4 ? 100 + i : 7};
+
+		shca_event_send(&u_fab, u_hca, (unsigned)u_slot, id, &ev);
+	}
+}
+
+/* The FIFO is full, or nearly so: then its last page has some room, but less than one that has been
+ * read in part. */
+static void forgetting_loses_no_others(void **state)
+{
+	unsigned slot = (unsigned)u_slot;
+	struct shca_event got;
+	uint32_t id;
+	int fd;
+
+	(void)state;
+	for (unsigned room = 0; room < 128; room += 56) {
+		unsigned n;
+
+		id = (uint32_t)shca_event_create(&u_fab, slot, &fd);
+		n = (unsigned)fcntl(fd, F_SETPIPE_SZ, 8192) / (unsigned)sizeof(got) - room;
+		fill(id, n);
+		t_eq(lost(), 0);
+		shca_event_forget(&u_fab, u_hca, slot, id, 1, 7);
+		t_eq(lost(), 0);
+		shca_event_forget(&u_fab, u_hca, slot, id, 0, 7);
+		for (unsigned i = 0; i < n; i++) {
+			if (i % 4 == 0)
+				continue;
+			t_eq(read(fd, &got, sizeof(got)), sizeof(got));
+			t_eq(got.number, 100 + i);
+		}
+		t_holds(!readable(fd));
+		shca_event_destroy(&u_fab, slot, id, fd);
+	}
+}
+
 /* A descriptor's number tells nothing: its next owner may be something else, and a forked child has
  * no channels. */
 static void channels_are_known(void **state)
@@ -214,7 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(events_cross_processes),      IN_FABRIC(many_channels),
 		IN_FABRIC(channels_are_known),          IN_FABRIC(reaping_wakes_waiters),
-		IN_FABRIC(reaping_others_wakes_nobody),
+		IN_FABRIC(reaping_others_wakes_nobody), IN_FABRIC(forgetting_loses_no_others),
 	};
 
 	alarm(120); /* a hang is a failure */

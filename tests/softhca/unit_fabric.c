@@ -6,6 +6,7 @@
 #define _GNU_SOURCE 1
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -231,6 +232,33 @@ static void two_fabrics_and_their_ends(void **state)
 	t_eq(mkdir(u_dir, 0700), 0); /* for the teardown */
 }
 
+static void *attach_and_detach(void *arg)
+{
+	struct shca_fabric second;
+	int *rc = arg;
+
+	*rc = shca_fabric_attach(u_dir, &second, u_err, sizeof(u_err));
+	if (!*rc)
+		shca_fabric_detach(&second);
+	return NULL;
+}
+
+/* A program's first verbs call may come from a thread with a small stack. */
+static void attaching_takes_little_stack(void **state)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+	int rc = -1;
+
+	(void)state;
+	t_ok(pthread_attr_init(&attr));
+	t_ok(pthread_attr_setstacksize(&attr, 128 << 10));
+	t_ok(pthread_create(&thread, &attr, attach_and_detach, &rc));
+	t_ok(pthread_join(thread, NULL));
+	t_eq(rc, 0);
+	pthread_attr_destroy(&attr);
+}
+
 /* Runs in a child with a mount namespace of its own. Returns its exit code. */
 static int use_small_tmpfs(const char *dir)
 {
@@ -296,6 +324,7 @@ int main(void)
 		IN_FABRIC(ethernet_addresses_name_hcas),
 		IN_FABRIC(files_are_ours_alone),
 		IN_FABRIC(two_fabrics_and_their_ends),
+		IN_FABRIC(attaching_takes_little_stack),
 		cmocka_unit_test(full_memory_is_an_error_and_no_signal),
 	};
 

@@ -80,9 +80,10 @@ static bool expires(uint64_t now, uint64_t *due)
 	lock(&old);
 	was_due = alarm_timer.timer.due <= now;
 	if (was_due)
-		alarm_timer.timer.due = alarm_timer.timer.interval
-						? alarm_timer.timer.due + alarm_timer.timer.interval
-						: SHCA_FOREVER;
+		alarm_timer.timer.due =
+			alarm_timer.timer.interval
+				? shca_after(alarm_timer.timer.due, alarm_timer.timer.interval)
+				: SHCA_FOREVER;
 	*due = alarm_timer.timer.due;
 	unlock(&old);
 	return was_due;

@@ -237,6 +237,8 @@ static bool is_here(const struct sockaddr *to, socklen_t len)
 	struct sockaddr_in in;
 	struct sockaddr_in6 in6;
 
+	if (!to || len < sizeof(to->sa_family))
+		return false;
 	if (to->sa_family == AF_INET && len >= sizeof(in)) {
 		memcpy(&in, to, sizeof(in));
 		return ntohl(in.sin_addr.s_addr) >> IN_CLASSA_NSHIFT == IN_LOOPBACKNET;

@@ -256,6 +256,7 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 	bool timed_out;
 	int rc;
 
+	pthread_testcancel();
 	shca_sync_begin_wait();
 	shca_program_watch(is_shared_cond(cond));
 	if (is_contended(mutex))
@@ -367,37 +368,54 @@ int shca_pthread_cancel(pthread_t thread)
 
 /* ---------------------------------------------------------------- semaphores */
 
-static int wait_for_post(sem_t *sem, uint64_t until)
+/* Waits until the semaphore was posted. Returns 0, or an error number. */
+static int try_until_posted(sem_t *sem, uint64_t until)
 {
-	int rc, error = errno;
+	for (;;) {
+		shca_program_watch(true);
+		if (!sem_trywait(sem))
+			return 0;
+		if (errno != EAGAIN)
+			return errno;
+		if (until != SHCA_FOREVER && shca_program_now() >= until)
+			return ETIMEDOUT;
+		if (shca_program_heard())
+			return EINTR;
+		if (!shca_program_settle())
+			shca_program_sleep(until, false);
+		pthread_testcancel();
+	}
+}
+
+static void end_wait_for_post(void *unused)
+{
+	(void)unused;
+	shca_program_listen(0);
+	shca_sync_end_wait();
+}
+
+/* As try_until_posted(), in a wait that cancellation ends. */
+static int await_post(sem_t *sem, uint64_t until)
+{
+	int error;
 
 	shca_sync_begin_wait();
 	/* As the C library has it: a handler with SA_RESTART ends no such wait. */
 	shca_program_listen(SHCA_HANDLER_INTERRUPT);
-	for (;;) {
-		shca_program_watch(true);
-		rc = sem_trywait(sem);
-		if (!rc)
-			break;
-		if (errno != EAGAIN) {
-			error = errno;
-			break;
-		}
-		if (until != SHCA_FOREVER && shca_program_now() >= until) {
-			error = ETIMEDOUT;
-			break;
-		}
-		if (shca_program_heard()) {
-			error = EINTR;
-			break;
-		}
-		if (!shca_program_settle())
-			shca_program_sleep(until, false);
-	}
-	shca_program_listen(0);
-	shca_sync_end_wait();
-	errno = error;
-	return rc;
+	pthread_cleanup_push(end_wait_for_post, NULL);
+	error = try_until_posted(sem, until);
+	pthread_cleanup_pop(1);
+	return error;
+}
+
+static int wait_for_post(sem_t *sem, uint64_t until)
+{
+	int before = errno, error;
+
+	pthread_testcancel();
+	error = await_post(sem, until);
+	errno = error ? error : before;
+	return error ? -1 : 0;
 }
 
 int shca_sem_wait(sem_t *sem)

@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE 1
 #include <errno.h>
+#include <pthread.h>
 #include <sched.h>
 #include <sys/time.h>
 #include <time.h>
@@ -109,8 +110,9 @@ const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec
 	return real;
 }
 
-/* Sleeps until a time. Returns the ns that are left because a signal handler ran. */
-static uint64_t sleep_until(uint64_t until)
+/* Waits until a time. Returns the ns that are left because a signal handler ran. Inside of a call.
+ */
+static uint64_t wait_until(uint64_t until)
 {
 	uint64_t now;
 	bool heard;
@@ -123,13 +125,28 @@ static uint64_t sleep_until(uint64_t until)
 	return heard && now < until ? until - now : 0;
 }
 
+/* Both functions are cancellation points, as those of the C library. */
+static uint64_t sleep_until(uint64_t until)
+{
+	uint64_t left;
+
+	pthread_testcancel();
+	shca_program_enter();
+	left = wait_until(until);
+	shca_program_leave();
+	pthread_testcancel();
+	return left;
+}
+
 static uint64_t sleep_for(uint64_t ns)
 {
 	uint64_t left;
 
+	pthread_testcancel();
 	shca_program_enter();
-	left = sleep_until(shca_after(shca_program_now(), ns));
+	left = wait_until(shca_after(shca_program_now(), ns));
 	shca_program_leave();
+	pthread_testcancel();
 	return left;
 }
 
@@ -160,9 +177,7 @@ int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *requ
 			flags & TIMER_ABSTIME ? shca_real_deadline(clock, request, &real) : request,
 			left);
 	if (flags & TIMER_ABSTIME) {
-		shca_program_enter();
 		ns = sleep_until(shca_ns(request) > offset ? shca_ns(request) - offset : 0);
-		shca_program_leave();
 	} else {
 		ns = sleep_for(shca_ns(request));
 		if (ns && left)

@@ -69,8 +69,10 @@ static void start(void)
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	pthread_attr_init(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, watcher_main, (void *)(intptr_t)watcher.all))
-		forget();
+	if (pthread_create(&thread, &attr, watcher_main, (void *)(intptr_t)watcher.all)) {
+		close(watcher.all);
+		watcher.all = -1;
+	}
 	pthread_attr_destroy(&attr);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 }

@@ -224,9 +224,13 @@ static uint64_t jitter(uint64_t price)
 
 uint64_t shca_clock_random(void)
 {
-	uint64_t order =
-		shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
+	uint64_t order;
 
+	if (!shca_turn_joined()) {
+		shca_clock_enter_free();
+		shca_clock_leave();
+	}
+	order = shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
 	/* The time tells a process from a later one with its rank, as the next mpirun starts it. */
 	return mix(mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ order) ^
 		   shca_turn_self.randoms++);

@@ -10,11 +10,14 @@ void shca_clock_look(uint32_t actor)
 	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
 	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
 
+	/* As in shca_clock_wake_process(). */
+	shca_turn_self.depth++;
 	shca_clock_lock(shca_turn_here.fabric);
 	shca_actor_look(clock, actor);
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(shca_turn_here.fabric);
 	shca_clock_unlock(shca_turn_here.fabric);
+	shca_turn_self.depth--;
 }
 
 /* Lets the threads of this process that watch that much, or more, look now. */

@@ -179,6 +179,7 @@ static void run(struct monitor *monitor)
 	for (;;) {
 		struct epoll_event events[EVENTS];
 		int n = epoll_wait(monitor->set, events, EVENTS, patience(monitor));
+		int error = n < 0 ? errno : 0;
 
 		if (any_watched(monitor) && shca_clock_of(monitor->fabric)) {
 			/* Started before it is needed: a thread waits for the real world only
@@ -188,9 +189,9 @@ static void run(struct monitor *monitor)
 			shca_stall_look(monitor->fabric, &stall);
 		}
 		/* Without the set nobody would notice the end of anything: the fabric ends. */
-		if (n < 0 && errno != EINTR)
+		if (error && error != EINTR)
 			return;
-		if (n < 0)
+		if (error)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
 			look_at_all(monitor);

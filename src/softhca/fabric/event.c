@@ -196,10 +196,12 @@ void shca_event_reset(void)
 		forget_channel((int)i);
 }
 
-void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,
-		       uint64_t number)
+void shca_event_forget(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc, uint32_t id,
+		       uint32_t idx, uint64_t number)
 {
-	struct shca_event ev[64];
+	/* Under the lock. All that the pipe holds, because the kernel frees a page of a full one
+	 * only when the page was read whole. */
+	static struct shca_event ev[PIPE_SIZE / sizeof(struct shca_event)];
 	int cancel = shca_cancel_hold(), queued = 0, fd;
 
 	pthread_mutex_lock(&cache.lock);
@@ -212,8 +214,9 @@ void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, u
 			ssize_t got = read(fd, ev, want);
 
 			for (ssize_t i = 0; i < got / (ssize_t)sizeof(*ev); i++)
-				if (ev[i].idx != idx || ev[i].number != number)
-					(void)!write(fd, &ev[i], sizeof(*ev));
+				if ((ev[i].idx != idx || ev[i].number != number) &&
+				    write(fd, &ev[i], sizeof(*ev)) != sizeof(*ev))
+					shca_count(hca, SHCA_C_EVENTS_LOST, 1);
 			if (got <= 0)
 				break;
 			queued -= (int)got;

@@ -28,9 +28,10 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
 		     const struct shca_event *ev);
 /* Removes the records about an object that is gone from the own channel `id`, as the kernel does
  * when an object is destroyed: a poll of the channel doesn't report them, and a read doesn't
- * wait in vain. */
-void shca_event_forget(struct shca_fabric *fabric, unsigned proc, uint32_t id, uint32_t idx,
-		       uint64_t number);
+ * wait in vain. SHCA_C_EVENTS_LOST of hca counts other records for which others leave no room
+ * meanwhile. */
+void shca_event_forget(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc, uint32_t id,
+		       uint32_t idx, uint64_t number);
 /* Returns true if a descriptor is the readable end of a channel of this process. Descriptors from
  * 4096 on are not recognised. */
 bool shca_event_is_channel(int fd);

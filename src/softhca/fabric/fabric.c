@@ -41,41 +41,59 @@ int shca_fabric_root(char *buf, size_t len)
 	return 0;
 }
 
-/* Reads the header and checks it, before any of the file is mapped. Stores the size of header and
- * tables. */
-static int check(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
+/* Checks the header's first fields, of a file of that length, before any of it is trusted. */
+static int check(const struct shca_fabric_header *hdr, off_t len, const char *dir, char *err,
+		 size_t errlen)
 {
-	struct shca_fabric_header hdr;
-	ssize_t n = pread(fd, &hdr, sizeof(hdr), 0);
 	const uint64_t name = (1ULL << VERSION_DIGIT) - 1;
 
-	if (n < (ssize_t)offsetof(struct shca_fabric_header, created) ||
-	    (hdr.magic & name) != (SHCA_MAGIC & name))
+	if (len < (off_t)offsetof(struct shca_fabric_header, created) ||
+	    (hdr->magic & name) != (SHCA_MAGIC & name))
 		return shca_fabric_fail(
 			-EINVAL, err, errlen,
 			"%s isn't a fabric, or isn't finished: start the program with "
 			"\"softhca run\".",
 			dir);
-	if (hdr.magic != SHCA_MAGIC || n != (ssize_t)sizeof(hdr) || hdr.nhcas > SHCA_MAX_HCAS ||
-	    hdr.size != shca_fabric_size(hdr.nhcas, &hdr.config) || hdr.arenas != hdr.size)
+	if (hdr->magic != SHCA_MAGIC || len < (off_t)sizeof(*hdr) || hdr->nhcas > SHCA_MAX_HCAS ||
+	    hdr->size != shca_fabric_size(hdr->nhcas, &hdr->config) || hdr->arenas != hdr->size)
 		return shca_fabric_fail(
 			-EPROTO, err, errlen,
 			"The fabric %s was made by another version of softhca: use the "
 			"launcher and the library of one version.",
 			dir);
-	if (!atomic_load(&hdr.ready))
+	if (!atomic_load(&hdr->ready))
 		return shca_fabric_fail(
 			-EAGAIN, err, errlen,
 			"The fabric %s isn't finished: start the program with \"softhca run\".",
 			dir);
-	*size = hdr.size;
 	return 0;
+}
+
+/* Reads the size of the fabric from the file. The header is mapped, as it is more than a thread's
+ * stack may hold. */
+static int read_size(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
+{
+	const struct shca_fabric_header *hdr;
+	struct stat st;
+	int rc;
+
+	hdr = fstat(fd, &st) ? MAP_FAILED : mmap(NULL, sizeof(*hdr), PROT_READ, MAP_SHARED, fd, 0);
+	if (hdr == MAP_FAILED) {
+		rc = -errno;
+		return shca_fabric_fail(rc, err, errlen, "The fabric %s can't be read (%s).", dir,
+					strerror(-rc));
+	}
+	rc = check(hdr, st.st_size, dir, err, errlen);
+	if (!rc)
+		*size = hdr->size;
+	munmap((void *)hdr, sizeof(*hdr));
+	return rc;
 }
 
 int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, size_t errlen)
 {
 	char path[PATH_MAX], text[256];
-	uint64_t size;
+	uint64_t size = 0;
 	int rc, n;
 
 	memset(fabric, 0, sizeof(*fabric));
@@ -97,7 +115,7 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, s
 		return shca_fabric_fail(rc, err, errlen, "The file %s can't be opened (%s).", path,
 					strerror(-rc));
 	}
-	rc = check(fabric->fd, dir, &size, err, errlen);
+	rc = read_size(fabric->fd, dir, &size, err, errlen);
 	if (rc)
 		goto close;
 	fabric->hdr =

@@ -141,9 +141,11 @@ static void forget_tgt_events(const struct shca_qp *qp, uint32_t channel)
 {
 	uint32_t qpn = qp->ibv.qp_base.qp_num;
 
-	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx, qpn);
+	shca_event_forget(&shca_self.fabric, qp->ctx->hca, shca_self.slot, qp->ctx->async_channel,
+			  qp->idx, qpn);
 	if (channel && channel - 1 != qp->ctx->async_channel)
-		shca_event_forget(&shca_self.fabric, shca_self.slot, channel - 1, qp->idx, qpn);
+		shca_event_forget(&shca_self.fabric, qp->ctx->hca, shca_self.slot, channel - 1,
+				  qp->idx, qpn);
 }
 
 void shca_qp_note_tgt_handle(struct shca_context *ctx)
@@ -224,8 +226,8 @@ static void end_own(struct shca_qp *qp)
 	shca_qp_drop_held(qp);
 	shca_qp_purge(qp);
 	remove_handle(qp);
-	shca_event_forget(&shca_self.fabric, shca_self.slot, qp->ctx->async_channel, qp->idx,
-			  qp->ibv.qp_base.qp_num);
+	shca_event_forget(&shca_self.fabric, qp->ctx->hca, shca_self.slot, qp->ctx->async_channel,
+			  qp->idx, qp->ibv.qp_base.qp_num);
 	shca_rq_fini(&qp->rq);
 	shca_table_free(qp->ctx->hca, SHCA_QP, qp->entry);
 }

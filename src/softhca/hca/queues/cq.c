@@ -307,11 +307,11 @@ void shca_cq_end(struct shca_cq *cq)
 	pthread_mutex_unlock(&cqs_lock);
 	shca_event_ack_unlock();
 	shca_epoch_sync(&shca_self.fabric);
-	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, cq->idx,
+	shca_event_forget(&shca_self.fabric, ctx->hca, shca_self.slot, ctx->async_channel, cq->idx,
 			  cq->number);
 	if (cq->ibv.channel)
-		shca_event_forget(&shca_self.fabric, shca_self.slot, cq->entry->channel - 1,
-				  cq->idx, cq->number);
+		shca_event_forget(&shca_self.fabric, ctx->hca, shca_self.slot,
+				  cq->entry->channel - 1, cq->idx, cq->number);
 	shca_cq_heap_free(cq);
 	memory_free(cq);
 	shca_table_free(ctx->hca, SHCA_CQ, cq->entry);

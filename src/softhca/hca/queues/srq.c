@@ -209,7 +209,7 @@ void shca_srq_end(struct shca_srq *srq)
 	if (srq->cq)
 		pthread_mutex_unlock(&srq->cq->lock);
 	shca_event_ack_unlock();
-	shca_event_forget(&shca_self.fabric, shca_self.slot, ctx->async_channel, srq->idx,
+	shca_event_forget(&shca_self.fabric, ctx->hca, shca_self.slot, ctx->async_channel, srq->idx,
 			  srq->number);
 	shca_rq_fini(&srq->rq);
 	shca_table_free(ctx->hca, SHCA_SRQ, srq->entry);

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_clock_threads.c - threads of a program in virtual time: waits that pthread_cancel() ends,
+ * and what a thread's first call gets.
+ */
+#define _GNU_SOURCE 1
+#include <pthread.h>
+#include <semaphore.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "clock_time.h"
+
+static int setup(void **state)
+{
+	t_setup(state);
+	/* The thread joins the clock with this. */
+	t_qp_free(t_qp(*state, NULL));
+	return 0;
+}
+
+/* ---- cancellation ---- */
+
+static void *sleep_on(void *arg)
+{
+	while (!sleep(1))
+		;
+	return arg;
+}
+
+static void *sleep_until_on(void *arg)
+{
+	struct timespec until = from_now(CLOCK_MONOTONIC, 1);
+
+	while (!clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &until, NULL))
+		until.tv_sec++;
+	return arg;
+}
+
+static void *wait_for_post(void *arg)
+{
+	sem_t s;
+
+	sem_init(&s, 0, 0);
+	while (sem_wait(&s))
+		;
+	return arg;
+}
+
+/* The thread is cancelled before it waits. */
+static void *wait_for_signal(void *arg)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	sleep(20);
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, NULL);
+	pthread_mutex_lock(&m);
+	pthread_cond_wait(&c, &m);
+	return arg;
+}
+
+static void test_cancel(void **state)
+{
+	static void *(*const waits[])(void *) = {sleep_on, sleep_until_on, wait_for_post,
+						 wait_for_signal};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
+		pthread_t thread;
+		void *value;
+
+		t_ok(pthread_create(&thread, NULL, waits[i], NULL));
+		t_ok(sleep(10));
+		t_ok(pthread_cancel(thread));
+		t_ok(pthread_join(thread, &value));
+		t_true(value == PTHREAD_CANCELED, "wait %zu returned", i);
+	}
+}
+
+/* ---- the first call ---- */
+
+static void *draw(void *arg)
+{
+	t_eq(getrandom(arg, sizeof(uint64_t), 0), sizeof(uint64_t));
+	return NULL;
+}
+
+/* Each thread draws other numbers, also if that is the first that it does. */
+static void test_random(void **state)
+{
+	pthread_t threads[2];
+	uint64_t drawn[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_create(&threads[i], NULL, draw, &drawn[i]));
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_join(threads[i], NULL));
+	t_true(drawn[0] != drawn[1], "both drew %llx", (unsigned long long)drawn[0]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(test_cancel, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_random, setup, t_teardown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
