@@ -137,14 +137,10 @@ void p4_op_answer_failed(struct p4_op *op)
 	}
 	op->answer.fail = PTL_NI_UNDELIVERABLE;
 	op->answer.here = true;
-	if (op->sent) {
+	if (op->sent)
 		finish(op);
-		return;
-	}
-	/* The end of the send comes too. */
-	expect_none(op);
-	post_answer(op);
-	op->answered = false;
+	else
+		expect_none(op); /* p4_op_sent() finishes the operation, after its event */
 }
 
 /* ---- sending ---- */

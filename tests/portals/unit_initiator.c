@@ -93,6 +93,28 @@ static void fails_after_reply(void **state)
 	stub_close(&side);
 }
 
+/* The target fails before the end of the request is reported: the event of the send comes first. */
+static void fails_before_sent(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+
+	(void)state;
+	stub_found(TARGET, 0);
+	stub.slow_sends = true;
+	t_ptl_ok(PtlPut(md, 0, 8, PTL_ACK_REQ, stub_id(TARGET), STUB_PT, 0, 0, NULL, 0));
+	t_eq(stub.nsent, 1);
+	stub_done(STUB_REPLY, stub.entries[0].user, -EIO);
+	stub_no_event(&side);
+	t_ptl(PtlMDRelease(md), PTL_IN_USE);
+	stub_end_send(&stub.sent[0], -EIO);
+	stub_event(&side, PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
+	stub_event(&side, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE);
+	stub_no_event(&side);
+	t_ptl_ok(PtlMDRelease(md));
+	stub_close(&side);
+}
+
 /* A process that was not found is looked up again by the next operation. */
 static void look_up_again(void **state)
 {
@@ -186,9 +208,10 @@ static void wrong_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fails_amid_reply), cmocka_unit_test(fails_after_reply),
-		cmocka_unit_test(look_up_again),    cmocka_unit_test(connects_late),
-		cmocka_unit_test(foreign_answer),   cmocka_unit_test(wrong_answers),
+		cmocka_unit_test(fails_amid_reply),  cmocka_unit_test(fails_after_reply),
+		cmocka_unit_test(fails_before_sent), cmocka_unit_test(look_up_again),
+		cmocka_unit_test(connects_late),     cmocka_unit_test(foreign_answer),
+		cmocka_unit_test(wrong_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
