@@ -115,15 +115,11 @@ static int copy_volatile(struct p4_op *op)
 {
 	const struct p4_md *md = op->put.md;
 
-	if (!md || !(md->options & PTL_MD_VOLATILE) || op->kind == P4_SWAP)
+	if (!md || !(md->options & PTL_MD_VOLATILE))
 		return PTL_OK;
 	if (op->length > op->ni->limits.max_volatile_size)
 		return PTL_ARG_INVALID;
-	op->payload = malloc(op->length + 1);
-	if (!op->payload)
-		return PTL_NO_SPACE;
-	p4_region_read(&md->region, op->put.offset, op->payload, op->length);
-	return PTL_OK;
+	return p4_op_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
 }
 
 /* Starts an operation like the one that is passed. */

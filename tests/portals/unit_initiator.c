@@ -8,16 +8,22 @@
 
 static uint8_t memory[64];
 
-static ptl_handle_md_t bind(const struct stub_side *side)
+static ptl_handle_md_t bind_with(const struct stub_side *side, unsigned options)
 {
 	const ptl_md_t md = {.start = memory,
 			     .length = sizeof(memory),
+			     .options = options,
 			     .eq_handle = side->eq,
 			     .ct_handle = PTL_CT_NONE};
 	ptl_handle_md_t handle;
 
 	t_ptl_ok(PtlMDBind(side->ni, &md, &handle));
 	return handle;
+}
+
+static ptl_handle_md_t bind(const struct stub_side *side)
+{
+	return bind_with(side, 0);
 }
 
 /* Starts a get of 8 bytes, whose request is stub.sent[0]. */
@@ -115,6 +121,28 @@ static void fails_before_sent(void **state)
 	stub_close(&side);
 }
 
+/* Data of a volatile descriptor are the user's again when the call returns, although the process is
+ * still looked up. */
+static void volatile_swap(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t from = bind_with(&side, PTL_MD_VOLATILE), to = bind(&side);
+	const uint8_t *sent;
+
+	(void)state;
+	memory[8] = 1;
+	t_ptl_ok(PtlSwap(to, 0, from, 8, 1, stub_id(TARGET), STUB_PT, 0, 0, NULL, 0, NULL, PTL_SWAP,
+			 PTL_UINT8_T));
+	memory[8] = 2;
+	t_eq(stub.nsent, 0);
+	stub_found(TARGET, 0);
+	t_eq(stub.nsent, 1);
+	t_eq(stub.sent[0].buf.len, P4_OPERAND + 1);
+	sent = stub.sent[0].buf.addr;
+	t_eq(sent[P4_OPERAND], 1);
+	stub_close(&side);
+}
+
 /* A process that was not found is looked up again by the next operation. */
 static void look_up_again(void **state)
 {
@@ -209,9 +237,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(fails_amid_reply),  cmocka_unit_test(fails_after_reply),
-		cmocka_unit_test(fails_before_sent), cmocka_unit_test(look_up_again),
-		cmocka_unit_test(connects_late),     cmocka_unit_test(foreign_answer),
-		cmocka_unit_test(wrong_answers),
+		cmocka_unit_test(fails_before_sent), cmocka_unit_test(volatile_swap),
+		cmocka_unit_test(look_up_again),     cmocka_unit_test(connects_late),
+		cmocka_unit_test(foreign_answer),    cmocka_unit_test(wrong_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
