@@ -63,24 +63,6 @@ static int check_atomic(const struct p4_op *op)
 	return PTL_OK;
 }
 
-/* Finds the counting event that triggers the operation. */
-static int find_trigger(const struct p4_ni *ni, const struct start *start, struct p4_ct **ct)
-{
-	bool ok = true;
-
-	*ct = NULL;
-	if (!start->triggered)
-		return PTL_OK;
-	*ct = p4_ct_of(ni, start->ct, &ok);
-	if (!ok || !*ct)
-		return PTL_ARG_INVALID;
-	/* An operation that is triggered at once needs no place. */
-	return ni->ntriggered < ni->limits.max_triggered_ops ||
-			       p4_ct_has_reached(*ct, start->threshold)
-		       ? PTL_OK
-		       : PTL_NO_SPACE;
-}
-
 /* Where an operation's data are, by handles. */
 struct place {
 	ptl_handle_md_t md;
@@ -107,7 +89,10 @@ static int prepare(struct p4_op *op, ptl_process_t target, const struct place *p
 	rc = check(op, md, target);
 	if (!rc && op->kind != P4_PUT && op->kind != P4_GET)
 		rc = check_atomic(op);
-	return rc ? rc : find_trigger(op->ni, start, ct);
+	*ct = NULL;
+	if (rc || !start->triggered)
+		return rc;
+	return p4_ct_find_trigger(op->ni, start->ct, start->threshold, ct);
 }
 
 /* Copies data that the user may change as soon as the call returns (PTL_MD_VOLATILE). */

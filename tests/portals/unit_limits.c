@@ -31,10 +31,33 @@ static void refused_pid(void **state)
 	PtlFini();
 }
 
+/* An operation that is triggered at once needs no place among those that wait. */
+static void triggered_at_once(void **state)
+{
+	const ptl_ct_event_t one = {.success = 1};
+	ptl_handle_ct_t trigger, ct;
+	ptl_ct_event_t count;
+	ptl_handle_ni_t ni;
+
+	(void)state;
+	t_ptl_ok(PtlInit());
+	ni = open_with(2, 1);
+	t_ptl_ok(PtlCTAlloc(ni, &trigger));
+	t_ptl_ok(PtlCTAlloc(ni, &ct));
+	t_ptl_ok(PtlTriggeredCTInc(ct, one, trigger, 1));
+	t_ptl(PtlTriggeredCTInc(ct, one, trigger, 1), PTL_NO_SPACE);
+	t_ptl_ok(PtlTriggeredCTInc(ct, one, trigger, 0));
+	t_ptl_ok(PtlCTGet(ct, &count));
+	t_eq(count.success, 1);
+	t_ptl_ok(PtlNIFini(ni));
+	PtlFini();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(refused_pid),
+		cmocka_unit_test(triggered_at_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
