@@ -134,13 +134,7 @@ void tq_mr_abandon(struct tq_ep *ep, struct tq_mr *mr);
 
 /* ---- endpoints and peers ---- */
 
-enum tq_log_level {
-	TQ_LOG_ERROR,
-	TQ_LOG_WARN,
-	TQ_LOG_INFO,
-	TQ_LOG_DEBUG,
-	TQ_LOG_WARN_HOST /* a warning about the host: one process per host should show it */
-};
+enum tq_log_level { TQ_LOG_ERROR, TQ_LOG_WARN, TQ_LOG_INFO, TQ_LOG_DEBUG };
 
 /* The result of a request. The fields behind `error` are set for receives. */
 struct tq_status {
@@ -166,6 +160,10 @@ struct tq_job {
 	 * so it must not call the library. Never NULL. */
 	void (*log)(void *arg, enum tq_log_level level, const char *text);
 	void *log_arg;
+	/* Returns true if this process is to give a warning about the host, which all processes of
+	 * the host could give; `kind` is its short name. Called as log() is, with the same `arg`.
+	 * NULL: each process gives it. */
+	bool (*claim_warning)(void *arg, const char *kind);
 	/* Ends a request; `user` is the argument that the request was started with. Not called for
 	 * a request that has ended when it is started. */
 	void (*complete)(void *user, const struct tq_status *status);

@@ -9,6 +9,7 @@
 #include "failure.h"
 #include "frag.h"
 #include "pml/cache.h"
+#include "pml/claim.h"
 #include "pml/params.h"
 #include "rma.h"
 #include "windows.h"
@@ -26,15 +27,15 @@ static const char *const fixed[] = {"protocol", "eager_limit", "eager_max", NULL
 
 /* Verbosity of the btl framework (btl_base_verbose) from which a level is shown. */
 static const int verbosity[] = {
-	[TQ_LOG_ERROR] = 0,  [TQ_LOG_WARN] = 0,      [TQ_LOG_INFO] = 10,
-	[TQ_LOG_DEBUG] = 50, [TQ_LOG_WARN_HOST] = 0,
+	[TQ_LOG_ERROR] = 0,
+	[TQ_LOG_WARN] = 0,
+	[TQ_LOG_INFO] = 10,
+	[TQ_LOG_DEBUG] = 50,
 };
 
 void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 {
 	(void)arg;
-	if (level == TQ_LOG_WARN_HOST && !series_is_first_on_host())
-		return;
 	if (mca_btl_tupleq.opening && level == TQ_LOG_ERROR)
 		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error), "%s", text);
 	else if (!verbosity[level])
@@ -173,6 +174,7 @@ static int open_endpoint(void)
 		.dir = series_job_dir(),
 		.name = mca_btl_tupleq.name,
 		.log = mca_btl_tupleq_log,
+		.claim_warning = mca_pml_tupleq_claim_warning,
 		.complete = mca_btl_tupleq_frag_complete,
 	};
 	struct tq_params *params = make_params();

@@ -81,6 +81,13 @@ static void say_unregistered(const void *base, size_t size, int rc)
 		mca_btl_tupleq_end_job(MPI_ERR_NO_MEM, "the registration of memory");
 }
 
+/* Ends a row of failures. */
+static void note_registered(void)
+{
+	if (OPAL_UNLIKELY(__atomic_load_n(&mca_btl_tupleq.unregistered, __ATOMIC_RELAXED)))
+		__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
+}
+
 /* Registers a window's memory. */
 static int expose(mca_btl_base_registration_handle_t *handle, unsigned access)
 {
@@ -88,7 +95,7 @@ static int expose(mca_btl_base_registration_handle_t *handle, unsigned access)
 
 	if (rc)
 		return rc;
-	__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
+	note_registered();
 	handle->key = tq_mr_key(handle->mr);
 	opal_mutex_lock(&handles_lock);
 	DL_APPEND(handles, handle);
@@ -252,8 +259,13 @@ static int start(const struct end *end, struct tq_rma *rma,
 	if (!rc) {
 		__atomic_add_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
 		rc = tq_rma(end->endpoint->peer, rma);
-		if (!rc)
+		if (!rc) {
+			/* The library has registered the memory, unless it is that of a short
+			 * write. */
+			if (!rma->mr)
+				note_registered();
 			return OPAL_SUCCESS;
+		}
 		__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
 	}
 	opal_free_list_return(&mca_btl_tupleq.operations, &operation->super);
@@ -337,6 +349,7 @@ int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoi
 		.kind = TQ_RMA_FETCH_ADD,
 		.local = local_address,
 		.mr = mr_of(local_handle),
+		.len = sizeof(uint64_t),
 		.addr = remote_address,
 		.operand = operand,
 	};
@@ -360,6 +373,7 @@ int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoin
 		.kind = TQ_RMA_FETCH_ADD,
 		.local = &sink,
 		.mr = sink_mr(),
+		.len = sizeof(sink),
 		.addr = remote_address,
 		.operand = operand,
 	};
@@ -384,6 +398,7 @@ int mca_btl_tupleq_atomic_cswap(mca_btl_base_module_t *module, mca_btl_base_endp
 		.kind = TQ_RMA_COMPARE_SWAP,
 		.local = local_address,
 		.mr = mr_of(local_handle),
+		.len = sizeof(uint64_t),
 		.addr = remote_address,
 		.operand = value,
 		.compare = compare,

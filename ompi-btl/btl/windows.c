@@ -8,6 +8,7 @@
 #include "windows.h"
 
 #include "btl.h"
+#include "pml/claim.h"
 
 static ompi_osc_base_component_t *rdma; /* osc/rdma; NULL: it isn't there */
 static ompi_osc_base_component_query_fn_t query_rdma;
@@ -70,7 +71,8 @@ static void say(const struct series_btl_fault *fault)
 		"osc/rdma isn't used for a window: %s. Use --mca osc rdma,sm,pt2pt, so that osc/%s "
 		"can be used instead, which --mca osc or a parameter file leaves out.",
 		fault->reason, fault->instead);
-	mca_btl_tupleq_log(NULL, TQ_LOG_WARN_HOST, text);
+	if (mca_pml_tupleq_claim_warning(NULL, "window"))
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
 }
 
 static int query(ompi_win_t *win, void **base, size_t size, int disp_unit,

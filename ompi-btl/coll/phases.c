@@ -330,12 +330,15 @@ struct tq_peer *mca_coll_tupleq_op_awaited(const struct mca_coll_tupleq_module *
 					   const struct mca_coll_tupleq_op *op)
 {
 	const struct mca_coll_tupleq_group *group = &module->group;
+	const struct mca_coll_tupleq_step *step;
 
 	switch (op->phase) {
 	case TUPLEQ_ENTER:
 		return group->local_peers[op->awaits];
 	case TUPLEQ_NETWORK:
-		return group->nodes[path_of(group, op)->steps[op->awaits].from].leader;
+		/* A write that has to wait is the only thing that some steps wait for. */
+		step = &path_of(group, op)->steps[op->awaits];
+		return group->nodes[op->has_written ? step->from : step->to].leader;
 	case TUPLEQ_LEAVE:
 		break;
 	}

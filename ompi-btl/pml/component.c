@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "cache.h"
+#include "claim.h"
 #include "comm.h"
 #include "dump.h"
 #include "gpu.h"
@@ -85,6 +86,7 @@ static int open_endpoint(void)
 		.dir = series_job_dir(),
 		.name = mca_pml_tupleq.name,
 		.log = mca_pml_tupleq_log,
+		.claim_warning = mca_pml_tupleq_claim_warning,
 		.complete = mca_pml_tupleq_complete,
 		.send_pending = mca_pml_tupleq_isend_pending,
 	};

@@ -2,43 +2,22 @@
 #include "log.h"
 
 #include <errno.h>
-#include <fcntl.h>
 
 #include "pml.h"
 
 /* The verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
 static const int verbosity[] = {
-	[TQ_LOG_ERROR] = 0,  [TQ_LOG_WARN] = 0,      [TQ_LOG_INFO] = 10,
-	[TQ_LOG_DEBUG] = 50, [TQ_LOG_WARN_HOST] = 0,
+	[TQ_LOG_ERROR] = 0,
+	[TQ_LOG_WARN] = 0,
+	[TQ_LOG_INFO] = 10,
+	[TQ_LOG_DEBUG] = 50,
 };
-
-/* Returns true if this process is the first of the job on its host to warn. A file in the job's
- * directory marks that; Open MPI removes the directory. (show_help, which prints a text once per
- * job, loses it with some versions of PMIx.) */
-static bool is_first_to_warn(void)
-{
-	char path[4096];
-	int fd;
-
-	if (!strcmp(series_job_dir(), opal_tmp_directory()))
-		return series_is_first_on_host();
-	if (snprintf(path, sizeof(path), "%s/tupleq-%08x-warned", series_job_dir(),
-		     series_job_id()) >= (int)sizeof(path))
-		return true;
-	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (fd < 0)
-		return errno != EEXIST;
-	close(fd);
-	return true;
-}
 
 void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 {
 	int output = ompi_pml_base_framework.framework_output;
 
 	(void)arg;
-	if (level == TQ_LOG_WARN_HOST && !is_first_to_warn())
-		return;
 	/* If Open MPI may select another PML, this isn't an error yet: component.c decides. */
 	if (mca_pml_tupleq.life == TUPLEQ_OPENING && level == TQ_LOG_ERROR)
 		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s", text);

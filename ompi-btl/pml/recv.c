@@ -97,11 +97,17 @@ static int blocking_from_any(struct from *from, void *addr, size_t count, ompi_d
 	rc = ompi_request_wait(&request, status);
 	if (rc == OMPI_SUCCESS)
 		return rc;
-	if (!REQUEST_COMPLETE(request)) {
+	if (!REQUEST_COMPLETE(request))
 		ompi_request_cancel(request);
-		while (!REQUEST_COMPLETE(request))
-			opal_progress();
+	while (!REQUEST_COMPLETE(request))
+		opal_progress();
+	/* A message that was matched before is received. */
+	if (request->req_status._cancelled) {
 		rc = series_peer_error();
+	} else {
+		if (status != MPI_STATUS_IGNORE)
+			OMPI_COPY_STATUS(status, request->req_status, false);
+		rc = request->req_status.MPI_ERROR;
 	}
 	ompi_request_free(&request);
 	return rc;

@@ -28,9 +28,18 @@ static ptl_size_t sum(const struct p4_ct *ct)
 	       atomic_load_explicit(&ct->failure, memory_order_acquire);
 }
 
-bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold)
+int p4_ct_find_trigger(const struct p4_ni *ni, ptl_handle_ct_t handle, ptl_size_t threshold,
+		       struct p4_ct **ct)
 {
-	return sum(ct) >= threshold;
+	bool ok = true;
+
+	*ct = p4_ct_of(ni, handle, &ok);
+	if (!ok || !*ct)
+		return PTL_ARG_INVALID;
+	/* An operation that is triggered at once needs no place. */
+	return ni->ntriggered < ni->limits.max_triggered_ops || sum(*ct) >= threshold
+		       ? PTL_OK
+		       : PTL_NO_SPACE;
 }
 
 /* Puts off what has been triggered. */

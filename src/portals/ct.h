@@ -26,8 +26,10 @@ struct p4_ct *p4_ct_of(const struct p4_ni *ni, ptl_handle_ct_t handle, bool *ok)
 /* Counts, and puts off the operations that are triggered by that. NULL: does nothing. */
 void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
 void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure);
-/* Returns true if the threshold is reached. */
-bool p4_ct_has_reached(const struct p4_ct *ct, ptl_size_t threshold);
+/* Finds the counting event that is to trigger an operation. Returns PTL_OK, or PTL_NO_SPACE if too
+ * many operations wait already and this one would too, or PTL_ARG_INVALID. */
+int p4_ct_find_trigger(const struct p4_ni *ni, ptl_handle_ct_t handle, ptl_size_t threshold,
+		       struct p4_ct **ct);
 /* Has the operation start when the threshold is reached, which may be now. */
 void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold);
 /* Frees the counting event. Its memory is kept, and used by counting events only, because a thread

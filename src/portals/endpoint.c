@@ -91,8 +91,6 @@ static void write_log(void *arg, enum tq_log_level level, const char *text)
 {
 	(void)arg;
 	pthread_once(&log_level_once, read_log_level);
-	if (level == TQ_LOG_WARN_HOST)
-		level = TQ_LOG_WARN;
 	if ((int)level <= log_level)
 		print_line(text);
 }

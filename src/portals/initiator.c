@@ -137,14 +137,10 @@ void p4_op_answer_failed(struct p4_op *op)
 	}
 	op->answer.fail = PTL_NI_UNDELIVERABLE;
 	op->answer.here = true;
-	if (op->sent) {
+	if (op->sent)
 		finish(op);
-		return;
-	}
-	/* The send has yet to end: p4_op_sent() posts its event, and frees the operation. */
-	expect_none(op);
-	post_answer(op);
-	op->answered = false;
+	else
+		expect_none(op); /* p4_op_sent() finishes the operation, after its event */
 }
 
 /* ---- sending ---- */
@@ -179,14 +175,15 @@ static struct p4_wire_request header_of(const struct p4_op *op)
 	};
 }
 
-/* Copies a swap's operand and data into one message. */
-static bool make_payload(struct p4_op *op)
+bool p4_op_copy_data(struct p4_op *op)
 {
-	op->payload = malloc(P4_OPERAND + op->length);
+	size_t operand = op->kind == P4_SWAP ? P4_OPERAND : 0;
+
+	op->payload = malloc(operand + op->length + 1); /* never NULL for no bytes */
 	if (!op->payload)
 		return false;
-	memcpy(op->payload, op->operand, P4_OPERAND);
-	p4_region_read(&op->put.md->region, op->put.offset, (char *)op->payload + P4_OPERAND,
+	memcpy(op->payload, op->operand, operand);
+	p4_region_read(&op->put.md->region, op->put.offset, (char *)op->payload + operand,
 		       op->length);
 	return true;
 }
@@ -210,7 +207,7 @@ void p4_op_send(struct p4_op *op)
 	ok = !ni->closing && (!op->answered || expect_answer(op));
 	ni->nusers++;
 	p4_unlock();
-	if (!ok || (op->kind == P4_SWAP && !make_payload(op))) {
+	if (!ok || (op->kind == P4_SWAP && !op->payload && !p4_op_copy_data(op))) {
 		p4_op_sent(op, -ENOMEM);
 		goto leave;
 	}

@@ -78,10 +78,14 @@ void *p4_answer_entry(void);
 /* Returns how many answers have come since the last call. Called without the lock. */
 uint64_t p4_answers_take(void);
 
-/* Runs an operation that was triggered. Called without the lock, as are the following three. */
+/* Runs an operation that was triggered. Called without the lock, as are p4_op_send(),
+ * p4_op_fail() and p4_op_sent(). */
 void p4_op_triggered(struct p4_work *work);
 /* Sends the request to its process, whose address is there. The operation may be gone then. */
 void p4_op_send(struct p4_op *op);
+/* Copies the data into the payload, a swap's after its operand. Returns false if there is no
+ * memory. */
+bool p4_op_copy_data(struct p4_op *op);
 /* Ends an operation that can't be sent. */
 void p4_op_fail(struct p4_op *op);
 /* Ends a send: `user` is the operation, which ends too unless its answer is yet to come. */

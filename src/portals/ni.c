@@ -52,7 +52,7 @@ struct p4_ni *p4_ni_of(ptl_handle_ni_t handle)
 	return p4_handle_get(handle, P4_NI);
 }
 
-/* ---- opening ---- */
+/* ---- opening and closing ---- */
 
 static int at_most(int desired, int max)
 {
@@ -162,46 +162,6 @@ free_ni:
 	return rc;
 }
 
-static bool is_one_of(unsigned options, unsigned a, unsigned b)
-{
-	return !(options & a) != !(options & b);
-}
-
-int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
-	      const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
-{
-	unsigned index = (options & PTL_NI_MATCHING ? 1 : 0) | (options & PTL_NI_LOGICAL ? 2 : 0);
-	int rc = PTL_OK;
-
-	if (!p4_is_init())
-		return PTL_NO_INIT;
-	if ((iface != PTL_IFACE_DEFAULT && iface != 0) || !ni_handle ||
-	    options & ~PTL_NI_INIT_OPTIONS_MASK ||
-	    !is_one_of(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) ||
-	    !is_one_of(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL) ||
-	    (pid > PTL_PID_MAX && pid != PTL_PID_ANY))
-		return PTL_ARG_INVALID;
-	pthread_mutex_lock(&changing);
-	if (!nis[index])
-		rc = open_ni(index, options, desired);
-	if (!rc && pid != PTL_PID_ANY && pid != p4_own_locator().number && !nis[index]->refs) {
-		p4_log(TQ_LOG_ERROR,
-		       "PtlNIInit: a process can't choose its pid, which is the number of a queue "
-		       "pair: pass PTL_PID_ANY.");
-		rc = PTL_PID_IN_USE;
-	}
-	if (!rc) {
-		nis[index]->refs++;
-		if (actual)
-			*actual = nis[index]->limits;
-		*ni_handle = nis[index]->handle;
-	}
-	pthread_mutex_unlock(&changing);
-	return rc;
-}
-
-/* ---- closing ---- */
-
 /* Returns true if nothing uses the interface's contexts. */
 static bool is_idle(void *arg)
 {
@@ -232,6 +192,45 @@ static void close_ni(struct p4_ni *ni)
 	closed = ni;
 	p4_unlock();
 	p4_endpoint_close();
+}
+
+static bool is_one_of(unsigned options, unsigned a, unsigned b)
+{
+	return !(options & a) != !(options & b);
+}
+
+int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
+	      const ptl_ni_limits_t *desired, ptl_ni_limits_t *actual, ptl_handle_ni_t *ni_handle)
+{
+	unsigned index = (options & PTL_NI_MATCHING ? 1 : 0) | (options & PTL_NI_LOGICAL ? 2 : 0);
+	int rc = PTL_OK;
+
+	if (!p4_is_init())
+		return PTL_NO_INIT;
+	if ((iface != PTL_IFACE_DEFAULT && iface != 0) || !ni_handle ||
+	    options & ~PTL_NI_INIT_OPTIONS_MASK ||
+	    !is_one_of(options, PTL_NI_MATCHING, PTL_NI_NO_MATCHING) ||
+	    !is_one_of(options, PTL_NI_LOGICAL, PTL_NI_PHYSICAL) ||
+	    (pid > PTL_PID_MAX && pid != PTL_PID_ANY))
+		return PTL_ARG_INVALID;
+	pthread_mutex_lock(&changing);
+	if (!nis[index])
+		rc = open_ni(index, options, desired);
+	if (!rc && pid != PTL_PID_ANY && pid != p4_own_locator().number && !nis[index]->refs) {
+		p4_log(TQ_LOG_ERROR,
+		       "PtlNIInit: a process can't choose its pid, which is the number of a queue "
+		       "pair: pass PTL_PID_ANY.");
+		close_ni(nis[index]);
+		rc = PTL_PID_IN_USE;
+	}
+	if (!rc) {
+		nis[index]->refs++;
+		if (actual)
+			*actual = nis[index]->limits;
+		*ni_handle = nis[index]->handle;
+	}
+	pthread_mutex_unlock(&changing);
+	return rc;
 }
 
 /* Frees what the user has not. */

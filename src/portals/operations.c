@@ -63,24 +63,6 @@ static int check_atomic(const struct p4_op *op)
 	return PTL_OK;
 }
 
-/* Finds the counting event that triggers the operation. */
-static int find_trigger(const struct p4_ni *ni, const struct start *start, struct p4_ct **ct)
-{
-	bool ok = true;
-
-	*ct = NULL;
-	if (!start->triggered)
-		return PTL_OK;
-	*ct = p4_ct_of(ni, start->ct, &ok);
-	if (!ok || !*ct)
-		return PTL_ARG_INVALID;
-	/* An operation that is triggered at once needs no place. */
-	return ni->ntriggered < ni->limits.max_triggered_ops ||
-			       p4_ct_has_reached(*ct, start->threshold)
-		       ? PTL_OK
-		       : PTL_NO_SPACE;
-}
-
 /* Where an operation's data are, by handles. */
 struct place {
 	ptl_handle_md_t md;
@@ -107,7 +89,10 @@ static int prepare(struct p4_op *op, ptl_process_t target, const struct place *p
 	rc = check(op, md, target);
 	if (!rc && op->kind != P4_PUT && op->kind != P4_GET)
 		rc = check_atomic(op);
-	return rc ? rc : find_trigger(op->ni, start, ct);
+	*ct = NULL;
+	if (rc || !start->triggered)
+		return rc;
+	return p4_ct_find_trigger(op->ni, start->ct, start->threshold, ct);
 }
 
 /* Copies data that the user may change as soon as the call returns (PTL_MD_VOLATILE). */
@@ -115,15 +100,11 @@ static int copy_volatile(struct p4_op *op)
 {
 	const struct p4_md *md = op->put.md;
 
-	if (!md || !(md->options & PTL_MD_VOLATILE) || op->kind == P4_SWAP)
+	if (!md || !(md->options & PTL_MD_VOLATILE))
 		return PTL_OK;
 	if (op->length > op->ni->limits.max_volatile_size)
 		return PTL_ARG_INVALID;
-	op->payload = malloc(op->length + 1);
-	if (!op->payload)
-		return PTL_NO_SPACE;
-	p4_region_read(&md->region, op->put.offset, op->payload, op->length);
-	return PTL_OK;
+	return p4_op_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
 }
 
 /* Starts a copy of the operation `like`, or has it triggered; `put` and `get` may be NULL. Returns

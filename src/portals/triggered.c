@@ -11,15 +11,12 @@
 /* Makes an operation that the counting event triggers. Returns a code of Portals. The caller holds
  * the lock. */
 static int make(struct p4_ni *ni, const struct p4_op *like, ptl_handle_ct_t trigger,
-		struct p4_ct **ct, struct p4_op **made)
+		ptl_size_t threshold, struct p4_ct **ct, struct p4_op **made)
 {
-	bool ok = true;
+	int rc = p4_ct_find_trigger(ni, trigger, threshold, ct);
 
-	*ct = p4_ct_of(ni, trigger, &ok);
-	if (!ok || !*ct)
-		return PTL_ARG_INVALID;
-	if (ni->ntriggered >= ni->limits.max_triggered_ops)
-		return PTL_NO_SPACE;
+	if (rc)
+		return rc;
 	*made = malloc(sizeof(**made));
 	if (!*made)
 		return PTL_NO_SPACE;
@@ -38,7 +35,7 @@ static int change(const struct p4_op *like, ptl_handle_ct_t trig_ct_handle, ptl_
 	if (!p4_enter())
 		return PTL_NO_INIT;
 	ct = p4_handle_get(like->ct, P4_CT);
-	rc = ct ? make(ct->ni, like, trig_ct_handle, &trigger, &op) : PTL_ARG_INVALID;
+	rc = ct ? make(ct->ni, like, trig_ct_handle, threshold, &trigger, &op) : PTL_ARG_INVALID;
 	if (!rc)
 		p4_ct_trigger(trigger, op, threshold);
 	p4_unlock_run();
@@ -77,7 +74,7 @@ int PtlTriggeredMEAppend(ptl_handle_ni_t ni_handle, ptl_pt_index_t pt_index, ptl
 	pt = p4_pt_of(ni_handle, pt_index);
 	if (!pt || !p4_ni_is_matching(pt->ni) || !me || !me_handle)
 		goto unlock;
-	rc = make(pt->ni, &like, trig_ct_handle, &trigger, &op);
+	rc = make(pt->ni, &like, trig_ct_handle, threshold, &trigger, &op);
 	if (rc)
 		goto unlock;
 	rc = p4_entry_make(pt, me, ptl_list, P4_APPEND, user_ptr, &op->entry);
@@ -103,7 +100,8 @@ int PtlTriggeredMEUnlink(ptl_handle_me_t me_handle, ptl_handle_ct_t trig_ct_hand
 	if (!p4_enter())
 		return PTL_NO_INIT;
 	entry = p4_handle_get(me_handle, P4_ENTRY);
-	rc = entry ? make(entry->pt->ni, &like, trig_ct_handle, &trigger, &op) : PTL_ARG_INVALID;
+	rc = entry ? make(entry->pt->ni, &like, trig_ct_handle, threshold, &trigger, &op)
+		   : PTL_ARG_INVALID;
 	if (!rc)
 		p4_ct_trigger(trigger, op, threshold);
 	p4_unlock_run();

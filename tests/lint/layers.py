@@ -46,7 +46,7 @@ _OMPI = {
     "pml": [],
     "coll": ["pml/series.h", "pml/value.h"],
     "shim/opal/mca/threads/pthreads": [],
-    "btl": ["pml/series.h", "pml/params.h", "pml/cache.h", "pml/log_peer.h"],
+    "btl": ["pml/series.h", "pml/params.h", "pml/cache.h", "pml/log_peer.h", "pml/claim.h"],
 }
 
 

@@ -256,7 +256,7 @@ static void puts_and_gets(struct side *side, ptl_handle_md_t md)
 }
 
 /* Checks that a volatile descriptor's data are no longer than the limit. */
-static void volatile_puts(struct side *side)
+static void volatile_data(struct side *side)
 {
 	const ptl_process_t self = side_id(side, 0);
 	ptl_handle_md_t md =
@@ -265,6 +265,9 @@ static void volatile_puts(struct side *side)
 	t_true(side->limits.max_volatile_size < sizeof(memory), "max_volatile_size is %llu",
 	       (unsigned long long)side->limits.max_volatile_size);
 	t_ptl(PUT(md, 0, side->limits.max_volatile_size + 1, PTL_NO_ACK_REQ, self, SIDE_PT),
+	      INVALID);
+	t_ptl(PtlSwap(md, 0, md, 0, side->limits.max_volatile_size + 1, self, SIDE_PT, 0, 0, NULL,
+		      0, NULL, PTL_SWAP, PTL_UINT8_T),
 	      INVALID);
 	t_ptl_ok(PtlMDRelease(md));
 }
@@ -322,7 +325,7 @@ static void operations_child(unsigned me, void *arg)
 	side_table(&side, 0);
 	md = side_md(&side, memory, 64, 0, side.eq, PTL_CT_NONE);
 	puts_and_gets(&side, md);
-	volatile_puts(&side);
+	volatile_data(&side);
 	atomics(&side, md);
 	triggered(&side, md);
 	side_no_event(side.eq);

@@ -8,16 +8,22 @@
 
 static uint8_t memory[64];
 
-static ptl_handle_md_t bind(const struct stub_side *side)
+static ptl_handle_md_t bind_with(const struct stub_side *side, unsigned options)
 {
 	const ptl_md_t md = {.start = memory,
 			     .length = sizeof(memory),
+			     .options = options,
 			     .eq_handle = side->eq,
 			     .ct_handle = PTL_CT_NONE};
 	ptl_handle_md_t handle;
 
 	t_ptl_ok(PtlMDBind(side->ni, &md, &handle));
 	return handle;
+}
+
+static ptl_handle_md_t bind(const struct stub_side *side)
+{
+	return bind_with(side, 0);
 }
 
 /* Starts a get of 8 bytes, whose request is stub.sent[0]. */
@@ -90,6 +96,50 @@ static void fails_after_reply(void **state)
 	stub_end_send(&stub.sent[0], -EIO);
 	stub_event(&side, PTL_EVENT_REPLY, PTL_NI_OK);
 	t_ptl_ok(PtlMDRelease(md));
+	stub_close(&side);
+}
+
+/* The target fails before the end of the request is reported: the event of the send comes first. */
+static void fails_before_sent(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t md = bind(&side);
+
+	(void)state;
+	stub_found(TARGET, 0);
+	stub.slow_sends = true;
+	t_ptl_ok(PtlPut(md, 0, 8, PTL_ACK_REQ, stub_id(TARGET), STUB_PT, 0, 0, NULL, 0));
+	t_eq(stub.nsent, 1);
+	stub_done(STUB_REPLY, stub.entries[0].user, -EIO);
+	stub_no_event(&side);
+	t_ptl(PtlMDRelease(md), PTL_IN_USE);
+	stub_end_send(&stub.sent[0], -EIO);
+	stub_event(&side, PTL_EVENT_SEND, PTL_NI_UNDELIVERABLE);
+	stub_event(&side, PTL_EVENT_ACK, PTL_NI_UNDELIVERABLE);
+	stub_no_event(&side);
+	t_ptl_ok(PtlMDRelease(md));
+	stub_close(&side);
+}
+
+/* Data of a volatile descriptor are the user's again when the call returns, although the process is
+ * still looked up. */
+static void volatile_swap(void **state)
+{
+	struct stub_side side = stub_open();
+	ptl_handle_md_t from = bind_with(&side, PTL_MD_VOLATILE), to = bind(&side);
+	const uint8_t *sent;
+
+	(void)state;
+	memory[8] = 1;
+	t_ptl_ok(PtlSwap(to, 0, from, 8, 1, stub_id(TARGET), STUB_PT, 0, 0, NULL, 0, NULL, PTL_SWAP,
+			 PTL_UINT8_T));
+	memory[8] = 2;
+	t_eq(stub.nsent, 0);
+	stub_found(TARGET, 0);
+	t_eq(stub.nsent, 1);
+	t_eq(stub.sent[0].buf.len, P4_OPERAND + 1);
+	sent = stub.sent[0].buf.addr;
+	t_eq(sent[P4_OPERAND], 1);
 	stub_close(&side);
 }
 
@@ -186,9 +236,10 @@ static void wrong_answers(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(fails_amid_reply), cmocka_unit_test(fails_after_reply),
-		cmocka_unit_test(look_up_again),    cmocka_unit_test(connects_late),
-		cmocka_unit_test(foreign_answer),   cmocka_unit_test(wrong_answers),
+		cmocka_unit_test(fails_amid_reply),  cmocka_unit_test(fails_after_reply),
+		cmocka_unit_test(fails_before_sent), cmocka_unit_test(volatile_swap),
+		cmocka_unit_test(look_up_again),     cmocka_unit_test(connects_late),
+		cmocka_unit_test(foreign_answer),    cmocka_unit_test(wrong_answers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

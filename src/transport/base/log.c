@@ -14,3 +14,9 @@ void tq_log(const struct tq_job *job, enum tq_log_level level, const char *forma
 	va_end(args);
 	job->log(job->log_arg, level, text);
 }
+
+enum tq_log_level tq_host_level(const struct tq_job *job, const char *kind)
+{
+	return !job->claim_warning || job->claim_warning(job->log_arg, kind) ? TQ_LOG_WARN
+									     : TQ_LOG_DEBUG;
+}

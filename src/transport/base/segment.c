@@ -10,11 +10,12 @@
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <tupleq/tupleq.h>
 #include <unistd.h>
+
+#include "base/random.h"
 
 #define LINE 64u /* bytes of a cache line */
 
@@ -36,18 +37,12 @@ static struct trailer *trailer_of(void *mem, size_t size)
 	return (struct trailer *)(void *)((char *)mem + size - sizeof(struct trailer));
 }
 
-/* Stores a name: the segment's number in the lower half, and random bits in the upper half, because
- * each IPC namespace has numbers of its own. */
-static int make_name(int id, uint64_t *name)
+/* Returns a name: the segment's number in the lower half, and random bits in the upper half,
+ * because each IPC namespace has numbers of its own. */
+static uint64_t make_name(int id)
 {
-	uint32_t random;
-
-	while (getrandom(&random, sizeof(random), 0) != sizeof(random))
-		if (errno != EINTR)
-			return -errno;
 	/* No name is 0. */
-	*name = (uint64_t)(random | 1) << 32 | (uint32_t)id;
-	return 0;
+	return (tq_random() | 1) << 32 | (uint32_t)id;
 }
 
 static int attach(int id, size_t size, void **mem)
@@ -74,11 +69,7 @@ int tq_segment_create(size_t len, uint64_t *name, void **mem)
 	shmctl(id, IPC_RMID, NULL);
 	if (rc)
 		return rc;
-	rc = make_name(id, name);
-	if (rc) {
-		tq_segment_detach(*mem);
-		return rc;
-	}
+	*name = make_name(id);
 	trailer_of(*mem, size)->name = *name;
 	return 0;
 }

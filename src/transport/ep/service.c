@@ -188,6 +188,7 @@ static void *run(void *arg)
 int tq_service_start(struct tq_ep *ep)
 {
 	struct tq_service *service = calloc(1, sizeof(*service));
+	const char *limit = "open files (ulimit -n)";
 	sigset_t all, old;
 	int error;
 
@@ -200,6 +201,7 @@ int tq_service_start(struct tq_ep *ep)
 	}
 	service->wakes_at = UINT64_MAX;
 	ep->service = service;
+	limit = "processes (ulimit -u)";
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -215,10 +217,10 @@ free_service:
 	free(service);
 	ep->service = NULL;
 	tq_log(&ep->job, TQ_LOG_ERROR,
-	       "The service thread can't be started: %s. Raise the limit of processes (ulimit -u), "
-	       "or set service_thread to 0: then recalls are answered only while the program is in "
+	       "The service thread can't be started: %s. Raise the limit of %s, or set "
+	       "service_thread to 0: then recalls are answered only while the program is in "
 	       "the library.",
-	       strerror(error));
+	       strerror(error), limit);
 	return -error;
 }
 

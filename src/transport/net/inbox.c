@@ -50,7 +50,7 @@ struct tq_inbox {
 
 static void say_why_not(const struct tq_net *net, size_t len, int error)
 {
-	tq_log(net->job, TQ_LOG_WARN_HOST,
+	tq_log(net->job, tq_host_level(net->job, "rings"),
 	       "Messages within the node go through the adapter: %zu bytes of shared memory can't "
 	       "be had: %s. Look at the kernel's limits (ipcs -l: kernel.shmmni, kernel.shmall), "
 	       "or "

@@ -110,7 +110,7 @@ static void warn_full(struct tq_net *net)
 	if (net->mem->warned)
 		return;
 	net->mem->warned = true;
-	tq_log(net->job, TQ_LOG_WARN_HOST,
+	tq_log(net->job, tq_host_level(net->job, "registration"),
 	       "Messages are copied in pieces, which is slow: their buffers can't be registered, "
 	       "as no more memory can be locked. Raise the limit of locked memory (ulimit -l; "
 	       "memlock in /etc/security/limits.conf; LimitMEMLOCK of the service that starts "

@@ -49,7 +49,7 @@ static bool is_on_this_node(const struct tq_net *net, const struct tq_link *link
 static void say_why_not(struct tq_net *net, const struct tq_link *link, int error)
 {
 	enum tq_log_level level = net->params->intranode == TQ_INTRANODE_SHM && !net->inbox_said
-					  ? TQ_LOG_WARN_HOST
+					  ? tq_host_level(net->job, "attachment")
 					  : TQ_LOG_DEBUG;
 
 	net->inbox_said = true;

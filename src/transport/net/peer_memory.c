@@ -22,7 +22,7 @@ static const char not_its_id[] = "its process id is not valid here";
 static void say_why_not(struct tq_net *net, const struct tq_link *link, const char *why)
 {
 	enum tq_log_level level = net->params->intranode == TQ_INTRANODE_SHM && !net->memory_said
-					  ? TQ_LOG_WARN_HOST
+					  ? tq_host_level(net->job, "copying")
 					  : TQ_LOG_DEBUG;
 
 	net->memory_said = true;
