@@ -122,7 +122,8 @@ void shca_clock_exclude(void);
 bool shca_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one of those. */
 void shca_clock_inherit(void);
-/* Returns true if the calling thread has joined the clock, and is in its program. */
+/* Returns true if the calling thread has joined the clock, and is in its program. A thread that
+ * inherits a clock joins it. */
 bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined it. */
 bool shca_clock_is_joined(pid_t tid);
