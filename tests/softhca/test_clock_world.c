@@ -8,6 +8,8 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
+#include <stdatomic.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
@@ -225,6 +227,70 @@ static void test_reused_descriptor(void **state)
 	close(ends[1]);
 }
 
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t ended;
+	_Atomic bool over;
+	int end;
+} idle = {.lock = PTHREAD_MUTEX_INITIALIZER, .ended = PTHREAD_COND_INITIALIZER};
+
+static void *await_thread(void *arg)
+{
+	pthread_mutex_lock(&idle.lock);
+	while (!atomic_load(&idle.over))
+		pthread_cond_wait(&idle.ended, &idle.lock);
+	pthread_mutex_unlock(&idle.lock);
+	return arg;
+}
+
+static void *await_world(void *arg)
+{
+	struct epoll_event event = {.events = EPOLLIN};
+	int set = epoll_create1(0);
+
+	epoll_ctl(set, EPOLL_CTL_ADD, idle.end, &event);
+	epoll_wait(set, &event, 1, -1);
+	close(set);
+	pthread_mutex_lock(&idle.lock);
+	atomic_store(&idle.over, true);
+	pthread_cond_signal(&idle.ended);
+	pthread_mutex_unlock(&idle.lock);
+	return arg;
+}
+
+/* One thread waits for a descriptor that a process without a clock writes to, one for that thread,
+ * and one polls. */
+static void test_world_ends_wait(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);
+	const struct timespec moment = {0, 100000000};
+	pthread_t threads[2];
+	struct ibv_wc wc;
+	int ends[2], status;
+	pid_t pid;
+
+	(void)state;
+	t_true(cq, "ibv_create_cq: %s", strerror(errno));
+	t_ok(pipe(ends));
+	idle.end = ends[0];
+	t_ok(pthread_create(&threads[0], NULL, await_thread, NULL));
+	t_ok(pthread_create(&threads[1], NULL, await_world, NULL));
+	pid = fork();
+	if (!pid) {
+		syscall(SYS_nanosleep, &moment, NULL);
+		_exit(write(ends[1], "x", 1) != 1);
+	}
+	while (!atomic_load(&idle.over))
+		t_eq(ibv_poll_cq(cq, 1, &wc), 0);
+	for (int i = 0; i < 2; i++)
+		t_ok(pthread_join(threads[i], NULL));
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(status, 0);
+	t_ok(ibv_destroy_cq(cq));
+	close(ends[0]);
+	close(ends[1]);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -234,6 +300,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(test_write, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_unknown_call, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_reused_descriptor, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_world_ends_wait, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
