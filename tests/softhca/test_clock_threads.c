@@ -4,8 +4,10 @@
  * and what a thread's first call gets.
  */
 #define _GNU_SOURCE 1
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
+#include <stdatomic.h>
 #include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
@@ -102,11 +104,50 @@ static void test_random(void **state)
 	t_true(drawn[0] != drawn[1], "both drew %llx", (unsigned long long)drawn[0]);
 }
 
+/* ---- many threads ---- */
+
+enum { MANY = 1100 };
+
+static struct {
+	uint64_t since;
+	_Atomic unsigned done, wrong;
+} many;
+
+static void *poll_and_stay(void *arg)
+{
+	/* Without a clock, the time is the last one at which a thread got the turn. */
+	if (poll(NULL, 0, 10) || t_now() + SECOND / 1000 < many.since)
+		atomic_fetch_add(&many.wrong, 1);
+	atomic_fetch_add(&many.done, 1);
+	sleep(1000000000);
+	return arg;
+}
+
+/* A fabric has clocks for 1024 threads. Others run without, and their calls do as ever. The threads
+ * end with the process. */
+static void test_many(void **state)
+{
+	pthread_attr_t attr;
+	pthread_t thread;
+
+	(void)state;
+	many.since = t_now();
+	t_ok(pthread_attr_init(&attr));
+	t_ok(pthread_attr_setstacksize(&attr, 128 << 10));
+	for (int i = 0; i < MANY; i++)
+		t_ok(pthread_create(&thread, &attr, poll_and_stay, NULL));
+	while (atomic_load(&many.done) < MANY)
+		sleep(1);
+	t_eq(atomic_load(&many.wrong), 0);
+	pthread_attr_destroy(&attr);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cancel, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_many, setup, t_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -126,8 +126,8 @@ void shca_clock_exclude(void);
 bool shca_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one that gets a clock with its first call. */
 void shca_clock_inherit(void);
-/* Returns true if the calling thread is in its program, and has joined the clock or does so with
- * its next call. */
+/* Returns true if the calling thread has joined the clock, and is in its program. A thread that
+ * inherits a clock joins it here. */
 bool shca_clock_in_program(void);
 /* Returns true if that thread of this process has joined the clock. */
 bool shca_clock_is_joined(pid_t tid);

@@ -160,6 +160,7 @@ static void join(void)
 	pthread_once(&key_once, make_key);
 	actor = shca_actor_make(shca_turn_here.fabric, shca_turn_here.slot,
 				(pid_t)syscall(SYS_gettid), SHCA_ORDER(shca_turn_here.order, nr));
+	shca_turn_self.inherits_clock &= actor != SHCA_NO_ACTOR;
 	if (actor == SHCA_NO_ACTOR)
 		return;
 	shca_turn_self.actor = actor + 1;
@@ -224,13 +225,8 @@ static uint64_t jitter(uint64_t price)
 
 uint64_t shca_clock_random(void)
 {
-	uint64_t order;
+	uint64_t order = shca_clk->actors[shca_turn_self.actor - 1].order;
 
-	if (!shca_turn_joined()) {
-		shca_clock_enter_free();
-		shca_clock_leave();
-	}
-	order = shca_turn_self.actor ? shca_clk->actors[shca_turn_self.actor - 1].order : 0;
 	/* The time tells a process from a later one with its rank, as the next mpirun starts it. */
 	return mix(mix(mix(~shca_turn_here.seed ^ shca_turn_self.clock) ^ order) ^
 		   shca_turn_self.randoms++);
@@ -458,7 +454,16 @@ void shca_clock_inherit(void)
 
 bool shca_clock_in_program(void)
 {
-	return (shca_turn_joined() || shca_turn_self.inherits_clock) && !shca_turn_self.depth;
+	int error = errno;
+
+	if (shca_turn_self.depth)
+		return false;
+	if (!shca_turn_joined() && shca_turn_self.inherits_clock) {
+		shca_clock_enter_free();
+		shca_clock_leave();
+		errno = error;
+	}
+	return shca_turn_joined();
 }
 
 bool shca_clock_is_joined(pid_t tid)

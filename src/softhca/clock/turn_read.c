@@ -97,13 +97,8 @@ uint64_t shca_clock_read(void)
 			       ? now
 			       : shca_turn_self.clock;
 	}
-	if (!shca_turn_joined()) {
-		if (!shca_turn_self.inherits_clock)
-			return time_of_others();
-		shca_clock_enter(SHCA_CALL_TIME, 1);
-		shca_clock_leave();
-		return shca_turn_self.clock;
-	}
+	if (!shca_clock_in_program())
+		return time_of_others();
 	shca_clock_reclaim();
 	let_others();
 	account(SHCA_CALL_TIME);

@@ -53,6 +53,8 @@ static void fork_parent(void)
  */
 static void fork_child(void)
 {
+	/* First: the locks that are released below are none of the parent's thread. */
+	shca_clock_reset();
 	shca_context_objects_fork_child(shca_leftover_inherit);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;

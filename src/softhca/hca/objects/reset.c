@@ -4,7 +4,6 @@
  */
 #include "reset.h"
 
-#include "clock/clock.h"
 #include "fabric/trace.h"
 #include "hca/event_ack.h"
 #include "hca/execution/engine.h"
@@ -19,7 +18,6 @@
 
 void shca_reset(void)
 {
-	shca_clock_reset();
 	shca_trace_reset();
 	shca_object_index_reset();
 	shca_event_ack_reset();
