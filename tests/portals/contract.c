@@ -5,12 +5,9 @@
 #include <string.h>
 
 #include "contract_objects.h"
+#include "played.h"
 
 #define IDLE_CALLS_MAX 1000 /* calls of tq_progress() in vain before a wait is endless */
-
-struct tq_params {
-	int none;
-};
 
 struct contract_state contract;
 bool contract_blocking;
@@ -23,18 +20,12 @@ void contract_start(struct schedule *schedule, const struct contract_ops *ops)
 	contract_blocking = false;
 }
 
-struct tq_locator contract_locator(int process)
-{
-	return (struct tq_locator){.port = 100 + (uint32_t)process,
-				   .number = 200 + (uint32_t)process};
-}
-
 void contract_introduce(void)
 {
 	struct tq_ep *ep = contract.ep;
 
 	for (int i = 0; i < CONTRACT_PROCESSES; i++) {
-		struct tq_locator locator = contract_locator(i);
+		struct tq_locator locator = played_locator(i);
 
 		ep->found(ep->found_arg, &locator, &i, sizeof(i), 0);
 	}
@@ -76,51 +67,6 @@ void tq_close(struct tq_ep *ep)
 	contract.ep = NULL;
 }
 
-struct tq_params *tq_params_new(void)
-{
-	return calloc(1, sizeof(struct tq_params));
-}
-
-void tq_params_free(struct tq_params *params)
-{
-	free(params);
-}
-
-int tq_param_set(struct tq_params *params, const char *name, const char *value, char *why,
-		 size_t size)
-{
-	(void)params;
-	(void)name;
-	(void)value;
-	(void)why;
-	(void)size;
-	return -EINVAL;
-}
-
-const struct tq_counter_desc *tq_counter_desc(unsigned i)
-{
-	(void)i;
-	return NULL;
-}
-
-uint64_t tq_counter(const struct tq_ep *ep, unsigned i)
-{
-	(void)ep;
-	return i;
-}
-
-const char *tq_device_text(const struct tq_ep *ep)
-{
-	(void)ep;
-	return "a device";
-}
-
-int tq_thread_progress(struct tq_ep *ep, bool on)
-{
-	(void)ep;
-	return on ? -ENOTSUP : 0;
-}
-
 int tq_progress(struct tq_ep *ep)
 {
 	unsigned n;
@@ -138,16 +84,9 @@ int tq_progress(struct tq_ep *ep)
 
 /* ---- processes ---- */
 
-int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
-{
-	(void)ep;
-	*locator = contract_locator(0);
-	return 0;
-}
-
 int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
 {
-	*locator = contract_locator(peer->process);
+	*locator = played_locator(peer->process);
 	return 0;
 }
 
@@ -160,7 +99,7 @@ void tq_look_up_open(struct tq_ep *ep, tq_found *found, void *arg)
 int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 {
 	(void)ep;
-	t_true(locator->port == contract_locator(0).port, "a process is looked up that was found");
+	t_true(locator->port == played_locator(0).port, "a process is looked up that was found");
 	return 0; /* contract_introduce() answers */
 }
 
@@ -180,12 +119,6 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 void tq_peer_connect(struct tq_peer *peer)
 {
 	t_true(peer->process >= 0, "a process is connected to that was not added");
-}
-
-int tq_peer_error(struct tq_peer *peer)
-{
-	(void)peer;
-	return 0;
 }
 
 /* ---- contexts ---- */

@@ -57,7 +57,5 @@ bool contract_is_recalling(unsigned ctx);
 extern bool contract_blocking;
 /* Expects that nothing is left. */
 void contract_stop(void);
-/* Returns the process's name in the fabric. */
-struct tq_locator contract_locator(int process);
 
 #endif

@@ -7,6 +7,7 @@
 #include "contract.h"
 #include "entry.h"
 #include "judge.h"
+#include "played.h"
 #include "wire.h"
 
 #define PT 5
@@ -96,8 +97,8 @@ static struct judge_entry *make_entry(const struct user_step *step)
 	if (!entry)
 		return NULL;
 	if (step->from) {
-		id.phys.nid = contract_locator(step->from).port;
-		id.phys.pid = contract_locator(step->from).number;
+		id.phys.nid = played_locator(step->from).port;
+		id.phys.pid = played_locator(step->from).number;
 	}
 	entry->from = step->from;
 	entry->list = step->list;
@@ -214,8 +215,8 @@ static void send(const struct put_step *step)
 		.rlength = step->length,
 		.cookie = step->quiet ? 0 : put->id + 1,
 		.uid = geteuid(),
-		.nid = contract_locator(step->from).port,
-		.pid = contract_locator(step->from).number,
+		.nid = played_locator(step->from).port,
+		.pid = played_locator(step->from).number,
 		.kind = P4_PUT,
 		.ack_req = step->quiet ? PTL_NO_ACK_REQ : PTL_ACK_REQ,
 	};

@@ -2,11 +2,11 @@
 #include "stub.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../expect.h"
+#include "played.h"
 
 /* The model's own definitions of the opaque types in tupleq.h. */
 struct tq_peer {
@@ -17,10 +17,6 @@ struct tq_ctx {
 	unsigned number;
 	const struct tq_match_ops *ops;
 	void *arg;
-};
-
-struct tq_params {
-	int none;
 };
 
 struct tq_ep {
@@ -100,22 +96,16 @@ const struct stub_entry *stub_append(const struct stub_side *side, const ptl_me_
 
 ptl_process_t stub_id(int process)
 {
-	struct tq_locator locator = stub_locator(process);
+	struct tq_locator locator = played_locator(process);
 
 	return (ptl_process_t){.phys = {locator.port, locator.number}};
 }
 
 /* ---- the network's reports ---- */
 
-struct tq_locator stub_locator(int process)
-{
-	return (struct tq_locator){.port = 100 + (uint32_t)process,
-				   .number = 200 + (uint32_t)process};
-}
-
 void stub_found(int process, int error)
 {
-	struct tq_locator locator = stub_locator(process);
+	struct tq_locator locator = played_locator(process);
 
 	endpoint.found(endpoint.found_arg, &locator, error ? NULL : &process, sizeof(process),
 		       error);
@@ -132,7 +122,7 @@ void stub_end_send(const struct stub_sent *sent, int error)
 
 struct p4_wire_request stub_request(int from, enum p4_op_kind kind, uint64_t length)
 {
-	struct tq_locator locator = stub_locator(from);
+	struct tq_locator locator = played_locator(from);
 
 	return (struct p4_wire_request){
 		.rlength = htole64(length),
@@ -218,51 +208,6 @@ void tq_close(struct tq_ep *ep)
 	(void)ep;
 }
 
-struct tq_params *tq_params_new(void)
-{
-	return calloc(1, sizeof(struct tq_params));
-}
-
-void tq_params_free(struct tq_params *params)
-{
-	free(params);
-}
-
-int tq_param_set(struct tq_params *params, const char *name, const char *value, char *why,
-		 size_t size)
-{
-	(void)params;
-	(void)name;
-	(void)value;
-	(void)why;
-	(void)size;
-	return 0;
-}
-
-const struct tq_counter_desc *tq_counter_desc(unsigned i)
-{
-	(void)i;
-	return NULL;
-}
-
-uint64_t tq_counter(const struct tq_ep *ep, unsigned i)
-{
-	(void)ep;
-	return i;
-}
-
-const char *tq_device_text(const struct tq_ep *ep)
-{
-	(void)ep;
-	return "a device";
-}
-
-int tq_thread_progress(struct tq_ep *ep, bool on)
-{
-	(void)ep;
-	return on ? -ENOTSUP : 0;
-}
-
 int tq_progress(struct tq_ep *ep)
 {
 	(void)ep;
@@ -273,16 +218,9 @@ int tq_progress(struct tq_ep *ep)
 
 /* ---- processes ---- */
 
-int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
-{
-	(void)ep;
-	*locator = stub_locator(0);
-	return 0;
-}
-
 int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
 {
-	*locator = stub_locator(peer->process);
+	*locator = played_locator(peer->process);
 	return 0;
 }
 
@@ -317,12 +255,6 @@ int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *n
 void tq_peer_connect(struct tq_peer *peer)
 {
 	(void)peer;
-}
-
-int tq_peer_error(struct tq_peer *peer)
-{
-	(void)peer;
-	return 0;
 }
 
 /* ---- contexts ---- */

@@ -73,8 +73,6 @@ const struct stub_entry *stub_append(const struct stub_side *side, const ptl_me_
 /* Returns the id of a process. */
 ptl_process_t stub_id(int process);
 
-/* Returns the process's name in the fabric. */
-struct tq_locator stub_locator(int process);
 /* Ends the look-up of a process. */
 void stub_found(int process, int error);
 /* Ends a send that did not end at once. */

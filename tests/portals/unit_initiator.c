@@ -48,12 +48,22 @@ static struct stub_entry answers(void)
 	return (struct stub_entry){STUB_REPLY, -1, p4_answer_entry()};
 }
 
+/* Has an answer with `length` bytes of data come in from a process. Returns what libportals does
+ * with it. */
+static struct tq_take come_in(int from, const struct p4_wire_response *reply, uint64_t length)
+{
+	struct stub_entry entry = answers();
+	struct tq_take take;
+
+	t_eq(stub_match(&entry, from, 0, reply, length, &take), TQ_TAKE_STAY);
+	return take;
+}
+
 /* The target fails while its reply comes in: the memory isn't the user's before that has ended. */
 static void fails_amid_reply(void **state)
 {
 	struct stub_side side = stub_open();
 	ptl_handle_md_t md = bind(&side);
-	struct stub_entry entry = answers();
 	struct p4_wire_response reply;
 	struct tq_take take;
 
@@ -61,7 +71,7 @@ static void fails_amid_reply(void **state)
 	stub_found(TARGET, 0);
 	get(md);
 	reply = answer(8);
-	t_eq(stub_match(&entry, TARGET, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	take = come_in(TARGET, &reply, 8);
 	t_holds(take.buf.addr == memory && take.buf.len == 8);
 	/* The only entry of the context of answers is the watch for the target's end. */
 	t_eq(stub.nentries, 1);
@@ -80,7 +90,6 @@ static void fails_after_reply(void **state)
 {
 	struct stub_side side = stub_open();
 	ptl_handle_md_t md = bind(&side);
-	struct stub_entry entry = answers();
 	struct p4_wire_response reply;
 	struct tq_take take;
 
@@ -89,7 +98,7 @@ static void fails_after_reply(void **state)
 	stub.slow_sends = true;
 	get(md);
 	reply = answer(8);
-	t_eq(stub_match(&entry, TARGET, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	take = come_in(TARGET, &reply, 8);
 	stub_done(STUB_REPLY, take.user, 0);
 	stub_done(STUB_REPLY, stub.entries[0].user, -EIO);
 	stub_no_event(&side);
@@ -186,7 +195,6 @@ static void foreign_answer(void **state)
 {
 	struct stub_side side = stub_open();
 	ptl_handle_md_t md = bind(&side);
-	struct stub_entry entry = answers();
 	struct p4_wire_response reply;
 	struct tq_take take;
 
@@ -194,11 +202,11 @@ static void foreign_answer(void **state)
 	stub_found(TARGET, 0);
 	get(md);
 	reply = answer(8);
-	t_eq(stub_match(&entry, TARGET + 1, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	take = come_in(TARGET + 1, &reply, 8);
 	t_eq(take.buf.len, 0);
 	stub_done(STUB_REPLY, take.user, 0);
 	stub_no_event(&side);
-	t_eq(stub_match(&entry, TARGET, 0, &reply, 8, &take), TQ_TAKE_STAY);
+	take = come_in(TARGET, &reply, 8);
 	t_eq(take.buf.len, 8);
 	stub_done(STUB_REPLY, take.user, 0);
 	t_eq(stub_event(&side, PTL_EVENT_REPLY, PTL_NI_OK).mlength, 8);
@@ -210,13 +218,12 @@ static void expect_no_answer(struct p4_wire_response reply, uint64_t length)
 {
 	struct stub_side side = stub_open();
 	ptl_handle_md_t md = bind(&side);
-	struct stub_entry entry = answers();
 	struct tq_take take;
 
 	stub_found(TARGET, 0);
 	get(md);
 	reply.cookie = answer(0).cookie;
-	t_eq(stub_match(&entry, TARGET, 0, &reply, length, &take), TQ_TAKE_STAY);
+	take = come_in(TARGET, &reply, length);
 	t_eq(take.buf.len, 0);
 	stub_done(STUB_REPLY, take.user, 0);
 	t_eq(stub_event(&side, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE).mlength, 0);
