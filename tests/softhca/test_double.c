@@ -131,7 +131,7 @@ static void stopped(unsigned me, void *arg)
 	if (me) {
 		t_recv(qp, 1, &all, 1);
 		procs_put(K_READY, 1);
-		procs_get(PROCS_PARENT, K_DONE);
+		procs_get(PROCS_PARENT, K_AGAIN);
 	} else {
 		procs_get(PROCS_PARENT, K_GO);
 		t_send(qp, 1, all);
@@ -143,18 +143,25 @@ static void stopped(unsigned me, void *arg)
 	t_close(dev);
 }
 
+/* Runs two processes, of which the second is stopped from when it is ready until the first has
+ * done its part. */
+static void run_with_stopped(void (*body)(unsigned me, void *arg))
+{
+	procs_start(2, NULL, body, NULL);
+	procs_get(1, K_READY);
+	procs_stop(1);
+	procs_put(K_GO, 1);
+	procs_wait_for(0, K_DONE, 1);
+	procs_cont(1);
+	procs_put(K_AGAIN, 1);
+	procs_finish();
+}
+
 /* Checks that a target which answers nothing costs a message its retries, one after the other. */
 static void test_stopped(void **state)
 {
 	(void)state;
-	procs_start(2, NULL, stopped, NULL);
-	procs_get(1, K_READY);
-	procs_stop(1);
-	procs_put(K_GO, 1);
-	procs_get(0, K_DONE);
-	procs_cont(1);
-	procs_put(K_DONE, 1);
-	procs_finish();
+	run_with_stopped(stopped);
 }
 
 /* A datagram that is too large to travel with its completion. */
@@ -218,14 +225,7 @@ static void datagrams(unsigned me, void *arg)
 static void test_datagram_to_stopped(void **state)
 {
 	(void)state;
-	procs_start(2, NULL, datagrams, NULL);
-	procs_get(1, K_READY);
-	procs_stop(1);
-	procs_put(K_GO, 1);
-	procs_wait_for(0, K_DONE, 1);
-	procs_cont(1);
-	procs_put(K_AGAIN, 1);
-	procs_finish();
+	run_with_stopped(datagrams);
 }
 
 int main(void)

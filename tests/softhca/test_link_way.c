@@ -18,6 +18,31 @@ static double seconds_since(uint64_t t0)
 	return (double)(t_now() - t0) / 1e9;
 }
 
+/* Sends from a to b, and posts the receive `pause` seconds later, until that is in time once.
+ * Checks that the message then takes the receive, and not before it arrives. */
+static void send_before_receive(struct t_pair *p, struct ibv_send_wr *wr, struct ibv_sge *in,
+				double pause)
+{
+	bool in_time = false;
+
+	for (unsigned i = 0; i < TRIES && !in_time; i++) {
+		struct ibv_wc wc;
+		uint64_t t0 = t_now();
+
+		t_post(p->a, wr);
+		if (pause)
+			usleep((useconds_t)(pause * 1e6));
+		t_recv(p->b, i, in, 1);
+		in_time = seconds_since(t0) < latency / 2;
+		t_next(p->a->scq, 1, IBV_WC_SUCCESS);
+		while (in_time && ibv_poll_cq(p->b->rcq, 1, &wc) == 0)
+			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the message was dropped");
+		if (in_time)
+			t_true(seconds_since(t0) >= latency, "it came too early");
+	}
+	t_true(in_time, "no try was in time");
+}
+
 /* Checks that a datagram, to a QP or to a group, finds a receive that was posted after it was
  * sent. */
 static void late_receive(unsigned me, void *arg)
@@ -26,7 +51,7 @@ static void late_receive(unsigned me, void *arg)
 	struct t_dev *dev = t_open();
 	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
 	struct t_addr to = t_addr(p.b);
-	bool *group = arg, in_time = false;
+	bool *group = arg;
 	struct ibv_sge out = t_sge(&p.ba, 0, 8), in = t_sge(&p.bb, 0, 64);
 	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, &out, 1);
 
@@ -38,20 +63,7 @@ static void late_receive(unsigned me, void *arg)
 	wr.wr.ud.ah = t_ah(dev, &to, *group);
 	wr.wr.ud.remote_qpn = to.qpn;
 	wr.wr.ud.remote_qkey = T_QKEY;
-	for (unsigned i = 0; i < TRIES && !in_time; i++) {
-		struct ibv_wc wc;
-		uint64_t t0 = t_now();
-
-		t_post(p.a, &wr);
-		t_recv(p.b, i, &in, 1);
-		in_time = seconds_since(t0) < latency / 2;
-		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
-		while (in_time && ibv_poll_cq(p.b->rcq, 1, &wc) == 0)
-			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the datagram was dropped");
-		if (in_time)
-			t_true(seconds_since(t0) >= latency, "it came too early");
-	}
-	t_true(in_time, "no try was in time");
+	send_before_receive(&p, &wr, &in, 0);
 	if (*group)
 		t_ok(ibv_detach_mcast(p.b->qp, &to.gid, to.lid));
 	t_ok(ibv_destroy_ah(wr.wr.ud.ah));
@@ -79,24 +91,9 @@ static void late_receive_uc(unsigned me, void *arg)
 	struct t_pair p = t_pair(dev, &spec, NULL, 4096);
 	struct ibv_sge out = t_sge(&p.ba, 0, 4096), in = t_sge(&p.bb, 0, 4096);
 	struct ibv_send_wr wr = t_rdma(*op, 1, &out, 1, (uintptr_t)p.bb.addr, p.bb.mr->rkey);
-	bool in_time = false;
 
 	(void)me;
-	for (unsigned i = 0; i < TRIES && !in_time; i++) {
-		struct ibv_wc wc;
-		uint64_t t0 = t_now();
-
-		t_post(p.a, &wr);
-		usleep((useconds_t)(latency / 4 * 1e6));
-		t_recv(p.b, i, &in, 1);
-		in_time = seconds_since(t0) < latency / 2;
-		t_next(p.a->scq, 1, IBV_WC_SUCCESS);
-		while (in_time && ibv_poll_cq(p.b->rcq, 1, &wc) == 0)
-			t_true(t_ms_since(t0) < T_DEADLINE_MS, "the message was dropped");
-		if (in_time)
-			t_true(seconds_since(t0) >= latency, "it came too early");
-	}
-	t_true(in_time, "no try was in time");
+	send_before_receive(&p, &wr, &in, latency / 4);
 	t_pair_free(&p);
 	t_close(dev);
 }
