@@ -48,7 +48,7 @@ void *shca_object_index_get(unsigned hca, enum shca_kind kind, uint32_t idx)
 		    : NULL;
 }
 
-void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object))
+void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object, void *arg), void *arg)
 {
 	for (unsigned h = 0; h < SHCA_MAX_HCAS; h++)
 		for (unsigned p = 0; atomic_load(&used[h]) && p < PAGES; p++) {
@@ -58,7 +58,7 @@ void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object))
 				void *o = atomic_load_explicit(&page[i], memory_order_acquire);
 
 				if (o)
-					fn(o);
+					fn(o, arg);
 			}
 		}
 }

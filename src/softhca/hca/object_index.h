@@ -11,8 +11,9 @@
 int shca_object_index_set(unsigned hca, enum shca_kind kind, uint32_t idx, void *object);
 /* Returns the object of an index, or NULL. */
 void *shca_object_index_get(unsigned hca, enum shca_kind kind, uint32_t idx);
-/* Calls fn for each object of a kind, on every HCA. Objects may come and go meanwhile. */
-void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object));
+/* Calls fn(object, arg) for each object of a kind, on every HCA. Objects may come and go meanwhile.
+ */
+void shca_object_index_each(enum shca_kind kind, void (*fn)(void *object, void *arg), void *arg);
 /* Forgets all objects, in a forked child. */
 void shca_object_index_reset(void);
 

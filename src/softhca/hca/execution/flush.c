@@ -156,10 +156,11 @@ void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
 				   IBV_EVENT_QP_LAST_WQE_REACHED);
 }
 
-static void flush_if_failed(void *object)
+static void flush_if_failed(void *object, void *arg)
 {
 	struct shca_qp *qp = object;
 
+	(void)arg;
 	if (qp->entry->type != IBV_QPT_XRC_RECV && shca_qp_state(qp->entry) == IBV_QPS_ERR &&
 	    !qp->flushed)
 		shca_flush_qp(qp, SHCA_FLUSH_PATIENCE);
@@ -175,7 +176,7 @@ void shca_flush_disable(struct shca_qp *qp)
 void shca_flush_failed_qps(void)
 {
 	pthread_mutex_lock(&qps_lock);
-	shca_object_index_each(SHCA_QP, flush_if_failed);
+	shca_object_index_each(SHCA_QP, flush_if_failed, NULL);
 	pthread_mutex_unlock(&qps_lock);
 }
 

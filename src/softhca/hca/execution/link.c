@@ -136,7 +136,7 @@ static bool is_tail(uint64_t left, uint64_t busy)
 	return left <= SLOT_NS && left <= busy / 8;
 }
 
-/* What a walk through the calendar has seen of its current lap. */
+/* Sums over the slots of the current lap of a walk through the calendar. */
 struct walk {
 	uint64_t slots;
 	uint64_t ahead; /* the least number of laps until a slot's word */

@@ -154,19 +154,19 @@ void shca_qp_note_tgt_handle(struct shca_context *ctx)
 	atomic_store(&shca_self.proc->tgt_channel[ctx->hca_idx], ctx->async_channel + 1);
 }
 
-/* Argument and result of find_context(): an HCA, and a context on it with a handle of a target QP.
- * Guarded by the lock of the handles. */
-static struct {
+/* A search for a context on an HCA that has a handle of a target QP. */
+struct search {
 	unsigned hca;
 	struct shca_context *found;
-} wanted;
+};
 
-static void find_context(void *object)
+static void find_context(void *object, void *arg)
 {
 	const struct shca_qp *qp = object;
+	struct search *search = arg;
 
-	if (qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV && qp->ctx->hca_idx == wanted.hca)
-		wanted.found = qp->ctx;
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_XRC_RECV && qp->ctx->hca_idx == search->hca)
+		search->found = qp->ctx;
 }
 
 /* Has the events of target QPs sent to contexts that still have handles, after the handle `qp` was
@@ -183,10 +183,10 @@ static void leave_events(struct shca_qp *qp)
 	    qp->entry->async_channel == ctx->async_channel)
 		qp->entry->async_channel = other->ctx->async_channel;
 	if (!--ctx->tgt_handles && atomic_load(channel) == ctx->async_channel + 1) {
-		wanted.hca = ctx->hca_idx;
-		wanted.found = NULL;
-		shca_object_index_each(SHCA_QP, find_context);
-		atomic_store(channel, wanted.found ? wanted.found->async_channel + 1 : 0);
+		struct search search = {.hca = ctx->hca_idx};
+
+		shca_object_index_each(SHCA_QP, find_context, &search);
+		atomic_store(channel, search.found ? search.found->async_channel + 1 : 0);
 	}
 	shca_flush_unlock();
 }

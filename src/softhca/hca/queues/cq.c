@@ -353,14 +353,15 @@ struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t n
 	return cq && cq->number == number ? (struct ibv_cq *)&cq->ibv : NULL;
 }
 
-static void deliver_cq_payloads(void *object)
+static void deliver_cq_payloads(void *object, void *arg)
 {
+	(void)arg;
 	shca_cq_deliver_payloads(object);
 }
 
 void shca_cq_deliver_all_payloads(void)
 {
 	pthread_mutex_lock(&cqs_lock);
-	shca_object_index_each(SHCA_CQ, deliver_cq_payloads);
+	shca_object_index_each(SHCA_CQ, deliver_cq_payloads, NULL);
 	pthread_mutex_unlock(&cqs_lock);
 }
