@@ -99,7 +99,9 @@ void shca_clock_wake_process(void);
 void shca_clock_wake_lock_waiters(void);
 /* Lets the threads of all processes that wait for a lock look now. Called inside of a call. */
 void shca_clock_wake_shared_lock_waiters(void);
-/* Does the same for any thread, unless the lock that it released is softhca's own. */
+/* Lets the threads of all processes that wait for a lock look now, because the calling thread,
+ * which may have no clock, released one that processes share. Does nothing inside of a call,
+ * because the lock is softhca's own then. */
 void shca_clock_released_shared(void);
 /* Returns the calling thread's actor, or SHCA_NO_ACTOR. */
 uint32_t shca_clock_actor(void);

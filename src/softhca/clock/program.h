@@ -85,7 +85,7 @@ SHCA_PROGRAM void shca_program_watch_lock(void);
  * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would
  * wake each other for ever. */
 SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
-/* Does the same in all processes, because the lock is one that they share. */
+/* Ends such sleeps in all processes, because the lock is one that they share. */
 SHCA_PROGRAM void shca_program_wake_shared_lock_waiters(void);
 /* Lets the threads of all processes that wait for a lock look, because a thread released one that
  * they share. */

@@ -67,8 +67,8 @@ void shca_leftover_end(struct shca_context *ctx);
 /* Makes the functions in the tables of a context and its objects fail: this process must not use
  * them (any more). */
 void shca_leftover_refuse(struct shca_context *ctx);
-/* Does the same in a forked child to a context of its parent, and gives up the child's part in it.
- */
+/* Makes these functions fail in a forked child, for a context of its parent, and gives up the
+ * child's part in the context. */
 void shca_leftover_inherit(struct shca_context *ctx);
 
 /* unsupported.c */

@@ -37,7 +37,7 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 
 	if (!link)
 		return;
-	/* What the process has sent before its goodbye comes first. */
+	/* Messages that the process has sent before its goodbye come first. */
 	tq_inbox_drain(net, link);
 	if (datagram->type == TQ_OOB_BYE_ACK) {
 		tq_link_quiet(net, link, TQ_THERE);

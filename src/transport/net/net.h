@@ -11,9 +11,9 @@ int tq_net_open(struct tq_net *net);
 void tq_net_close(struct tq_net *net);
 /* Handles at most `budget` completions, and messages in rings. Returns the number of events. */
 int tq_net_events(struct tq_net *net, int budget);
-/* Does what tq_net_events() and tq_net_work() do. Returns the number of events. */
+/* Polls once: tq_net_events(), then tq_net_work(). Returns the number of events. */
 int tq_net_poll(struct tq_net *net, int budget);
-/* Does the work that is due besides completions. Returns the number of events. */
+/* Carries out the work that is due besides completions. Returns the number of events. */
 int tq_net_work(struct tq_net *net);
 
 #endif

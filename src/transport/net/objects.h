@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the network of an endpoint keeps. The endpoint's lock guards all of net/, unless a comment
+ * The state of an endpoint's network. The endpoint's lock guards all of net/, unless a comment
  * says otherwise.
  *
  * A *node* (node.h) is what an HCA's port and an XRC domain make together. A *lane* (lane.h) is a

@@ -38,9 +38,9 @@ struct tq_req {
 };
 
 /*
- * What a receive or probe is for: messages of a rank or of TQ_ANY_SOURCE, with this tag except for
- * the bits in `ignore`. Tags are 64 bits wide here. An MPI tag has its 32 bits and zeros above; the
- * highest of the 32 is set in tags that TQ_ANY_TAG does not match.
+ * The messages that a receive or probe is for: those of a rank or of TQ_ANY_SOURCE, with this tag
+ * except for the bits in `ignore`. Tags are 64 bits wide here. An MPI tag has its 32 bits and zeros
+ * above; the highest of the 32 is set in tags that TQ_ANY_TAG does not match.
  */
 struct tq_want {
 	int rank;
