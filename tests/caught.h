@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * caught.h - what this process writes to standard error, for tests of messages.
+ * caught.h - captures the standard error of this process, for tests of messages.
  */
 #ifndef T_CAUGHT_H
 #define T_CAUGHT_H
@@ -13,7 +13,7 @@
 struct t_caught {
 	FILE *file;
 	int saved;       /* a descriptor of the former standard error */
-	char text[4096]; /* after t_caught_end(): the beginning of what was written */
+	char text[4096]; /* after t_caught_end(): the first bytes that were written */
 };
 
 /* Redirects standard error to a file. */

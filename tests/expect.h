@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * expect.h - what a test expects, in one set of words for all kinds of programs. Each kind has its
- * own t_fail_at(), which ends the test: a cmocka test or a forked child (softhca/check.c), a job of
- * MPI ranks (mpi/check.c), a run of the protocol's model (transport/sim.c), a case of several
- * endpoints (transport/many.c, transport/duo.c), or a fuzzer's input (fuzz/verbs.c).
+ * expect.h - assertions, the same for all kinds of programs. Each kind has its own t_fail_at(),
+ * which ends the test: a cmocka test or a forked child (softhca/check.c), a job of MPI ranks
+ * (mpi/check.c), a run of the protocol's model (transport/sim.c), a case of several endpoints
+ * (transport/many.c, transport/duo.c), or a fuzzer's input (fuzz/verbs.c).
  */
 #ifndef T_EXPECT_H
 #define T_EXPECT_H

@@ -14,7 +14,7 @@
 
 #include "expect.h"
 
-/* Has the kernel refuse this process, from now on, the system call of that number with `error`. */
+/* Makes the kernel refuse the system call `call` to this process from now on, with `error`. */
 static inline void t_forbid(unsigned call, unsigned error)
 {
 	struct sock_filter code[] = {

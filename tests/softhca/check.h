@@ -22,8 +22,8 @@
 #define T_DEADLINE_MS 10000 /* a wait that takes longer has failed */
 #define T_QUIET_MS    30    /* how long tests watch that nothing happens */
 
-/* Tells that this is a forked child: from now on a failure prints its message and ends the process
- * with status 1. */
+/* Marks this process as a forked child: from now on a failure prints its message and ends the
+ * process with status 1. */
 void t_child_begin(void);
 /* Switches LeakSanitizer's check off: this process ends on purpose without closing what it opened,
  * or is a fork that lost what its parent opened. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * clock_stall.c - clock_stall DOING: a program that holds its virtual clock up until it is killed,
- * so that test_clock.sh sees what is said of that. endless.c of tests/mpi has other ways.
+ * so that test_clock.sh sees the launcher's message. endless.c of tests/mpi has other ways.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>

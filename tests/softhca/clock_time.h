@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * clock_time.h - what tests in virtual time share: the real time, and how much virtual time passed.
+ * clock_time.h - helpers of tests in virtual time: the real time, and checks of the time that
+ * passed.
  */
 #ifndef CLOCK_TIME_H
 #define CLOCK_TIME_H
@@ -18,7 +19,7 @@ static inline uint64_t ns_of(const struct timespec *t)
 	return (uint64_t)t->tv_sec * SECOND + (uint64_t)t->tv_nsec;
 }
 
-/* Returns the real time (ns), by the kernel itself. */
+/* Returns the real time (ns), from the kernel itself. */
 static inline uint64_t real_now(void)
 {
 	struct timespec t;
@@ -27,7 +28,7 @@ static inline uint64_t real_now(void)
 	return ns_of(&t);
 }
 
-/* Checks that at least `ns` have passed since `since`, and next to nothing more. */
+/* Checks that `ns` have passed since `since`: not less, and at most 5 % and `more` above. */
 static inline void passed_within(uint64_t since, uint64_t ns, uint64_t more)
 {
 	uint64_t took = t_now() - since;
@@ -36,7 +37,7 @@ static inline void passed_within(uint64_t since, uint64_t ns, uint64_t more)
 	       (unsigned long long)took, (unsigned long long)ns);
 }
 
-/* Returns that clock's time so many seconds from now. */
+/* Returns the time of a clock some seconds from now. */
 static inline struct timespec from_now(clockid_t clock, time_t seconds)
 {
 	struct timespec t;

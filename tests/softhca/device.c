@@ -111,7 +111,8 @@ static unsigned char pattern(size_t i, unsigned seed)
 	return (unsigned char)(x >> (8 * (i & 7)));
 }
 
-/* Compares in large pieces, which costs less than single bytes, and much less under a sanitizer. */
+/* t_check() compares pieces of this size, which costs less than single bytes, above all under a
+ * sanitizer. */
 #define PIECE 4096
 
 static size_t make_piece(unsigned char *piece, size_t at, size_t len, unsigned seed)

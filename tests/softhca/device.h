@@ -30,7 +30,7 @@ struct t_dev {
 struct t_dev *t_open(void);
 /* Opens the device with that index. */
 struct t_dev *t_open_at(int index);
-/* Deallocates the PD and closes the device; fails if an object was left. */
+/* Deallocates the PD and closes the device; fails if an object is left. */
 void t_close(struct t_dev *dev);
 /* Fixtures of a cmocka group or test: *state is a struct t_dev. */
 int t_setup(void **state);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fixture.h - what the unit tests of fabric/ share: a fabric in which this process has a slot, and
+ * fixture.h - shared by the unit tests of fabric/: a fabric in which this process has a slot, and
  * children with slots of their own.
  */
 #ifndef T_FIXTURE_H
@@ -29,8 +29,8 @@ int u_start(void **state);
 int u_stop(void **state);
 #define IN_FABRIC(test) cmocka_unit_test_setup_teardown(test, u_start, u_stop)
 
-/* A child that has a slot of its own. u_fork() runs fn(arg) in it and returns after fn has; the
- * child then waits for its end. */
+/* A child that has a slot of its own. u_fork() runs fn(slot, arg) in the child and returns when fn
+ * has returned; the child then waits for u_kill(). */
 struct u_child {
 	pid_t pid;
 	unsigned slot;

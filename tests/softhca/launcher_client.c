@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * launcher_client.c - a process of a fabric for test_launcher.sh: takes a slot in $SOFTHCA_FABRIC,
- * makes one object of each kind, says so, and stays until its input ends. With "keep" it then
- * leaves without giving its slot back, like a process that crashes.
+ * makes one object of each kind, prints its pid, and stays until its input ends. With "keep" it
+ * then leaves without giving its slot back, like a process that crashes.
  */
 #include <stdio.h>
 #include <stdlib.h>

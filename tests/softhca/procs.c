@@ -22,7 +22,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define SLICE_NS 10000000L /* how often a waiter checks the other processes */
+#define SLICE_NS 10000000L /* how often a waiter checks the deadline and its children */
 
 struct box {
 	_Atomic uint32_t has[PROCS_KEYS];
@@ -71,7 +71,7 @@ static void end_all(void)
 		t_fail(__VA_ARGS__);          \
 	} while (0)
 
-/* Fails the test if a child of this parent failed, or ended although it should not have. */
+/* Fails the test if a child that may not die was killed, or ended with a status other than 0. */
 static void look_after_children(void)
 {
 	for (unsigned i = 0; i < procs.n; i++) {

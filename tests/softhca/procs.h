@@ -39,7 +39,7 @@ uint64_t procs_get(unsigned who, unsigned key);
 bool procs_has(unsigned who, unsigned key);
 /* Waits until the key is at least `value`: for progress counters. */
 void procs_wait_for(unsigned who, unsigned key, uint64_t value);
-/* Waits until all children are here; killed ones don't count. */
+/* Waits until all children are here, except those that procs_kill() or procs_may_die() named. */
 void procs_barrier(void);
 
 /* Exchange data between children: an address takes the keys key to key + 2, a buffer key and key +
@@ -56,23 +56,24 @@ struct procs_buf procs_get_buf(unsigned who, unsigned key);
  * connection is then up on this side only: meet at a barrier before sending. */
 void procs_connect(struct t_qp *qp, unsigned who, unsigned key, const struct t_params *params);
 
-/* The parent acts on a child and waits until the kernel has done so. A killed child stays a zombie
- * until procs_reap() or procs_finish(). */
+/* Signal or reap a child, in the parent. All but procs_cont() wait until the kernel has done so. A
+ * killed child stays a zombie until procs_reap() or procs_finish(). */
 void procs_kill(unsigned who);
 void procs_stop(unsigned who);
 void procs_cont(unsigned who);
 void procs_reap(unsigned who);
-/* Waits until a child ended by itself. Returns its wait status; the child may have been killed. */
+/* Waits until a child has ended. Returns its wait status. Unless procs_may_die() named the child, a
+ * status other than 0 may fail the test. */
 int procs_wait_end(unsigned who);
-/* Allows the death of that child: however it comes, it is no failure. */
+/* Allows the death of that child, in whatever way. */
 void procs_may_die(unsigned who);
 pid_t procs_pid(unsigned who);
 
 /* Lets a crash end a child that was forked in another way. With cmocka's handlers it would go on
  * with the next test. */
 void procs_default_signals(void);
-/* Skips a test whose children start threads where that is impossible because the parent has
- * threads. */
+/* Skips the test under ThreadSanitizer, which allows no new threads in a child of a process that
+ * has threads. */
 void procs_fork_with_threads(void);
 
 #endif

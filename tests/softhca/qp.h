@@ -35,8 +35,8 @@ struct t_qp {
 	struct ibv_qp_cap cap; /* as granted */
 };
 
-/* The attributes that the transitions set. A test starts from t_params() and changes what it is
- * about. */
+/* The attributes that the transitions set. A test starts from t_params() and changes the fields
+ * that it is about. */
 struct t_params {
 	uint8_t port_num;
 	uint16_t pkey_index;

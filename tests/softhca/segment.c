@@ -145,7 +145,8 @@ void seg_run(procs_fn fn)
 	procs_run(2, nodes, fn, NULL);
 }
 
-/* Returns true if the kernel has PROCMAP_QUERY, by which the owner finds out what it registers. */
+/* Returns true if the kernel has PROCMAP_QUERY, by which an owner finds the segment that it
+ * registers. */
 static bool kernel_says_what_is_mapped(void)
 {
 	struct utsname u;

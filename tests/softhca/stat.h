@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * stat.h - what "softhca stat --json" shows about the caller's fabric. The command is $SOFTHCA_BIN,
- * or softhca in PATH.
+ * stat.h - reads the output of "softhca stat --json" about the caller's fabric. The command is
+ * $SOFTHCA_BIN, or softhca in PATH.
  */
 #ifndef T_STAT_H
 #define T_STAT_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_behind.c [placed] - what follows a SEND on its QP. A message that travels with its
+ * test_behind.c [placed] - requests that follow a SEND on its QP. A message that travels with its
  * completion is in its place after that completion was polled, as on an adapter that scatters small
  * messages to CQEs. Otherwise (the argument "placed") the message is in its place for every request
  * that follows it (IBA 9.5), and later writes to that place stay.

@@ -34,7 +34,7 @@ static void close_side(struct side *side)
 	t_ok(ibv_destroy_cq(side->cq));
 }
 
-/* Checks that message i of a is in b's queue. */
+/* Sends message i from a to b, and waits until it is in b's queue. */
 static void message(struct side *side, unsigned i)
 {
 	struct ibv_sge in = t_sge(&side->p.bb, i * LEN, LEN);
@@ -54,7 +54,7 @@ static void poll_them(struct side *side, unsigned from, unsigned to)
 	}
 }
 
-/* Returns how many of the first n messages wait in their completions. */
+/* Returns how many of the first n messages are still in bounce buffers, not in their receives. */
 static unsigned waiting(const struct side *side, unsigned n)
 {
 	unsigned w = 0;
@@ -123,7 +123,8 @@ static void test_resized(void **state)
 	close_side(&s);
 }
 
-/* Checks that messages are in place after their memory was deregistered. */
+/* Checks that the deregistration of any memory puts all waiting messages into their receives, and
+ * that their buffers are free afterwards. */
 static void test_deregistered(void **state)
 {
 	struct t_dev *dev = *state;
@@ -141,7 +142,7 @@ static void test_deregistered(void **state)
 	close_side(&s);
 }
 
-/* Checks that a CQ of a few completions has a few buffers. */
+/* Checks that a CQ of three completions has buffers for three messages. */
 static void test_few(void **state)
 {
 	struct side s = open_side(*state, 3);

@@ -102,8 +102,7 @@ static void test_timeouts(void **state)
 	close(ends[1]);
 }
 
-/* Checks that a message arrives after the latency, within the polling period, and that the time
- * agrees. */
+/* Checks that a message is seen when the link's latency has passed, and not much later. */
 static void test_latency(void **state)
 {
 	struct t_pair p = t_pair(dev, NULL, NULL, 4096);
@@ -135,7 +134,7 @@ static uint64_t registration(char *at, size_t length)
 	return since;
 }
 
-/* Checks that pages cost time, but not the one more that a short buffer may touch. */
+/* Checks that pages cost time, but that a short buffer costs no more on two pages. */
 static void test_registration(void **state)
 {
 	const size_t page = 4096, pages = 64;
@@ -154,7 +153,7 @@ static void test_registration(void **state)
 
 static struct t_pair written;
 
-/* Writes one word and then another, after a time in which the other thread is parked. */
+/* Sleeps, so that the other thread is parked, and then writes two words. */
 static void *writer(void *arg)
 {
 	struct ibv_sge from[2] = {t_sge(&written.ba, 0, 8), t_sge(&written.ba, 8, 8)};
@@ -175,7 +174,7 @@ static void *writer(void *arg)
 	return NULL;
 }
 
-/* Polls a CQ in vain, and looks at a word, until that is written. */
+/* Polls an empty CQ until a word is written. */
 static void wait_for_word(const volatile uint64_t *word)
 {
 	struct ibv_wc wc;
@@ -184,7 +183,8 @@ static void wait_for_word(const volatile uint64_t *word)
 		t_eq(ibv_poll_cq(written.b->rcq, 1, &wc), 0);
 }
 
-/* The second word is written when the thread has looked at it, and has not polled since. */
+/* Checks that a thread sees a word in time that is written while the thread reads clocks, and polls
+ * nothing. */
 static void test_memory(void **state)
 {
 	volatile uint64_t *word;
@@ -240,13 +240,13 @@ static void test_order(void **state)
 	for (int i = 0; i < 2; i++)
 		t_ok(pthread_join(th[i], NULL));
 	t_eq(order.n, 20);
-	/* The first of the fast thread's ten sleeps end before the slow thread's fourth. */
+	/* The fast thread's ten sleeps end before the slow thread's fourth. */
 	for (int i = 0; i < 12; i++)
 		ones += order.who[i] == 1;
 	t_true(ones >= 8, "%u of the first 12 turns", ones);
 }
 
-/* ---- threads that take no signals ---- */
+/* ---- threads that block signals ---- */
 
 static void *read_counter(void *arg)
 {
@@ -261,7 +261,8 @@ static void *read_counter(void *arg)
 	return NULL;
 }
 
-/* A thread that blocks all signals, as threads of libraries do, reads the counter of the CPU. */
+/* Checks that a thread that blocks all signals, as threads of libraries do, can read the CPU's
+ * counter. */
 static void test_blocked(void **state)
 {
 	sigset_t all, before;
@@ -374,7 +375,8 @@ static void *signaller(void *arg)
 	return NULL;
 }
 
-/* A thread that waits for a condition hands the lock to a thread that waits for the lock. */
+/* Checks that a thread that waits for a condition hands the lock to a thread that waits for the
+ * lock. */
 static void test_handed_lock(void **state)
 {
 	struct timespec until;
@@ -418,8 +420,8 @@ static void *awaiter(void *arg)
 	return NULL;
 }
 
-/* Two threads that wait for conditions don't wake each other by releasing their locks: time passes
- * meanwhile. */
+/* Checks that two threads that wait for conditions don't wake each other by releasing their locks:
+ * time passes meanwhile. */
 static void test_two_conditions(void **state)
 {
 	pthread_t threads[2];
@@ -446,7 +448,7 @@ static void test_two_conditions(void **state)
 static struct {
 	atomic_flag lock;
 	_Atomic bool done;
-	_Atomic unsigned work, seen; /* work that another thread left, and what the poller saw */
+	_Atomic unsigned work, seen; /* a number, and the value that the poller saw last */
 	uint64_t left_at, seen_at;
 	struct t_qp *qp[2];
 } spin = {.lock = ATOMIC_FLAG_INIT};
@@ -473,7 +475,8 @@ static void *poller(void *arg)
 	return NULL;
 }
 
-/* A thread that wants a spinning thread's lock gets it soon, and what it left is seen soon. */
+/* Checks that a thread soon gets the lock that a polling thread takes and releases, and that the
+ * poller soon sees the number that the thread set. */
 static void test_lock_of_poller(void **state)
 {
 	uint64_t since;

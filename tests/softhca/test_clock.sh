@@ -24,13 +24,13 @@ link_is_said() {
 	"$softhca" run --clock virtual -- true 2>"$tmp/err" && grep -q "no link is given: --link latency" "$tmp/err"
 }
 
-# link_off: that there is no link can be said, too, and then holds.
+# link_off: an explicit "off" silences the message, as an option and in the environment.
 link_off() {
 	"$softhca" run --clock virtual --link off -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ] &&
 		SOFTHCA_LINK=off "$softhca" run --clock virtual -- true 2>"$tmp/err" && [ ! -s "$tmp/err" ]
 }
 
-# warned TEXT COMMAND...: it runs, and a sentence with TEXT is said.
+# warned TEXT COMMAND...: runs COMMAND. One line of the messages has TEXT.
 warned() {
 	local text=$1
 	shift
@@ -43,19 +43,19 @@ warned_by_path() {
 	(cd "$tmp" && mkdir -p folders/null && PATH=$1:$PATH warned "null is linked statically" null)
 }
 
-# not_warned COMMAND...
+# not_warned COMMAND...: runs COMMAND, which succeeds without a message of softhca.
 not_warned() {
 	"$softhca" run --clock virtual --link latency=1us -- "$@" 2>"$tmp/err" >/dev/null && ! grep -q softhca "$tmp/err"
 }
 
-# warned_nobody TEXT COMMAND...: the same for the user nobody.
+# warned_nobody TEXT COMMAND...: as `warned`, for the user nobody.
 as_nobody=(setpriv --reuid nobody --regid nogroup --clear-groups)
 warned_nobody() {
 	"${as_nobody[@]}" "$softhca" run --clock virtual --link latency=1us -- "${@:2}" 2>"$tmp/err" >/dev/null
 	[ "$(grep -c "$1" "$tmp/err")" -eq 1 ]
 }
 
-# As a container refuses to switch off random addresses.
+# Random addresses can't be switched off, as in a container. Only a run with --clock-cpu 0 needs that, and says so.
 addresses_stay_random() {
 	echo 'int *__errno_location(void); int personality(unsigned long p) { *__errno_location() = 1; return p == 0xffffffff ? 0 : -1; }' |
 		gcc -shared -fPIC -x c -o "$tmp/refuse.so" - || return 1
@@ -64,18 +64,18 @@ addresses_stay_random() {
 		LD_PRELOAD=$tmp/refuse.so not_warned true
 }
 
-# build_null OPTION...: a program that does nothing, linked so.
+# build_null OPTION...: builds a program that does nothing, with these options of gcc.
 build_null() {
 	echo 'int main(void) { return 0; }' >"$tmp/null.c"
 	gcc "$@" -o "$tmp/null" "$tmp/null.c"
 }
 
-# A program of another user, with that user's rights.
+# Makes a program that runs with the rights of another user.
 raised() {
 	cp /bin/true "$tmp/raised" && chmod 755 "$tmp" && chown nobody "$tmp/raised" && chmod u+s "$tmp/raised"
 }
 
-# A program with the capability CAP_NET_RAW, which users may run and not read.
+# Makes a program with the capability CAP_NET_RAW, which users may run and not read.
 capable() {
 	cp /bin/true "$tmp/capable" && chmod 711 "$tmp/capable" && python3 - "$tmp/capable" 2>"$tmp/err" <<-'END'
 		import os, struct, sys
@@ -85,7 +85,7 @@ capable() {
 	END
 }
 
-# hash SEED: the hash of a run.
+# hash SEED: prints the hash of a run.
 hash() {
 	"$softhca" run --clock virtual --clock-cpu 0 --clock-seed "$1" --clock-report yes --memlock unlimited --nodes 2 \
 		--link latency=1us,bandwidth=10GB/s -- "$tests/test_qp_work" 2>"$tmp/err" >/dev/null || return 1
@@ -111,13 +111,13 @@ randoms() {
 		>"$2" 2>"$tmp/err"
 }
 
-# randoms_repeat: by each function they are the same in two runs, and others with another seed.
+# randoms_repeat: each function returns the same numbers in two runs, and others with another seed.
 randoms_repeat() {
 	randoms 5 "$tmp/randoms" && randoms 5 "$tmp/again" && randoms 6 "$tmp/others" && [ -s "$tmp/randoms" ] &&
 		diff "$tmp/randoms" "$tmp/again" >"$tmp/err" && ! grep -Fxf "$tmp/randoms" "$tmp/others" >"$tmp/err"
 }
 
-# logs: as many lines as there are sync points, and more for completions; and two logs are the same.
+# logs: a log has a line for each sync point, and further ones for completions; and two runs have the same log.
 logs() {
 	local i
 
@@ -129,7 +129,7 @@ logs() {
 		grep -q 'completion: opcode' "$tmp/log.1" && cmp "$tmp/log.1" "$tmp/log.2" >"$tmp/err"
 }
 
-# stall_is_said DOING TEXT: a sentence with TEXT is said of a program that holds the clock up.
+# stall_is_said DOING TEXT: the launcher prints a sentence with TEXT about "clock_stall DOING".
 stall_is_said() {
 	local run said=0
 

@@ -17,7 +17,7 @@
 
 #define SHELL "/bin/sh"
 
-/* Ends with status 0 if the shell may run on that many CPUs. */
+/* Succeeds in a shell that may run on as many CPUs as this program. */
 static char command[64];
 
 static char *const argv[] = {"sh", "-c", command, NULL};
@@ -104,7 +104,7 @@ static int by_popen(void)
 	return pclose(out);
 }
 
-/* These don't return if they succeed. */
+/* Functions that don't return if they succeed, and functions that do. */
 static int (*const execs[])(void) = {by_execl,  by_execlp,  by_execle,  by_execv,   by_execvp,
 				     by_execve, by_execvpe, by_fexecve, by_execveat};
 static int (*const starts[])(void) = {by_posix_spawn, by_posix_spawnp, by_system, by_popen};
@@ -127,7 +127,7 @@ static void test_execute(void **state)
 	procs_run(EXECS, NULL, executes, NULL);
 }
 
-/* The thread that starts another program goes on as before. */
+/* Checks that a thread that starts another program keeps its virtual clock. */
 static void starts_and_goes_on(unsigned me, void *arg)
 {
 	struct t_dev *dev = t_open();
@@ -148,7 +148,8 @@ static void test_start(void **state)
 	procs_run(STARTS, NULL, starts_and_goes_on, NULL);
 }
 
-/* A program that can't be executed leaves the thread its own. */
+/* Checks that a thread goes on if its exec fails, and that a program which it starts then has its
+ * CPUs. */
 static void fails(unsigned me, void *arg)
 {
 	struct t_dev *dev = t_open();

@@ -17,10 +17,10 @@
 
 enum { UNTIL, PLACE }; /* keys */
 
-/* Shared by the processes: the number of those that have run. */
+/* The number of processes or threads that have run, in shared memory. */
 static _Atomic uint64_t *ran;
 
-/* Sleeps until a time. Returns how many threads ran before this one then. */
+/* Sleeps until a time. Returns how many threads have run before this one. */
 static uint64_t place_at(const struct timespec *until)
 {
 	t_ok(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, until, NULL));
@@ -54,7 +54,7 @@ static void sleeps(unsigned me, void *arg)
 	t_close(dev);
 }
 
-/* Checks that of two processes the second runs first. */
+/* Checks that the second one of two processes runs first. */
 static void second_first(const struct launch launches[2])
 {
 	atomic_store(ran, 0);
@@ -70,14 +70,14 @@ static void test_rank(void **state)
 	second_first((const struct launch[]){{NULL, "2"}, {NULL, "1"}});
 }
 
-/* A rank comes before a process without one, whatever its number. */
+/* Checks that a rank of any number comes before a process without a rank. */
 static void test_no_rank(void **state)
 {
 	(void)state;
 	second_first((const struct launch[]){{NULL, NULL}, {NULL, "1000"}});
 }
 
-/* Ranks of a job come before those of a job that was spawned. */
+/* Checks that ranks of a job come before those of a job that was spawned. */
 static void test_spawned(void **state)
 {
 	(void)state;
@@ -106,7 +106,7 @@ static void *one_of_two(void *arg)
 {
 	uint64_t *place = arg;
 
-	/* The thread joins the clock with this. */
+	/* This call makes the thread join the clock. */
 	usleep(1);
 	sem_post(&threads.joined);
 	sem_wait(&threads.go);
@@ -114,7 +114,7 @@ static void *one_of_two(void *arg)
 	return NULL;
 }
 
-/* Threads have the order in which they joined, also the 257th and later ones. */
+/* Checks that threads run in the order in which they joined, the 257th and later ones, too. */
 static void test_many_threads(void **state)
 {
 	pthread_t two[2], th;

@@ -2,7 +2,8 @@
 /*
  * test_clock_procs.c - virtual time goes on although a process stops, dies, computes or sleeps with
  * the turn. With the argument "look": processes that pass messages through shared memory, under
- * --clock-look 0. With "writes": the same where the kernel tells of writes to that memory.
+ * --clock-look 0. With "writes": the test of "look" where the kernel tells of writes to that
+ * memory.
  */
 #define _GNU_SOURCE 1
 #include <linux/filter.h>
@@ -146,7 +147,7 @@ static void test_killed(void **state)
 	trouble(die);
 }
 
-/* The monitor wakes the thread that a process has given the turn before it was killed. */
+/* Checks that the monitor wakes the thread to which a killed process had given the turn. */
 static void test_killed_before_wake(void **state)
 {
 	void (*fn)(void) = die_before_wake;
@@ -167,7 +168,7 @@ static void test_left(void **state)
 	trouble(leave);
 }
 
-/* A process that was stopped with the turn goes on at the time that it is then. */
+/* Checks that a process that was stopped with the turn can be continued. */
 static void test_continued(void **state)
 {
 	void (*fn)(void) = stop;
@@ -216,7 +217,7 @@ static void release(struct shared *shared)
 				      : pthread_mutex_unlock(&shared->mutex));
 }
 
-/* Releases the lock by waiting with it for a condition, for a second. */
+/* Releases the mutex by waiting for a condition, for a second. */
 static void wait_for_cond(struct shared *shared)
 {
 	struct timespec until;
@@ -227,7 +228,7 @@ static void wait_for_cond(struct shared *shared)
 		;
 }
 
-/* Child 0 holds the lock for 1 ms, and does nothing for a second then. Child 1 waits for it. */
+/* Has child 0 hold the lock for 1 ms and then sleep for a second. Child 1 waits for the lock. */
 static void pass_lock(unsigned me, void *arg)
 {
 	struct shared *shared = arg;
@@ -253,8 +254,8 @@ static void pass_lock(unsigned me, void *arg)
 	t_close(dev);
 }
 
-/* Checks that a lock is taken when another process releases it, although no thread without a clock
- * has to do with it. */
+/* Checks that a process gets a lock as soon as another process releases it, although both have
+ * clocks. */
 static void test_shared_locks(void **state)
 {
 	struct shared *shared = mmap(NULL, sizeof(*shared), PROT_READ | PROT_WRITE,
@@ -283,8 +284,8 @@ static void test_shared_locks(void **state)
 
 enum { PASSES = 1000, PASS_NS = 2000 };
 
-/* Takes turns with the other process, at a number that both share. Each polls until its turn comes,
- * which nothing in the adapter shows. */
+/* Counts a shared number up in turns with the other process. Each polls a CQ until its turn comes,
+ * which no completion shows. */
 static void take_turns(unsigned me, void *arg)
 {
 	_Atomic uint32_t *number = arg;

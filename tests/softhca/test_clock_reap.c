@@ -12,11 +12,11 @@
 
 enum { K_QP = 0, K_SENT = 8, K_KILL };
 
-/* The descriptor of which the next look by the library is to find nothing. */
+/* The channel for which the next poll() by the library reports no event. */
 static _Atomic int blind_fd = -1;
 
-/* Stands in front of the C library's for the library, which looks at a channel by this before it
- * waits for an event. Has the other child killed meanwhile, and returns what it saw before. */
+/* Replaces poll() for softhca's library, which polls a channel before it waits for an event. If
+ * there is no event, has the other child killed, waits for the event and still reports none. */
 int poll(struct pollfd *fds, nfds_t count, int ms)
 {
 	static int (*next)(struct pollfd * fds, nfds_t count, int ms);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock_rules.c - test_clock_rules [FACTOR]: what a thread's clock counts, that one thread at
- * a time runs and waits for locks, and that adapters work in virtual time, on a link of 10 us and 1
- * GB/s. With FACTOR, that of --clock-cpu: the CPU time that it counts. Without, computing costs
- * nothing.
+ * test_clock_rules.c [FACTOR] - rules of virtual time: a thread's clock counts the prices of calls,
+ * one thread at a time runs, threads wait for locks and descriptors, and adapters work, on a link
+ * of 10 us and 1 GB/s and with computing that costs nothing. With FACTOR, the value of --clock-cpu,
+ * instead: a thread's clock counts CPU time.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
@@ -20,9 +20,9 @@
 
 #include "clock_time.h"
 
-#define BYTES_NS   1     /* a byte takes so long on the link */
+#define BYTES_NS   1     /* of a byte on the link */
 #define LATENCY_NS 10000 /* of the link */
-#define RECV_NS    40    /* prices, as they are by default */
+#define RECV_NS    40    /* the default prices of calls */
 #define POLL_NS    15
 #define TIME_NS    25
 
@@ -56,7 +56,7 @@ static void compute(uint64_t ns)
 
 /* ---- a thread's clock ---- */
 
-/* The clock counts CPU time times the factor, in stretches of any length. */
+/* Checks that the clock counts CPU time times the factor, in n stretches of that length. */
 static void counts(uint64_t stretch, unsigned n)
 {
 	uint64_t since = t_now(), cpu = cpu_now(), took = 0, used;
@@ -82,7 +82,7 @@ static void test_cpu_time(void **state)
 	counts(50000000, 2);
 }
 
-/* The clock counts the price of each call, and nothing else. */
+/* Checks that the clock counts the price of each call, and nothing else. */
 static void test_prices(void **state)
 {
 	struct t_qp *qp = t_qp(dev, NULL);
@@ -99,7 +99,7 @@ static void test_prices(void **state)
 	t_eq(t_now() - since, 10 * RECV_NS + TIME_NS);
 	compute(3000000);
 	since = t_now();
-	/* One more in a row, and the thread would seem to spin. */
+	/* With a fourth poll in a row the thread would seem to spin. */
 	for (int i = 0; i < 3; i++)
 		t_eq(ibv_poll_cq(qp->rcq, 1, &wc), 0);
 	t_eq(t_now() - since, 3 * POLL_NS + TIME_NS);
@@ -118,14 +118,14 @@ static void *count_cpus(void *arg)
 {
 	cpu_set_t set;
 
-	/* The thread joins the clock with this. */
+	/* This call makes the thread join the clock. */
 	usleep(1);
 	t_ok(sched_getaffinity(0, sizeof(set), &set));
 	*(int *)arg = CPU_COUNT(&set);
 	return NULL;
 }
 
-/* Starts a thread, and checks on how many CPUs it believes that it may run. */
+/* Starts a thread, and checks the number of CPUs in its affinity mask. */
 static void thread_has(const pthread_attr_t *attr, int cpus)
 {
 	pthread_t th;
@@ -136,7 +136,7 @@ static void thread_has(const pthread_attr_t *attr, int cpus)
 	t_eq(n, cpus);
 }
 
-/* A thread has the CPUs of the thread that makes it, or those of its attributes. */
+/* Checks that a thread has the CPUs of the thread that makes it, or those of its attributes. */
 static void test_cpus(void **state)
 {
 	pthread_attr_t attr;
@@ -197,8 +197,8 @@ static void *write_late(void *arg)
 	return NULL;
 }
 
-/* Waits for descriptor `fd`, which gets something after 10 s, by the words of a set that are needed
- * for it. */
+/* Waits for descriptor `fd`, which becomes readable after 10 s, with a set of only as many words as
+ * that takes. */
 static void select_one(int fd, fd_mask *words)
 {
 	fd_mask bit = (fd_mask)(1ul << fd % NFDBITS);
@@ -221,7 +221,7 @@ static void select_one(int fd, fd_mask *words)
 	close(fd);
 }
 
-/* A set may be larger than fd_set. */
+/* Checks that a set may be larger than fd_set. */
 static void test_select_large(void **state)
 {
 	struct rlimit files;
@@ -238,7 +238,7 @@ static void test_select_large(void **state)
 	select_one(HIGH, words);
 }
 
-/* And smaller: what is behind the words that the call may use isn't touched. */
+/* Checks that a set may be smaller than fd_set: memory behind its words isn't touched. */
 static void test_select_small(void **state)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -257,7 +257,7 @@ static void test_select_small(void **state)
 enum { THREADS = 4, ROUNDS = 200 };
 static volatile unsigned counter;
 
-/* Adds to a number as no program may: what another thread adds meanwhile is lost. */
+/* Adds to a number as no program may: an addition by another thread meanwhile would be lost. */
 static void *add(void *arg)
 {
 	(void)arg;
@@ -361,7 +361,7 @@ static void test_rwlock_read(void **state)
 
 /* ---- adapters ---- */
 
-/* The adapter moves a message while its thread sleeps, and takes as long as the link. */
+/* Checks that the adapter moves a message as fast as the link, while its thread sleeps. */
 static void test_overlap(void **state)
 {
 	const uint32_t len = 10000000;
@@ -381,7 +381,7 @@ static void test_overlap(void **state)
 	t_pair_free(&p);
 }
 
-/* A receiver that isn't ready is asked again by a timer, which takes no real time. */
+/* Checks that the RNR timer takes virtual time, and no real time. */
 static void test_rnr_timer(void **state)
 {
 	struct t_params params = t_params(dev);
@@ -408,7 +408,7 @@ static void test_rnr_timer(void **state)
 	t_pair_free(&p);
 }
 
-/* A peer that is gone is given up after the timeouts, which take no real time. */
+/* Checks that a peer that is gone is given up after the timeouts, which take no real time. */
 static void test_retry_timer(void **state)
 {
 	struct t_params params = t_params(dev);
@@ -445,8 +445,8 @@ static void *compute_long(void *arg)
 	return NULL;
 }
 
-/* A thread that polls for a flag looks less and less often, and each time at a later time. While
- * another thread computes, which may set that flag, time passes no faster than in reality. */
+/* Checks that time passes no faster than in reality while one thread polls for a flag and another
+ * one, which may set the flag, computes. */
 static void test_paced(void **state)
 {
 	struct t_qp *qp = t_qp(dev, NULL);

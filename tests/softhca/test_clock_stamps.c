@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock_stamps.c - in virtual time, the date of a completion is that of the completion,
- * whenever it is read. Run this with --clock-cpu 1.
+ * test_clock_stamps.c - in virtual time, the wall-clock timestamp of a completion is the time at
+ * which it completed, whenever it is read. Run this with --clock-cpu 1.
  */
 #include <time.h>
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock_threads.c - threads of a program in virtual time: waits that pthread_cancel() ends,
- * and what a thread's first call gets.
+ * first calls of threads, and more threads than clocks.
  */
 #define _GNU_SOURCE 1
 #include <poll.h>
@@ -17,7 +17,7 @@
 static int setup(void **state)
 {
 	t_setup(state);
-	/* The thread joins the clock with this. */
+	/* This call makes the thread join the clock. */
 	t_qp_free(t_qp(*state, NULL));
 	return 0;
 }
@@ -90,7 +90,7 @@ static void *draw(void *arg)
 	return NULL;
 }
 
-/* Each thread draws other numbers, also if that is the first that it does. */
+/* Checks that each thread draws other numbers, even if that is its first call. */
 static void test_random(void **state)
 {
 	pthread_t threads[2];
@@ -123,8 +123,8 @@ static void *poll_and_stay(void *arg)
 	return arg;
 }
 
-/* A fabric has clocks for 1024 threads. Others run without, and their calls do as ever. The threads
- * end with the process. */
+/* Checks that threads without a clock run as well, because a fabric has clocks for 1024 threads
+ * only. The threads end with the process. */
 static void test_many(void **state)
 {
 	pthread_attr_t attr;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_clock_waits.c - waits in virtual time: semaphores, timeouts that lie in the past or
- * are none, signals that end waits. None takes real time, but for a moment.
+ * test_clock_waits.c - waits in virtual time: semaphores, timeouts that lie in the past or are
+ * invalid, signals that end waits, alarms. No wait takes real time, except for a moment.
  */
 #define _GNU_SOURCE 1
 #include <linux/futex.h>
@@ -64,7 +64,7 @@ static void test_semaphore(void **state)
 	sem_destroy(&s);
 }
 
-/* Times before the epoch, and what is no time. */
+/* Checks times before the epoch, and invalid ones. */
 static void test_past(void **state)
 {
 	static const struct timespec past = {-1, 0}, none = {0, -1};
@@ -143,8 +143,8 @@ static void *older_main(void *arg)
 	return arg;
 }
 
-/* Reads the time of the others, and its timeouts are of that time: they neither are over at once
- * nor take as long as the others have slept. */
+/* Checks that a thread without a clock reads the time of the others, and that its timeouts refer to
+ * that time: they neither are over at once nor take as long as the others have slept. */
 static void test_older_thread(void **state)
 {
 	static const int expected[6] = {ETIMEDOUT, ETIMEDOUT, ETIMEDOUT, ETIMEDOUT, 0, ETIMEDOUT};
@@ -184,7 +184,7 @@ static void on_signal(int nr)
 	atomic_fetch_add(&signals.n, 1);
 }
 
-/* Ten seconds later. */
+/* Sends a signal after ten seconds. */
 static void *sender(void *arg)
 {
 	(void)arg;
@@ -204,7 +204,7 @@ static void handle(int flags)
 	t_true((was.sa_flags & (SA_SIGINFO | SA_RESTART)) == flags, "flags %x", was.sa_flags);
 }
 
-/* Waits that a signal ends after ten seconds. */
+/* Waits, each of which a signal ends after ten seconds. */
 static int wait_nanosleep(void)
 {
 	struct timespec left = {0};
@@ -241,7 +241,7 @@ static int wait_select(void)
 	return select(0, NULL, NULL, NULL, &(struct timeval){100, 0});
 }
 
-/* The signal is blocked but for the wait. */
+/* Blocks the signal except during the wait. */
 static int wait_ppoll(void)
 {
 	sigset_t usr1, old;
@@ -283,7 +283,7 @@ static int wait_semaphore(void)
 	return r;
 }
 
-/* Nothing is posted. */
+/* Waits for an event that never comes. */
 static int wait_event(void)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
@@ -336,7 +336,7 @@ static void test_signals(void **state)
 	}
 }
 
-/* Waits that go on if the handler has SA_RESTART. */
+/* Checks waits that go on if the handler has SA_RESTART. */
 static void test_restart(void **state)
 {
 	uint64_t since = t_now();
@@ -352,7 +352,7 @@ static void test_restart(void **state)
 	passed(since, 120 * SECOND);
 }
 
-/* A handler of signal(), and none. */
+/* Checks handlers that signal() sets, and signals without one. */
 static void test_handlers(void **state)
 {
 	struct sigaction was;
@@ -380,7 +380,7 @@ static void on_alarm(int nr)
 	atomic_fetch_add(&rings, 1);
 }
 
-/* Sets the next one. */
+/* Sets the next alarm. */
 static void on_alarm_again(int nr)
 {
 	on_alarm(nr);
@@ -455,7 +455,7 @@ static void test_alarm_in_handler(void **state)
 	alarm(0);
 }
 
-/* Nobody gets an alarm that its process has set no more. */
+/* Checks that a child doesn't inherit its parent's alarm. */
 static void test_alarm_of_parent(void **state)
 {
 	int status;

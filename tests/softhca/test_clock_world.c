@@ -26,7 +26,7 @@ static int setup(void **state)
 {
 	t_setup(state);
 	dev = *state;
-	/* The thread joins the clock with this. */
+	/* This call makes the thread join the clock. */
 	t_qp_free(t_qp(dev, NULL));
 	return 0;
 }
@@ -69,8 +69,7 @@ static void finish(struct helper *helper)
 static struct sockaddr_un address;
 static socklen_t address_len;
 
-/* Returns a socket that listens, with as many connections as it takes without one more being
- * accepted. */
+/* Returns a listening socket whose queue of connections is full. */
 static int listen_full(void)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0), client;
@@ -115,7 +114,7 @@ static void test_connect(void **state)
 	close(fd);
 }
 
-/* Nobody in virtual time ends this wait, so no time passes. */
+/* Checks that no time passes during a wait that a process without a clock ends. */
 static void test_connect_to_other(void **state)
 {
 	const struct timespec moment = {0, 100000000};
@@ -135,7 +134,7 @@ static void test_connect_to_other(void **state)
 	close(fd);
 }
 
-/* An address that is none is an error. */
+/* Checks that an invalid address is an error. */
 static void test_connect_to_nothing(void **state)
 {
 	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
@@ -183,7 +182,7 @@ static void write_one(int fd)
 	t_eq(write(fd, "x", 1), 1);
 }
 
-/* softhca doesn't know of a call that goes around the C library. */
+/* Checks a wait in a system call that goes around the C library. */
 static void test_unknown_call(void **state)
 {
 	struct helper helper;
@@ -202,8 +201,8 @@ static void test_unknown_call(void **state)
 	close(ends[1]);
 }
 
-/* Checks that a pipe is waited for that has the descriptor of a completion channel which the
- * program has closed itself. */
+/* Checks a wait for a pipe that has the descriptor of a completion channel which the program closed
+ * itself. */
 static void test_reused_descriptor(void **state)
 {
 	struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
@@ -258,8 +257,8 @@ static void *await_world(void *arg)
 	return arg;
 }
 
-/* One thread waits for a descriptor that a process without a clock writes to, one for that thread,
- * and one polls. */
+/* Checks that a process without a clock ends the wait of a thread by writing to its descriptor,
+ * while another thread waits for that thread and a third one polls. */
 static void test_world_ends_wait(void **state)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 1, NULL, NULL, 0);

@@ -322,7 +322,7 @@ static void test_exec(void **state)
 	procs_finish();
 }
 
-/* Sends to itself with an event for each message, until the thread is cancelled. */
+/* Sends messages over a pair, with an event for each, until the thread is cancelled. */
 static void *busy(void *arg)
 {
 	struct t_pair *pair = arg;

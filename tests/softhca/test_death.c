@@ -432,8 +432,8 @@ static void test_slots(void **state)
 	}
 }
 
-/* Checks that a dying process takes no objects of its parent or siblings with it, and that the rows
- * of its pid disappear. */
+/* Checks that a dying process takes no objects of its siblings with it, and that the rows of its
+ * pid disappear. */
 static void lingerer(unsigned me, void *arg)
 {
 	struct t_dev *dev = t_open();

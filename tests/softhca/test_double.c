@@ -143,8 +143,8 @@ static void stopped(unsigned me, void *arg)
 	t_close(dev);
 }
 
-/* Runs two processes, of which the second is stopped from when it is ready until the first has
- * done its part. */
+/* Runs two processes. The second one is stopped when it is ready, and continued when the first one
+ * has done its part. */
 static void run_with_stopped(void (*body)(unsigned me, void *arg))
 {
 	procs_start(2, NULL, body, NULL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_events.c [arm-new] - events that another process causes: completions on an armed CQ, the
- * limit of an SRQ, errors of a QP. The argument says what arming means, as in test_cq.c. Child 0
- * sends, child 1 sleeps.
+ * limit of an SRQ, errors of a QP. With the argument armed CQs report new completions only, as in
+ * test_cq.c. Child 0 sends, child 1 sleeps.
  */
 #include "procs.h"
 
@@ -19,7 +19,7 @@ struct end {
 	struct t_qp *q;
 	struct t_buf b;
 	struct ibv_sge sge;
-	uint64_t go; /* how often the receiver has let the sender go on */
+	uint64_t go; /* messages that the receiver has asked for */
 };
 
 static struct end open_end(unsigned me)

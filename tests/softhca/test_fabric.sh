@@ -38,11 +38,11 @@ start() {
 	client=$(head -n 1 "$work/$name.out")
 }
 
-fabric_of() { # PID: the fabric in whose environment that process runs
+fabric_of() { # PID: prints the fabric in the environment of that process
 	tr '\0' '\n' <"/proc/$1/environ" | sed -n 's/^SOFTHCA_FABRIC=//p'
 }
 
-# counts FABRIC-ENVIRONMENT PID: "QPs SRQs MRs CQs XRCDs", the numbers that stat shows of that process.
+# counts FABRIC PID: prints "QPs SRQs MRs CQs XRCDs", the numbers of objects that stat shows for that process.
 counts() {
 	SOFTHCA_FABRIC=$1 softhca stat --json | python3 -c '
 import json, sys

@@ -18,7 +18,7 @@
 
 #include <infiniband/verbs.h>
 
-/* libibverbs exports this for providers, without a public header. */
+/* libibverbs exports these for providers, without a public header. */
 int ibv_dontfork_range(void *base, size_t size);
 int ibv_dofork_range(void *base, size_t size);
 

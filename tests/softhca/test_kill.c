@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_kill.c - a process is killed behind each instruction of ibv_post_send(). The parent steps
- * the victims through it (ptrace), one instruction further each time, and child 0 checks what it
- * finds after they were reaped: each completion has its event, so has each limit that fired and
- * each CQ that overran, and no receive is lost.
+ * the victims through it (ptrace), one instruction further each time, and child 0 checks its
+ * objects after the victims were reaped: each completion has its event, so has each limit that
+ * fired and each CQ that overran, and no receive is lost.
  *
  * test_kill [STRIDE]: instructions from one death to the next.
  */
@@ -60,7 +60,7 @@ static void victim(unsigned me, enum what what)
 		pause();
 }
 
-/* ---- the process that checks what is left ---- */
+/* ---- the survivor ---- */
 
 struct mate {
 	struct t_qp *q;
@@ -194,7 +194,8 @@ static void look_at(struct mate *mate, enum what what, unsigned me)
 	t_empty(mate->cq);
 }
 
-/* There is one event: of the victim's message or, if that didn't come, of our flush. */
+/* Checks that the CQ overran with an event: by the victim's message or, if that didn't come, by
+ * this flush. */
 static void overrun(struct t_dev *dev, struct mate *mates, unsigned i)
 {
 	struct mate *mate = &mates[i];

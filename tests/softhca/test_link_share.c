@@ -44,7 +44,7 @@ static void end(struct scene *scene)
 	t_close(scene->b);
 }
 
-/* Writes the message from one buffer to the other. */
+/* Writes BYTES bytes from one buffer to the other. */
 static void write_to(struct t_qp *qp, const struct t_buf *from, const struct t_buf *to)
 {
 	struct ibv_sge sge = t_sge(from, 0, BYTES);
@@ -54,7 +54,7 @@ static void write_to(struct t_qp *qp, const struct t_buf *from, const struct t_b
 	t_post(qp, &wr);
 }
 
-/* Waits for the end of a write, which comes back after so many messages' time on the wire. */
+/* Checks that a write ends after the wire time of so many messages and the latency of both ways. */
 static void ends_after(struct t_qp *qp, uint64_t since, unsigned messages)
 {
 	uint64_t least = messages * WIRE_NS + 2 * LATENCY_NS, took;
@@ -73,7 +73,7 @@ static void write_three(const struct scene *scene)
 	write_to(scene->own_b.a, &scene->own_b.ba, &scene->own_b.bb);
 }
 
-/* A message that arrives earlier than one that was posted before it doesn't wait for that. */
+/* Checks that a message doesn't wait for one that was posted before but arrives later. */
 static void test_earlier(void **state)
 {
 	struct scene s = start();
@@ -88,8 +88,8 @@ static void test_earlier(void **state)
 	end(&s);
 }
 
-/* The port receives no faster than its link: messages that arrive at once wait, and one that finds
- * a part of its time taken continues afterwards. */
+/* Checks that the port receives no faster than its link: messages that arrive at once wait, and a
+ * message that finds a part of its time taken continues afterwards. */
 static void test_no_faster(void **state)
 {
 	struct scene s = start();
@@ -111,8 +111,8 @@ static void test_no_faster(void **state)
 	end(&s);
 }
 
-/* A message that waits for its port finds a receive that is posted before the message arrives, and
- * isn't put behind later messages. */
+/* Checks that a message that waits for its port finds a receive that is posted before the message
+ * arrives, and isn't put behind later messages. */
 static void test_in_time(void **state)
 {
 	struct scene s = start();
@@ -133,7 +133,7 @@ static void test_in_time(void **state)
 	end(&s);
 }
 
-/* A message that finds no receive gives its port to the next one. */
+/* Checks that a message that finds no receive gives its port to the next message. */
 static void test_given_back(void **state)
 {
 	struct scene s = start();
@@ -152,8 +152,9 @@ static void test_given_back(void **state)
 	end(&s);
 }
 
-/* A message from an adapter to itself keeps the adapter's port busy four times as long, in both
- * directions. A message to another adapter takes no longer than before, but waits for such ones. */
+/* Checks that a message from an adapter to itself keeps the adapter's port busy four times as long,
+ * in both directions. A message to another adapter takes no longer than before, but waits for
+ * messages of the adapter to itself. */
 static void test_loopback(void **state)
 {
 	struct scene s = start();
@@ -173,8 +174,8 @@ static void test_loopback(void **state)
 	end(&s);
 }
 
-/* Messages that keep a port busy for more than a day are planned in no time, and one after the
- * other. */
+/* Checks that messages that keep a port busy for more than a day are planned in no time, and one
+ * after the other. */
 static void test_slow(void **state)
 {
 	const uint64_t wire = BYTES * SECOND, real = real_now();

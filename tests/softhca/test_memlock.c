@@ -51,8 +51,8 @@ static void test_limit(void **state)
 	munmap(m, 2048 * KIB);
 }
 
-/* Checks that a region whose translation stays needs its memory neither pinned once more nor mapped
- * still. */
+/* Checks that a region whose translation stays needs its memory neither pinned again nor still
+ * mapped. */
 static void test_rereg(void **state)
 {
 	struct t_dev *dev = *state;
@@ -73,7 +73,7 @@ static void test_rereg(void **state)
 	t_ok(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, dev->pd, NULL, 0, 0));
 	t_ok(ibv_dereg_mr(mr));
 	t_ok(ibv_dealloc_pd(pd));
-	/* All is counted off again. */
+	/* No memory is counted any more. */
 	m = mmap(NULL, 1024 * KIB, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	mr = ibv_reg_mr(dev->pd, m, 1024 * KIB, IBV_ACCESS_LOCAL_WRITE);
 	t_true(mr, "ibv_reg_mr: %s", strerror(errno));

@@ -319,8 +319,8 @@ static void test_implicit_odp(void **state)
 	t_check(m + 8, 5000, 77);
 	t_fill(m, 300, 4);
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_SUCCESS);
-	/* On-demand paging brings pages in with the region's rights, although it is only to be
-	 * read. */
+	/* On-demand paging brings pages in with the region's rights, although the send only reads
+	 * them. */
 	ro = ibv_reg_mr(dev->pd, NULL, SIZE_MAX, IBV_ACCESS_REMOTE_READ | IBV_ACCESS_ON_DEMAND);
 	t_ok(mprotect(m, LEN, PROT_READ));
 	t_eq(try_send((uintptr_t)m, mr->lkey, 300, 4), IBV_WC_LOC_PROT_ERR);

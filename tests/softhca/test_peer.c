@@ -116,8 +116,8 @@ static void test_goes_later(void **state)
 	t_drain_events(dev->ctx);
 }
 
-/* Checks that a request with an unexpected PSN is not executed, except a READ from behind (IBA
- * 9.7.5.1.2). */
+/* Checks that a request with an unexpected PSN is not executed, except a READ with a PSN below it
+ * (IBA 9.7.5.1.2). */
 static void out_of_sequence(int by, uint8_t timeout, enum ibv_wr_opcode op)
 {
 	struct t_params p = quick();

@@ -193,7 +193,7 @@ static void test_query_device(void **state)
 	}
 }
 
-/* Programs ask each adapter for abilities of mlx5: there is an answer, and no ability. */
+/* Checks that programs that ask each adapter for features of mlx5 get an answer without any. */
 static void test_query_mlx5(void **state)
 {
 	typedef int query_fn(struct ibv_context * context, struct mlx5dv_context * attr);

@@ -110,7 +110,7 @@ static void test_rnr(void **state)
 	t_ok(ibv_destroy_srq(srq));
 }
 
-/* Checks that receives make room when they were consumed, whichever process polled them. */
+/* Checks that consumed receives make room for others. */
 static void test_overflow(void **state)
 {
 	struct ibv_srq *srq = make_srq(10, 1);

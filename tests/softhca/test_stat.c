@@ -236,7 +236,7 @@ static void test_unpolled(void **state)
 	t_pair_free(&p);
 }
 
-/* Checks that regions without a length have none there. */
+/* Checks that regions without a length show none. */
 static void test_no_length(void **state)
 {
 	struct t_dev *dev = *state;
@@ -253,8 +253,8 @@ static void test_no_length(void **state)
 	t_buf_free(&b);
 }
 
-/* 2 RC QPs in RTS with a CQ each way (4) and a region each (2), and an x_set: 2 QPs, 3 CQs, an SRQ,
- * a region, a domain. */
+/* Holds two RC QPs in RTS with a CQ each way (4) and a region each (2), and an x_set: 2 QPs, 3 CQs,
+ * an SRQ, a region, a domain. */
 static int hold(void)
 {
 	struct t_dev *dev;

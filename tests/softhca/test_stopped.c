@@ -311,7 +311,7 @@ static void bystanders(unsigned me, void *arg)
 			t_recv(qp[i], i, &sge, 1);
 	}
 	procs_barrier();
-	/* Senders wait for receives, so the receivers go on until both have seen the end. */
+	/* Senders wait for receives, so the receiver goes on until both senders have ended. */
 	while (!procs_has(1, K_DONE) || !procs_has(2, K_DONE)) {
 		struct ibv_wc wc;
 

@@ -189,7 +189,8 @@ static void test_directories(void **state)
 	t_ok(access(CLASS "_mad/abi_version", R_OK));
 }
 
-/* Checks that the same files show the adapters of all processes of the fabric, read-only. */
+/* Checks that files can be neither written nor created, because all processes of the fabric share
+ * them. */
 static void test_read_only(void **state)
 {
 	static const int ways[] = {O_WRONLY, O_RDWR, O_WRONLY | O_TRUNC, O_RDONLY | O_TRUNC,

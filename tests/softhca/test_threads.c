@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_threads.c - threads: many that post on one QP, many that poll one CQ, threads with QPs of
- * their own, and several contexts. Verbs are thread-safe. Totals and data are checked. Threads
- * report by their result, and the test fails.
+ * their own, and several contexts. Verbs are thread-safe. Totals and data are checked. A thread
+ * returns an error as a text, with which join() fails the test.
  */
 #include <pthread.h>
 #include <sched.h>

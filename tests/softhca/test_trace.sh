@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# test_trace.sh - softhca run --trace: what is in the file, in real and in virtual time, what a killed process leaves,
-# and what is refused. SOFTHCA is the program, TEST_BUILD the build.
+# test_trace.sh - softhca run --trace: the contents of the file in real and in virtual time, and after processes were
+# killed; and refusals. SOFTHCA is the program, TEST_BUILD the build.
 softhca=${SOFTHCA:?set it to the path of softhca}
 tests=${TEST_BUILD:?set it to the build}/tests/softhca
 here=$(cd "$(dirname "$0")" && pwd)
@@ -12,14 +12,14 @@ trap 'umount "$tmp/small" 2>/dev/null; rm -rf "$tmp"' EXIT
 . "$here/../check.sh"
 evidence=$tmp/err
 
-# trace FILE OPTION... -- COMMAND...: runs it with a trace, in one fabric of two nodes.
+# trace FILE OPTION... -- COMMAND...: runs COMMAND with a trace, in one fabric of two nodes.
 trace() {
 	local file=$1
 	shift
 	"$softhca" run --nodes 2 --memlock unlimited --trace "$file" "$@" >"$tmp/out" 2>"$tmp/err"
 }
 
-# verify FILE CHECK...: as trace.py does; and nothing is left beside the file.
+# verify FILE CHECK...: trace.py finds FILE right, and the folder of its parts is gone.
 verify() {
 	"$here/trace.py" "$@" 2>"$tmp/err" && [ ! -e "$1.parts" ]
 }
@@ -49,7 +49,7 @@ held() {
 	trace "$tmp/held" -- "$tests/test_rnr" && verify "$tmp/held" held=5
 }
 
-# Several processes, some of which are killed: what they did until then is there.
+# Some of several processes are killed: the trace has them, too.
 killed() {
 	trace "$tmp/killed" -- "$tests/test_death" && verify "$tmp/killed" process_name=3 message=1
 }
@@ -59,7 +59,7 @@ lost() {
 	trace "$tmp/lost" -- "$tests/test_xrc_life" && verify "$tmp/lost" lost=0x777
 }
 
-# A message of an unreliable connection that is dropped has been on its way, as one whose memory is gone.
+# Messages of an unreliable connection that are dropped are in the trace like all others.
 dropped() {
 	trace "$tmp/dropped" -- "$tests/test_uc" && verify "$tmp/dropped" message=55
 }

@@ -295,7 +295,7 @@ static void lists(unsigned me, void *arg)
 	side_close(&s);
 }
 
-/* Sends 1000 numbered messages of mixed sizes through 16 slots: none is lost, doubled or out of
+/* Sends 1000 numbered messages of mixed sizes through 8 slots: none is lost, doubled or out of
  * order. */
 static void stream(unsigned me, void *arg)
 {

@@ -84,7 +84,7 @@ static void test_shared_target(void **state)
 
 /*
  * A target whose maker, child 1, exits or is killed. Child 2 keeps the domain open and, if `opened`
- * is set, the QP. Its SRQ can be reached as long as the target lives.
+ * is set, the QP. Child 2's SRQ can be reached as long as the target lives.
  */
 struct leave {
 	bool opened, killed;

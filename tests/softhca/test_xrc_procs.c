@@ -177,7 +177,7 @@ static void test_nodes(void **state)
 	procs_run(3, one_each, exclusive, NULL);
 }
 
-/* Checks that two initiators of different processes, with targets of their own, feed one SRQ. */
+/* Checks that three initiators of different processes, with targets of their own, feed one SRQ. */
 static void fan_in(unsigned me, void *arg)
 {
 	enum { N = 200, SENDERS = 3 };

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""trace.py FILE [CHECK...] - checks a trace of softhca run --trace. Without CHECK its form alone: events belong to
+"""trace.py FILE [CHECK...] - checks a trace of softhca run --trace. Without CHECK only its form: events belong to
 named processes, spans end after they begin, a thread does one thing at a time. CHECK is NAME=N (at least N events of
 that name), "lost=SRQ" (messages name that shared receive queue, and go to no process), or "same=OTHER": OTHER has the
 same events, but for numbers that differ from run to run.
@@ -45,7 +45,7 @@ def check_form(events):
 
 
 def check_messages(events):
-    """Each message that went to a process of the trace arrives there, for as long."""
+    """Each span of an arrival is also one of a message, with the same id, beginning and end."""
     def spans(name):
         at = Counter()
         for e in events:
@@ -65,7 +65,7 @@ def check_lost(events, srq):
 
 
 def comparable(events):
-    """What must be the same in each run: not the numbers of processes, threads and queues."""
+    """Yields each event as text, without the numbers that differ from run to run: of threads, spans and queues."""
     for e in events:
         if e["ph"] == "M":
             continue

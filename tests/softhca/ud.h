@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* ud.h - what the parts of test_ud share: a pair of UD QPs. */
+/* ud.h - shared by the parts of test_ud: a pair of UD QPs. */
 #ifndef T_UD_H
 #define T_UD_H
 
@@ -18,8 +18,8 @@ struct ud_way ud_way(struct t_dev *dev, bool grh);
 void ud_way_free(struct ud_way *way);
 /* Returns a send request from a to b. */
 struct ibv_send_wr ud_wr(struct ud_way *way, uint64_t id, struct ibv_sge *sge);
-/* Sends a good message and expects it in that receive: earlier messages that were not received are
- * lost. */
+/* Sends a message and expects it in receive recv_id, so that earlier messages which have not come
+ * are known to be lost. */
 void ud_marker(struct ud_way *way, uint64_t recv_id);
 
 /* ---- tests in ud_multicast.c ---- */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_epoch.c - grace periods.
+ * unit_epoch.c - grace periods: threads inside, more threads than executors, and a death inside.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>

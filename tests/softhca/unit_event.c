@@ -116,7 +116,7 @@ static void fill(uint32_t id, unsigned n)
 	}
 }
 
-/* The FIFO is full, or nearly so: then its last page has some room, but less than one that has been
+/* Checks a FIFO that is full, or nearly so: then its last page has less room than a page that was
  * read in part. */
 static void forgetting_loses_no_others(void **state)
 {
@@ -147,8 +147,8 @@ static void forgetting_loses_no_others(void **state)
 	}
 }
 
-/* A descriptor's number tells nothing: its next owner may be something else, and a forked child has
- * no channels. */
+/* Checks that a channel isn't known by the number of its descriptor alone, which another file may
+ * get, and that a forked child has no channels. */
 static void channels_are_known(void **state)
 {
 	uint32_t id;
@@ -177,8 +177,7 @@ static void just_live(unsigned slot, void *arg)
 	(void)arg;
 }
 
-/* Makes a CQ of this process that holds so many completions. The positions in its ring start at
- * 7. */
+/* Makes a CQ of this process with `holds` completions. The positions in its ring start at 7. */
 static struct shca_cq_entry *armed_cq(uint32_t channel, uint64_t arm, unsigned holds)
 {
 	struct shca_cq_entry *cq = u_make(u_hca, SHCA_CQ, (unsigned)u_slot, NULL);
@@ -202,7 +201,7 @@ static void just_live_and_owe(unsigned slot, void *arg)
 	atomic_store(&u_fab.hdr->procs[slot].owes, 1);
 }
 
-/* A process that left in order may be reaped at any time, which nobody notices. */
+/* Checks that reaping a process that owes no event wakes nobody. */
 static void reaping_others_wakes_nobody(void **state)
 {
 	struct u_child c = u_fork(just_live, NULL);

@@ -92,7 +92,7 @@ static void addresses_name_hcas(void **state)
 	t_eq(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
-/* Makes a fabric with Ethernet ports. */
+/* Checks the addresses of Ethernet ports, which the fabric's ports are for this test. */
 static void ethernet_addresses_name_hcas(void **state)
 {
 	struct shca_fabric_header *hdr = u_fab.hdr;
@@ -243,7 +243,7 @@ static void *attach_and_detach(void *arg)
 	return NULL;
 }
 
-/* A program's first verbs call may come from a thread with a small stack. */
+/* Checks a fabric that a thread with a small stack attaches to, as a program's first verb may. */
 static void attaching_takes_little_stack(void **state)
 {
 	pthread_attr_t attr;
@@ -259,7 +259,7 @@ static void attaching_takes_little_stack(void **state)
 	pthread_attr_destroy(&attr);
 }
 
-/* Runs in a child with a mount namespace of its own. Returns its exit code. */
+/* Runs in a child with a mount namespace of its own. Returns the child's exit code. */
 static int use_small_tmpfs(const char *dir)
 {
 	struct shca_config c = u_config(SHCA_O_NODES, 1);

@@ -391,7 +391,7 @@ static void finish_checks(void **state)
 	t_holds(strstr(err, "an Ethernet port has the P_Key 0xffff alone") != NULL);
 }
 
-/* The trap of rdtsc is refused by CPUs that don't have the instruction. */
+/* Checks that the trap of rdtsc is refused where CPUs don't have the instruction. */
 static void trap_of_tsc(void **state)
 {
 	(void)state;

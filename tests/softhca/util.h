@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * util.h - what the verbs tests share: only public verbs and libc, nothing specific to softhca.
+ * util.h - shared by the verbs tests: only public verbs and libc, nothing specific to softhca.
  * Every function that can't return a failure fails the running test itself; in a forked child it
  * ends the child with status 1.
  */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * xrc.h - what the XRC tests add to util.h and procs.h: domains, XRC SRQs, sends that name one, and
- * the roles of tests with several processes.
+ * xrc.h - shared by the XRC tests, beside util.h and procs.h: domains, XRC SRQs, sends that name
+ * one, and the roles of tests with several processes.
  */
 #ifndef T_XRC_H
 #define T_XRC_H
@@ -39,8 +39,7 @@ struct x_set {
 struct x_set x_set(struct t_dev *dev, const struct t_params *params);
 void x_set_free(struct x_set *set);
 
-/* ---- several processes: child 0 has the initiator, the others SRQs in the domain of a file ----
- */
+/* ---- several processes: child 0 has the initiator, the others have SRQs ---- */
 
 #define X_LEN 100000 /* bytes of a receive */
 
