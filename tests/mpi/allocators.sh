@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# Memory that comes and goes under preloaded allocators: jemalloc gives memory back when it is asked to, or after some time, also
-# in a thread of its own. tcmalloc has its own functions in front of munmap() and others, which Open MPI's hooks don't see.
+# Frees and reuses memory under preloaded allocators. jemalloc gives memory back to the kernel at once or after some time, also in
+# a thread of its own. tcmalloc has its own functions in front of munmap() and others, which Open MPI's hooks don't see.
 set -u
 # shellcheck source=tests/mpi/job.sh
 . "$(dirname "$0")/job.sh"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Small reductions on communicators of many sizes: the right result, and the same bits on all
- * ranks. Reductions follow each other at once, with barriers between them and ranks that are late.
+ * ranks. Then reductions run back to back, with barriers between some, and with late ranks.
  *
  * allreduce [LOOPS [RANDOM [SEED]]]
  */
@@ -57,7 +57,7 @@ static void same_bits(MPI_Comm comm, int n, struct t_rng *rng)
 	t_true(!memcmp(root, out, (size_t)n * sizeof(*out)), "other bits than on rank 0");
 }
 
-/* Finds the maximum and its rank, by a type with gaps. */
+/* Finds the minimum and its rank, by a type with gaps. */
 static void locations(MPI_Comm comm)
 {
 	struct {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * assertions.c - assertions [exact|overtaking]: the library uses what a program asserts of a
- * communicator (mpi_assert_...), and still does what the program didn't rule out. Two ranks or
- * more.
+ * assertions.c - assertions [exact|overtaking]: the library uses the assertions on a communicator
+ * (mpi_assert_...), and still does everything that they don't rule out. Two ranks or more.
+ *
+ * exact: bytes must go to tuple queues, too. overtaking: only the test of overtaking wildcards.
  */
 #include "check.h"
 
@@ -26,7 +27,7 @@ static void set_assertion(MPI_Comm comm, const char *key, const char *value)
 	MPI_Info_free(&info);
 }
 
-/* Sends N messages of different sizes round the ring, in any order where that is allowed. */
+/* Sends N messages of different sizes round the ring. They must arrive in order if `ordered`. */
 static void exchange(MPI_Comm comm, bool wild, bool late, bool ordered)
 {
 	MPI_Request req[2 * N];
@@ -78,8 +79,8 @@ static void window_inside(MPI_Comm comm)
 	t_eq(n, t_left);
 }
 
-/* Uses collectives and one-sided operations, which may do inside what the user asserted not to
- * do. */
+/* Uses collectives and one-sided operations, whose own messages may do what the user has ruled
+ * out. */
 static void library_inside(MPI_Comm comm)
 {
 	int i, sum = 0, *all = t_alloc(sizeof(int) * (size_t)t_size * 100);
@@ -94,8 +95,8 @@ static void library_inside(MPI_Comm comm)
 	free(all);
 }
 
-/* Returns when all ranks' pml/tupleq knows of the assertion, which the next operation on the
- * communicator tells it. Until then a queue that a tuple gets may be too short for it. */
+/* Waits until pml/tupleq of all ranks knows the assertion, which it reads in the next operation on
+ * the communicator. A tuple queue that is made before that may be too short. */
 static void settle(MPI_Comm comm)
 {
 	MPI_Sendrecv(NULL, 0, MPI_BYTE, t_right, TAG + 1, NULL, 0, MPI_BYTE, t_left, TAG + 1, comm,
@@ -103,7 +104,7 @@ static void settle(MPI_Comm comm)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
-/* Returns how many messages went to tuple queues under mpi_assert_exact_length. */
+/* Returns how many bytes went to tuple queues under mpi_assert_exact_length. */
 static long long assertions(void)
 {
 	static const struct {
@@ -140,9 +141,9 @@ static long long assertions(void)
 	return exact;
 }
 
-/* With mpi_assert_allow_overtaking a wildcard takes a message that is there and recalls no tuple.
- * The tuple of tag 5 has its queue by then. The message with tag 7 tells that the one with tag 6
- * has come. */
+/* Checks that with mpi_assert_allow_overtaking a wildcard takes a message that has arrived and
+ * recalls no tuple. The tuple of tag 5 has its queue by then. Once the message with tag 7 has
+ * arrived, so has the one with tag 6. */
 static void overtaking(void)
 {
 	char data = 0;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * away.c - away [SEED]: one rank of a pair makes no MPI call until the other rank has its message,
- * and says so in memory that both share. So the test checks no time, but that the other rank's
- * library was not needed. Even ranks send, odd ranks receive. All ranks run on one machine.
+ * away.c - away [SEED]: one rank of a pair makes no MPI call until the other rank reports the end
+ * of its check in memory that both share. So the test measures no time: the library of the rank
+ * that is away was not needed. Even ranks send, odd ranks receive. All ranks run on one machine.
  *
  * No MPI needs the sender for messages that its send has buffered. pml/tupleq has to do more: long
  * messages without the sender, and messages without the receiver. Protocol rput is excepted,
@@ -19,7 +19,7 @@ enum { SHORT = 900, WARM = 16 };
 
 static int max;     /* bytes of the largest message */
 static bool tuples; /* tuple queues are in use */
-/* The number of checks that the rank of this pair which is not away has ended. */
+/* Counts the ended checks of this pair. The rank that isn't away adds to it. */
 static _Atomic unsigned int *done;
 
 /* Maps a page that all ranks share. */
@@ -178,8 +178,8 @@ static void cancelling(void)
 	t_end();
 }
 
-/* A synchronous send ends when its receive has started. If all posted receives are in the tuple's
- * queue, the send ends without the receiver. */
+/* Checks that synchronous sends, which end when their receives have started, end without the
+ * receiver if all posted receives are in the tuple's queue. */
 static void receiver_away(void)
 {
 	unsigned int before;

@@ -157,7 +157,8 @@ static void reversed(int loops)
 }
 
 /* Returns how often this process wrote into other processes' memory in 20 barriers. A barrier that
- * took long may have written more, because its ranks then ask each other what they are in. */
+ * took long may have written more, because its ranks then ask each other which barrier they are in.
+ */
 static long long writes_once(struct group *group, bool nonblocking)
 {
 	long long before = t_counter("pml_tupleq_puts");

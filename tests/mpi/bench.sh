@@ -156,7 +156,7 @@ part "len(runs['tupleq']['rounds']) == 1 and $picture" \
 rm -f "$dir/picture.svg"
 measured=$(echo "$dir"/results/picture-*.json)
 part "$picture" picture --from "$measured" --output "$dir/picture.svg"
-# Other figures, and those of overlap elsewhere, are refused.
+# Figures of other parts, and those of overlap measured elsewhere, are refused.
 for change in "'softhca_options': None" "'virtual': True" "'within': True"; do
 	python3 -c "import json, sys; data = json.load(open(sys.argv[1])); data['settings'] |= {$change}; print(json.dumps(data))" \
 		"$measured" >"$dir/elsewhere.json"
@@ -236,7 +236,7 @@ starts "--nodes 5 " icoll --virtual --ranks 5
 starts "--nodes 64 " fft --virtual --ranks 100
 starts "--nodes 128 " sp --virtual --ranks=1024
 starts "--nodes 2 " sp --virtual --ranks 16
-# What is behind -- is the program's.
+# Options behind -- are the program's.
 starts "--nodes 2 " overlap -- --hostfile hosts --virtual
 refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$dir/results"
 

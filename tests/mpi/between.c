@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Nonblocking collectives between two groups, the even and the odd ranks: many at once, with roots
- * in both groups, ended in an order that differs by rank. Results are computed apart.
+ * in both groups, ended in an order that differs by rank. The program computes the expected results
+ * itself.
  *
  * between [ROUNDS [SEED]]
  */

@@ -42,8 +42,8 @@ static unsigned deadline(void)
 	return s && atoi(s) > 0 ? (unsigned)atoi(s) : T_DEADLINE_S;
 }
 
-/* Says where this rank hangs. All ranks get here at about the same time, so rank 0 waits a second
- * for the others' lines. */
+/* Says where this rank hangs. All ranks get here at about the same time, so each waits a second for
+ * the others' lines before it exits. */
 static void on_alarm(int sig)
 {
 	static volatile sig_atomic_t said;
@@ -156,8 +156,7 @@ static uint64_t mix(uint64_t x)
 	return x ^ (x >> 31);
 }
 
-/* Returns a word of a message: its contents are 64-bit words, each a function of the message and of
- * the word's index. */
+/* Returns the number from which word() derives the 64-bit words of a message. */
 static uint64_t content(struct t_msg m)
 {
 	return mix(((uint64_t)(uint32_t)m.src << 40) ^ ((uint64_t)m.seq << 20) ^ (uint32_t)m.tag);
@@ -215,8 +214,8 @@ void t_untouched(const void *buf, size_t bytes, unsigned char value)
 			       i, bytes, p[i], value);
 }
 
-/* Returns true if statuses are to be without the mark of cancelled messages. A component of Open
- * MPI leaves that mark unset in the statuses of probes. */
+/* Returns true if t_status() checks that no status is marked as cancelled. A component of Open MPI
+ * leaves that mark undefined in the statuses of probes. */
 static bool looks_at_cancelled(void)
 {
 	const char *setting = getenv("TEST_CANCELLED");

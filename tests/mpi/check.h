@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * check.h - what the MPI programs share: named checks with a line of result each, contents that
- * tell which message they belong to, statuses, random numbers.
+ * check.h - shared by the MPI programs: named checks with a line of result each, contents that tell
+ * which message they belong to, statuses, random numbers.
  *
  * A check begins and ends on all ranks. Rank 0 prints "ok NAME" when all of them reached its end. A
  * rank that finds a fault prints "not ok NAME - rank R: WHY" and aborts the job. A rank whose check
- * takes longer than T_DEADLINE_S seconds prints what it was doing: that is how a hang looks. On a
+ * takes longer than T_DEADLINE_S seconds, because it hangs, prints what it was doing. On a
  * busy machine a check with thousands of messages takes that long, too, unless it calls t_enough().
  */
 #ifndef T_CHECK_H
@@ -33,13 +33,13 @@
 #define T_PERSISTENT(name) MPI_##name##_init
 #endif
 
-#define T_DEADLINE_S 50 /* TEST_DEADLINE in the environment is another number */
+#define T_DEADLINE_S 50 /* unless TEST_DEADLINE in the environment is another number */
 #define T_ENOUGH_S   10
 
 extern int t_rank, t_size;  /* in MPI_COMM_WORLD */
 extern int t_left, t_right; /* the neighbours in the ring of all ranks */
 
-/* Calls MPI_Init and checks that there are at least so many ranks. */
+/* Calls MPI_Init and checks that there are at least `ranks` ranks. */
 void t_init(int *argc, char ***argv, int ranks);
 /* As t_init(), with a level of thread support; returns the level that is provided. */
 int t_init_thread(int *argc, char ***argv, int ranks, int level);
@@ -98,7 +98,7 @@ bool t_enough(double since);
 
 /* Returns the index-th argument as a number, or def if there is none. */
 long t_arg(int argc, char **argv, int index, long def);
-/* Computes for so long without an MPI call. */
+/* Sleeps without an MPI call. */
 void t_away(long ms);
 /* Runs `body` in n threads, each with one of the n arguments of `size` bytes, and waits for them.
  */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * coll.c - coll [MAX ELEMENTS]: every collective, blocking and nonblocking, on communicators of
+ * coll.c - coll [ELEMENTS]: every collective, blocking and nonblocking, on communicators of
  * several kinds, and many nonblocking ones at once. Any number of ranks.
  */
 #include "check.h"
@@ -114,8 +114,8 @@ static void barrier_holds(void)
 		int last = round % t_size, came = 0;
 
 		if (t_rank == last) {
-			/* The others' first messages have come, and they can't have gone on to the
-			 * second. */
+			/* The others send tag 2 only after the barrier, which this rank hasn't
+			 * entered yet. */
 			for (i = 0; i < t_size; i++) {
 				if (i == last)
 					continue;

@@ -282,7 +282,7 @@ static void neighbor_allgather(const struct coll *coll)
 	free(out);
 }
 
-/* Needs three ranks or more, so that the two directions have different peers. */
+/* Does nothing with fewer than three ranks, whose two directions have the same peer. */
 static void neighbor_alltoall(const struct coll *coll)
 {
 	int peer[2], k, *in = ints(2 * coll->n), *out = ints(2 * coll->n);

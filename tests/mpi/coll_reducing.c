@@ -10,8 +10,7 @@ static const struct {
 	MPI_Datatype type;
 	const char *name;
 	int bytes;
-	bool whole, logical, bits,
-		pair; /* classes of operations that the type has besides arithmetic */
+	bool whole, logical, bits, pair; /* classes of operations on the type; whole: arithmetic */
 } kinds[] = {
 	{MPI_INT, "int", sizeof(int), true, true, true, false},
 	{MPI_UNSIGNED_CHAR, "unsigned char", 1, true, true, true, false},

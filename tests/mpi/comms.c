@@ -150,7 +150,7 @@ static void side_by_side(int rounds)
 	t_end();
 }
 
-/* MPI_Comm_free lets operations that are under way come to their end. */
+/* Checks that MPI_Comm_free lets pending operations complete. */
 static void free_with_pending(int rounds)
 {
 	int i;
@@ -209,8 +209,8 @@ static void free_with_taken(int rounds)
 	t_end();
 }
 
-/* MPI_Comm_idup goes on when a process makes progress: in one communicator before its first
- * collective, in another one after that. */
+/* Lets MPI_Comm_idup make progress on every second rank before the communicator's first collective,
+ * and on the others only in that collective. */
 static void idup_and_first_collective(int rounds)
 {
 	MPI_Comm comm, copy;
@@ -237,8 +237,8 @@ static void idup_and_first_collective(int rounds)
 	t_end();
 }
 
-/* MPI_Comm_idup has collectives of its own under way beside the user's, which are of another kind
- * than these. libnbc mixes them up. */
+/* Starts the user's collective beside those of MPI_Comm_idup, which are of another kind. libnbc
+ * mixes them up. */
 static void idup_and_iallreduce(int rounds)
 {
 	MPI_Comm copy;
@@ -266,8 +266,8 @@ static void idup_and_iallreduce(int rounds)
 	t_end();
 }
 
-/* A communicator whose collective has failed is freed like any other. Each message of the
- * MPI_Alltoallv is longer than its receive. */
+/* Checks that a communicator whose collective has failed is freed like any other. Each message of
+ * the MPI_Alltoallv is longer than its receive. */
 static void free_after_failure(int rounds)
 {
 	int *both = t_alloc((size_t)t_size * sizeof(int)),
@@ -319,8 +319,8 @@ static long long bytes_read(void)
 	return n;
 }
 
-/* The cost of a communicator doesn't grow with how many there are, as would happen if each asked
- * the kernel for all of its memory. */
+/* Checks that the cost of a communicator doesn't grow with their number, as it would if each read
+ * the kernel's list of the process's mappings. */
 static void many(void)
 {
 	enum { MANY = 300, PORTION = 30, READ = 4096 };
@@ -385,7 +385,7 @@ int main(int argc, char **argv)
 	free_with_pending(rounds);
 	free_with_taken(rounds);
 	idup_and_first_collective(rounds);
-	/* With fewer ranks it is the next component's, which leaves messages behind. */
+	/* With fewer ranks the next component does MPI_Alltoallv, and leaves messages behind. */
 	if (t_size >= 4)
 		free_after_failure(rounds);
 	idup_and_iallreduce(rounds);

@@ -144,7 +144,7 @@ static void deep(void)
 	t_end();
 }
 
-/* A receive whose message nobody has sent yet blocks nothing else. */
+/* Checks that a receive whose message isn't sent yet blocks nothing else. */
 static void waiting_receive(void)
 {
 	MPI_Request req;

@@ -181,9 +181,9 @@ static void begin_anew(int victim, MPI_Comm comm)
 	MPI_Group_free(&all);
 }
 
-/* Waits until all survivors have noticed, because the others would notice it, too, if one left.
- * The rank behind the victim lets the others go, and has to know that they are gone or have its
- * word. */
+/* Waits until all survivors have noticed the death, because the exit of a survivor would be noticed
+ * as well. The rank behind the victim releases the others, and leaves when each of them has
+ * received its message or is gone. */
 static void meet(int victim)
 {
 	int first = (victim + 1) % t_size, word, rc;

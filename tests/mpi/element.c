@@ -33,7 +33,7 @@ struct value combined(enum arithmetic arithmetic, struct value first, struct val
 	}
 }
 
-/* The numbers are at both ends of an element, whatever its layout. */
+/* Reduces `n` elements. The numbers are at both ends of an element, whatever its layout. */
 static void reduce(enum arithmetic arithmetic, const char *in, char *inout, int n,
 		   MPI_Datatype type)
 {

@@ -23,8 +23,8 @@ enum layout {
 enum arithmetic {
 	COMPOSE, /* doesn't commute */
 	ADD,     /* the program's own */
-	SUM,
-	XOR, /* MPI's, only for PLAIN */
+	SUM,     /* MPI_SUM, only for PLAIN */
+	XOR,     /* MPI_BXOR, only for PLAIN */
 	ARITHMETICS
 };
 

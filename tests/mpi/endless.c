@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * endless.c - endless DOING: ranks that never end by themselves, for what ends or stops them from
- * outside. Rank 0 prints "ready" when all of them are about to begin. For virtual_life.sh.
+ * endless.c - endless DOING: ranks that never end by themselves, which virtual_life.sh ends or
+ * stops from outside. Rank 0 prints "ready" when all of them are about to begin.
  */
 #define _GNU_SOURCE 1
 #include <pthread.h>
@@ -71,7 +71,7 @@ static void *read_nothing(void *arg)
 
 static void *compute_on(void *arg)
 {
-	/* The thread joins the clock with this. */
+	/* This makes the thread join the virtual clock. */
 	usleep(1);
 	compute();
 	return arg;
@@ -94,7 +94,7 @@ static void stop(void)
 	wait_for_message();
 }
 
-/* Rank 0 leaves without a word. */
+/* Ends rank 0 without MPI_Finalize. */
 static void leave(void)
 {
 	if (!t_rank)

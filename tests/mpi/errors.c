@@ -39,7 +39,7 @@ static void is_told(const char *call, int code)
 	t_true(rc == MPI_SUCCESS && strstr(text, "has died"), "the class itself says \"%s\"", text);
 }
 
-/* Error classes that the user adds don't get the numbers of ours. */
+/* Checks that an error class that the user adds doesn't get the number of pml/tupleq's. */
 static void add_others(void)
 {
 	int class, code;
@@ -93,7 +93,7 @@ static void collectives(MPI_Comm comm)
 	is_told("MPI_Ibarrier", rc);
 	is_told("MPI_Allreduce", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm));
 	is_told("MPI_Bcast", MPI_Bcast(in, 1, MPI_INT, victim, comm));
-	/* Beyond coll/tupleq's limit: the collective works by messages. */
+	/* This is beyond coll/tupleq's limit, so the collective works by messages. */
 	if (t_size == 2)
 		is_told("a long MPI_Allreduce",
 			MPI_Allreduce(in, out, LONG, MPI_INT, MPI_SUM, comm));

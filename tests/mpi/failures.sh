@@ -141,7 +141,7 @@ done
 # Open MPI 5 has fault tolerance, with which the other ranks go on. Its MPI_Finalize would now and then wait forever for the runtime.
 ft=(--with-ft ulfm --mca async_mpi_finalize 1)
 
-# goes_on PML PROGRAM LEFT: ranks are killed, and so many are left, which go on and finalize MPI.
+# goes_on PML PROGRAM LEFT: ranks are killed, and the LEFT others go on and finalize MPI.
 goes_on() {
 	local why=''
 

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* fake_gpu.h - stand-ins for the libraries of a GPU, whose memory the program gpu chooses. */
 #ifndef T_FAKE_GPU_H
 #define T_FAKE_GPU_H
 
@@ -7,7 +8,7 @@
 
 enum fake_kind { FAKE_DEVICE, FAKE_MANAGED, FAKE_PINNED, FAKE_NONE };
 
-/* Declares memory to be of this kind. The last area so declared counts. */
+/* Declares an area to be the memory of this kind, in place of the one before. */
 void fake_memory(enum fake_kind kind, void *addr, size_t len);
 enum fake_kind fake_kind_of(uintptr_t addr);
 /* libcuda */

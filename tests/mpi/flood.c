@@ -120,7 +120,7 @@ static void by_chance(void)
 	t_end();
 }
 
-/* Returns the size of message k from a rank, which is its sequence number. */
+/* Returns the size of the message with sequence number k from any rank. */
 static int short_length(unsigned int k)
 {
 	return 1 + (int)(k % 700);

@@ -24,7 +24,7 @@ static const int lengths[] = {1, 200, 6000, 300000};
 /* Memory of each kind; the first can't be touched. */
 static char *memory[FAKE_NONE];
 
-/* at: an address that the driver calls the GPU's, or NULL */
+/* Loads a fake driver and gives it memory of each kind. at: the address of the GPU's, or NULL */
 static void load_driver(const char *library, void *at)
 {
 	void (*fake)(enum fake_kind kind, void *addr, size_t len);
@@ -127,7 +127,7 @@ static void refused(const char *what, char *buf)
 	t_end();
 }
 
-/* A message that a matched probe took stays there until it is received. */
+/* Checks that a message that a matched probe took outlives receives that are refused. */
 static void taken(char *gpu, char *host)
 {
 	const struct t_msg m = {.src = 0, .tag = TAG, .seq = 1};

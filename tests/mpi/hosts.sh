@@ -31,7 +31,7 @@ esac
 
 ranks=4
 
-# job OPTIONS... PROGRAM...: the ranks on two hosts. The output is in $tmp/out, the status in $status.
+# job OPTIONS... PROGRAM...: runs a program on two hosts. The output is in $tmp/out, the status in $status.
 job() {
 	timeout -k 5 60 softhca run --nodes 2 --memlock unlimited -- \
 		mpirun --allow-run-as-root --oversubscribe --mca mpi_yield_when_idle 1 \
@@ -39,7 +39,7 @@ job() {
 	status=$?
 }
 
-# verdict NAME [PATTERN]: the job did what it should, without PATTERN; with it it failed, and said that.
+# verdict NAME [PATTERN]: without PATTERN the job must pass; with PATTERN it must fail, with a message that matches.
 verdict() {
 	if [ -n "${2-}" ] && [ "$status" -ne 0 ] && [ "$status" -lt 124 ] && grep -Eq "$2" "$tmp/out"; then
 		echo "ok $1"
@@ -76,8 +76,8 @@ for pml in "tupleq" "ob1 --mca btl tupleq,self"; do
 	fi
 done
 
-# The target is killed, on the other host. With --enable-recovery mpirun's status is 0. (With more ranks mpirun sometimes stays,
-# without any.)
+# The target is killed, on the other host. With --enable-recovery mpirun's status is 0. (With more ranks mpirun sometimes doesn't end
+# after them.)
 ranks=2
 job --map-by node --enable-recovery --mca pml tupleq "$build/tests/mpi/widow" lock
 [ "$status" -ne 0 ] || status=1

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * huge.c - huge [MIB [reduction]]: a message of more bytes than an int counts, by many elements and
- * by a derived type, contiguous and with holes. Two ranks, with twice as much memory.
- * reduction: a reduction of so many bytes instead, with four times as much memory.
+ * huge.c - huge [MIB [reduction]]: a message of more bytes than an int counts, as many elements and
+ * as one element of a derived type. Two ranks, with twice as much memory.
+ * reduction: a reduction of MIB instead, with four times as much memory.
  */
 #include <sys/mman.h>
 
@@ -13,7 +13,7 @@ enum { TAG = 8, STEP = 4096 };
 static size_t bytes;
 static unsigned char *buf;
 
-/* Returns the word at a place: it tells the place, and the message. */
+/* Returns the word at a place in message `seq`. */
 static uint64_t word(size_t at, unsigned int seq)
 {
 	return (uint64_t)at * 0x9e3779b97f4a7c15u + seq;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * idle.c - idle MESSAGES: the first and the last rank send a message back and forth, so many times,
- * while all others wait in a barrier.
+ * idle.c - idle [MESSAGES]: the first and the last rank send a message back and forth, MESSAGES
+ * times, while all others wait in a barrier.
  */
 #include "check.h"
 

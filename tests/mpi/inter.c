@@ -13,8 +13,8 @@ static int rank, size, others; /* in the own group; the size of the other group 
 static int a[N], b[N], *many;
 static bool even;
 
-/* Returns a value for a rank of the other group: they count from 100, so that the groups' values
- * differ. */
+/* Returns the number of a rank of the other group. The odd group's numbers begin at 100, so that
+ * all differ. */
 static int theirs(int r)
 {
 	return even ? r + 100 : r;

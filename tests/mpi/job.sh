@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2034 # $bad is the exit status of the scripts that source this
-# What the shell tests of MPI programs share: a job on softhca, and lines of result. Sourced. Needs softhca in PATH, and the
-# test programs in $TEST_BUILD/tests/mpi.
+# Shared by the shell tests of MPI programs: a job on softhca, and lines of result. Needs softhca in PATH, and the test
+# programs in $TEST_BUILD/tests/mpi.
 
 : "${TEST_BUILD:?set it to the build tree}"
 log=$(mktemp)

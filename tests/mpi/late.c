@@ -249,7 +249,7 @@ static void cancel_race(void)
 	t_end();
 }
 
-/* The sender computes after its sends have started, while `take` of the receiver takes them. */
+/* Lets the sender sleep after its sends have started, while the receiver calls `take`. */
 static void sender_away(const char *name, void (*take)(int i))
 {
 	int i;

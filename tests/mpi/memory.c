@@ -100,7 +100,7 @@ static unsigned char *map_file(int flags)
 	return p;
 }
 
-/* Has rank 0 send so many bytes of the file in pieces of a type, sometimes before there is a
+/* Has rank 0 send `bytes` bytes of the file as elements of a type, sometimes before there is a
  * receive. */
 static void send_file(const unsigned char *file, unsigned char *buf, MPI_Datatype type,
 		      size_t bytes, int round)

@@ -89,11 +89,11 @@ enum expect {
 	FAILS    /* or fail */
 };
 
-/* A process that is in an operation for so long compares it with those of others, and finds what
- * would otherwise go unnoticed. */
+/* Seconds in an operation after which a process compares the operation with those of the others,
+ * and finds mismatches that otherwise go unnoticed. */
 #define CHECKED_AFTER 0.1
 
-/* The error class of each rank, then the classes of the operations that follow a failure. */
+/* A rank's error classes: of the operation that mismatches, and of one that follows. */
 struct result {
 	int error, later;
 	int slow; /* 1: the operations took so long that they may have been compared */
@@ -131,8 +131,8 @@ static bool gets_all(const struct call *mine, const struct call *root)
 	return bytes_of(mine) == bytes_of(root);
 }
 
-/* Returns true if the mismatch goes unnoticed: a root that only gives, while another rank gives or
- * brings, too, and nobody waits for that. */
+/* Returns true if the mismatch goes unnoticed: the ranks that disagree only send, and no rank waits
+ * for their messages. */
 static bool nobody_waits(const struct call *odd_call, const struct call *call, int odd)
 {
 	const struct call *root = call_of(odd_call, call, odd, call->root);

@@ -2,8 +2,8 @@
 /*
  * Random sequences of nonblocking and persistent collectives, messages and barriers on
  * communicators that overlap. All ranks have one sequence; some are late; each waits in an order of
- * its own, and starts the persistent ones a second time in such an order. Results are computed
- * apart. Types and operations are freed right after the call.
+ * its own, and starts the persistent ones a second time in another. The program computes the
+ * expected results itself. Types and operations are freed right after the call.
  *
  * mixed [ROUNDS [SEED [MOST [VICTIM]]]]: MOST elements of a block. The rank VICTIM dies somewhere
  * in the sequence; then each operation of the others must end, with an error or with its result.
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 	for (long round = 0; round < rounds; round++)
 		sequence(round, -1);
 	counted = t_counted();
-	/* Open MPI itself does those without elements. */
+	/* Open MPI itself does operations without elements. */
 	t_true(counted < 0 || (counted > nstarts / 2 && counted <= nstarts),
 	       "%lld of %lld starts of persistent operations are counted", counted, nstarts);
 	t_end();

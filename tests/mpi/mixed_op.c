@@ -8,7 +8,7 @@ static const char *const names[] = {
 	"iscatter", "ibarrier", "isend, irecv",
 };
 
-/* ---- what an operation is to do ---- */
+/* ---- parameters and expected results ---- */
 
 static bool is_reduction(enum kind kind)
 {

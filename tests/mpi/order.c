@@ -101,7 +101,7 @@ static int schedule(int src, int dest, struct message **list)
 	return n;
 }
 
-/* Makes all that this rank sends: its lists for each receiver, mixed. */
+/* Makes the list of all messages that this rank sends: its lists for each receiver, mixed. */
 static void make_sends(struct t_rng *rng)
 {
 	struct message **list = t_alloc(sizeof(*list) * (size_t)t_size);

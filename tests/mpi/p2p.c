@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * p2p.c - p2p [MAX BYTES]: every send mode at every size that is near a limit of something, with
- * the receive posted in time and late. Any number of ranks.
+ * p2p.c - p2p [BYTES]: every send mode at all sizes near powers of two and near limits of
+ * protocols, up to BYTES, with the receive posted in time and late. Any number of ranks.
  */
 #include "check.h"
 #include "mode.h"

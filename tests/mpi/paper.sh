@@ -11,7 +11,7 @@ export BENCH_TOP=$top BENCH_PROGRAMS=$TEST_BUILD/bench/mpi BENCH_RESULTS=$tmp/re
 . "$top/tests/check.sh"
 evidence=$tmp/err
 
-# figure NAME PYTHON [OPTION...]: a figure is made, and the expression holds of `rounds`, the results of tupleq.
+# figure NAME PYTHON [OPTION...]: a figure is made, and the expression holds for `rounds`, the results of tupleq.
 figure() {
 	rm -rf "$BENCH_RESULTS"
 	timeout -k 5 120 python3 "$top/bench/paper" --quick --cpu 0 --columns tupleq "$1" "${@:3}" >"$tmp/err" 2>&1 || return 1

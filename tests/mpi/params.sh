@@ -5,7 +5,7 @@ set -u
 # shellcheck source=tests/mpi/job.sh
 . "$(dirname "$0")/job.sh"
 
-# job RANKS PARAMETER VALUE
+# job RANKS PARAMETER VALUE: runs the program variable with this value.
 job() {
 	mpi_job 60 "$1" --memlock unlimited --pkeys 0xffff,0x8001 -- --mca "$2" "$3" "$TEST_BUILD/tests/mpi/variable" "$2" "$3"
 }

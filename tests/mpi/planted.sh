@@ -11,7 +11,7 @@ trap 'rm -rf "$tmp"' EXIT
 . "$top/tests/check.sh"
 evidence=$tmp/out
 
-# passes: without a seed.
+# passes: the program passes without a seed.
 passes() {
 	softhca run --clock virtual --clock-cpu 0 --clock-tsc trap --memlock unlimited --nodes 3 --link latency=1us,bandwidth=10GB/s -- \
 		mpirun --allow-run-as-root --oversubscribe -n 3 --mca pml tupleq "$build/tests/mpi/planted" >"$tmp/out" 2>&1

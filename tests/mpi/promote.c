@@ -61,7 +61,7 @@ static void go(void)
 		     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }
 
-/* Returns true if message seq of n follows: all ranks ask, and on a slow machine fewer follow. */
+/* Returns true if message seq of n follows. All ranks call this; on a slow machine fewer follow. */
 static bool follows(unsigned int seq, int n, double since)
 {
 	return seq < (unsigned int)n && (seq % PORTION || !t_enough(since));
@@ -101,7 +101,7 @@ static void late(void)
 	t_end();
 }
 
-/* Has some percent of the receives be wildcards, which go in and out between the others. */
+/* Has `percent` of the receives be wildcards, posted between the others. */
 static void wildcards(int percent)
 {
 	double since = MPI_Wtime();
@@ -112,7 +112,7 @@ static void wildcards(int percent)
 	for (seq = 0; follows(seq, messages, since); seq += WINDOW) {
 		int tag = 1 + t_below(&rng, TAGS), first = t_below(&rng, WINDOW + 1);
 
-		/* Tell the left neighbour on the side which tag comes. */
+		/* Tell the right neighbour which tag comes. */
 		MPI_Sendrecv(&tag, 1, MPI_INT, t_right, TAG_GO, &k, 1, MPI_INT, t_left, TAG_GO,
 			     MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		for (i = 0; i < first; i++)

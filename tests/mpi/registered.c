@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * registered.c - long messages between pairs of ranks, always in the same few buffers: the adapter
- * registers these once and not for each message. For --mca pml ob1 --mca btl tupleq,self.
+ * registered.c - long messages between pairs of ranks, always in the same few buffers, which are
+ * registered once and not for each message. For --mca pml ob1 --mca btl tupleq,self.
  */
 #include "check.h"
 

@@ -5,7 +5,7 @@ set -u
 # shellcheck source=tests/mpi/job.sh
 . "$(dirname "$0")/job.sh"
 
-# job RANKS OPTION...: sends 100 messages of 10000 bytes with tag 77, and as many empty ones, in the way of $how.
+# job RANKS OPTION...: sends 100 messages of 10000 bytes with tag 77, and as many empty ones, as report.c does with $how.
 how=
 job() {
 	local ranks=$1

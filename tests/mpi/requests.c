@@ -199,7 +199,7 @@ static void persistent(void)
 	t_end();
 }
 
-/* Frees receives while they are active: their messages arrive nevertheless. */
+/* Frees sends while they are active: their messages arrive nevertheless. */
 static void freed(void)
 {
 	unsigned int round;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * revoke.c - Open MPI 5's fault tolerance, call by call: what is under way in a communicator that
- * is revoked ends, and what is under way with a rank that was killed. Then one rank after the other
- * is killed, and the others shrink their communicator each time, until two are left. For a PML that
- * supports mpirun --with-ft ulfm. Four ranks or more.
+ * revoke.c - Open MPI 5's fault tolerance, call by call: operations on a communicator that is
+ * revoked end, and operations with a rank that is killed. One rank after the other is killed, and
+ * the others shrink their communicator each time, until two are left. For a PML that supports
+ * mpirun --with-ft ulfm. Four ranks or more.
  */
 #include <mpi.h>
 
@@ -31,7 +31,7 @@ static void class_is(int rc, int class, const char *what)
 	t_true(found == class, "%s: class %d, not %d", what, found, class);
 }
 
-/* Returns a communicator of the processes of another one that are left. */
+/* Returns a communicator of the processes of `comm` that are left. */
 static MPI_Comm shrunk(MPI_Comm comm)
 {
 	MPI_Comm rest;
@@ -43,7 +43,7 @@ static MPI_Comm shrunk(MPI_Comm comm)
 	return returning(rest);
 }
 
-/* Does everything that a communicator is for. */
+/* Checks that messages and reductions on a communicator work. */
 static void use(MPI_Comm comm)
 {
 	int rank, size, word, sum;
@@ -62,8 +62,8 @@ static void use(MPI_Comm comm)
 	}
 }
 
-/* Rank 0 revokes a communicator in which the others wait for each other in all ways. A send may end
- * well if its receiver has heard of that before its sender. */
+/* Revokes, on rank 0, a communicator in which the others wait for each other in all ways. A send
+ * may succeed if its receiver learns of the revocation before its sender. */
 static void revoked(MPI_Comm world)
 {
 	enum { SENDS = 4 };
@@ -112,7 +112,7 @@ static void revoked(MPI_Comm world)
 	use(world);
 }
 
-/* Receives that wait for the last rank, which is killed, and for any rank. */
+/* Checks receives from the last rank, which is killed, and from any rank. */
 static void waiting(MPI_Comm comm, int rank, int size)
 {
 	MPI_Request named, any;
@@ -160,7 +160,7 @@ int main(int argc, char **argv)
 		MPI_Comm_size(comm, &size);
 		if (size == 2)
 			break;
-		/* Unlike MPI_Barrier, it may be left before the others have. */
+		/* Unlike MPI_Barrier, this ends well although a rank is killed right after it. */
 		MPIX_Comm_agree(comm, &flag);
 		if (rank == size - 1)
 			raise(SIGKILL);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * How many queues and rounds the nonblocking collectives of a communicator take, by their counters.
+ * Counters of nonblocking collectives tell how many queues and rounds a communicator takes.
  *
- * ring [QUEUES [RING]]: coll_tupleq_queues and coll_tupleq_ring, by which the counters are judged.
+ * ring [QUEUES [RING]]: the values of coll_tupleq_queues and coll_tupleq_ring in this run.
  */
 #include "check.h"
 
@@ -22,7 +22,7 @@ static long length_of_ring(void)
 	return is_plain() || most > ring ? ring : most;
 }
 
-/* Long messages, whose tuples get queues if they may. */
+/* Repeats a collective of long messages, whose tuples get queues if they may. */
 static void repeat(void)
 {
 	int *mine = t_alloc(LONG_INTS * sizeof(int));
@@ -48,7 +48,7 @@ static void repeat(void)
 	       direct);
 }
 
-/* The last rank is late, so operations of the others wait for an entry. */
+/* Starts many operations before the last rank does, so that they wait for an entry. */
 static void at_once(void)
 {
 	MPI_Request requests[AT_ONCE];
@@ -67,7 +67,7 @@ static void at_once(void)
 	free(all);
 }
 
-/* A long broadcast takes two rounds, in which all but the root send what they have received. */
+/* Checks that a long broadcast takes two rounds, in which all but the root send data on. */
 static void two_rounds(void)
 {
 	int *data = t_alloc(LONG_INTS * sizeof(int));
@@ -86,7 +86,7 @@ static void two_rounds(void)
 	free(data);
 }
 
-/* Operations one after the other need memory from the system only once. */
+/* Checks that operations one after the other take memory from the system only once. */
 static void memory_again(void)
 {
 	int *in = t_alloc(LONG_INTS * sizeof(int)), *out = t_alloc(LONG_INTS * sizeof(int));
@@ -109,7 +109,7 @@ static void memory_again(void)
 	free(out);
 }
 
-/* Messages of a blocking neighbourhood collective, whose tag is fixed, get queues. */
+/* Checks that messages of a blocking neighbourhood collective, whose tag is fixed, get queues. */
 static void neighbours(void)
 {
 	int periodic = 1;

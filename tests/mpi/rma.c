@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * rma.c - rma [atomics]: one-sided operations, which Open MPI's osc/pt2pt translates into messages.
- * Two ranks or more. Atomics are apart because they need the tag in the status of a send, which
- * pml/ob1 fills in and pml/ucx doesn't.
+ * rma.c - rma [atomics]: one-sided operations, by osc/rdma or by osc/pt2pt, which translates them
+ * into messages. Two ranks or more. Atomics are apart because osc/pt2pt needs the tag in the status
+ * of a send for them, which pml/ob1 fills in and pml/ucx doesn't.
  */
 #include "check.h"
 

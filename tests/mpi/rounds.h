@@ -56,12 +56,13 @@ struct rounds_op {
 	MPI_Request request;
 };
 
-/* Returns what is known of a communicator; rounds_free_group() frees it. */
+/* Returns a communicator with its neighbors; rounds_free_group() frees both. */
 struct rounds_group rounds_group(MPI_Comm comm);
 /* Makes a grid that is periodic in the first dimension: two processes wide if there are four or
  * more. */
 struct rounds_group rounds_grid(void);
-/* Makes a graph with edges to the next three ranks, two of them to the next one. */
+/* Makes a graph with four edges from each rank: two to the next, one to each of the two after it.
+ */
 struct rounds_group rounds_graph(void);
 void rounds_free_group(struct rounds_group *group);
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * semantics.c - semantics [room]: what MPI promises of single operations: cancelled sends, receives
- * that are freed while active, one buffer in many sends, buffered mode to the last byte, messages
- * longer than their receives in every way they may come, synchronous sends to the process itself.
- * Two ranks or more.
+ * semantics.c - semantics [room]: MPI's rules for single operations: cancelled sends, receives that
+ * are freed while active, one buffer in many sends, buffered mode to the last byte, messages longer
+ * than their receives in every way they may come, synchronous sends to the process itself. Two
+ * ranks or more. room: only room_again().
  */
 #include "check.h"
 
@@ -341,7 +341,7 @@ static int receive(enum way way, MPI_Comm comm, int sent, int room, MPI_Status *
 }
 
 /*
- * Receives messages by `way`: a too long one, one that fits, a too long one again. Meanwhile an
+ * Receives messages by `way`: one that is too long, one that fits, one too long again. Meanwhile an
  * unmatched message waits on another tag, so no connection may be left for tuple queues.
  */
 static void receive_truncated(enum way way, MPI_Comm comm, int sent, int room)

@@ -96,7 +96,7 @@ static void leave_to_finalize(void)
 	for (int i = 0; i < COMMS; i++) {
 		MPI_Isend(from[i], EACH, MPI_BYTE, right, TAG, comm[i], &requests[1]);
 		MPI_Request_free(&requests[1]);
-		/* The right one receives when this one is in MPI_Session_finalize. */
+		/* Rank 0 is in MPI_Session_finalize when its right neighbour receives. */
 		if (rank && i == COMMS - 1)
 			t_away(200);
 		MPI_Irecv(to, EACH, MPI_BYTE, left, TAG, comm[i], &requests[0]);

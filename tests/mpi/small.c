@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * MPI_Bcast and MPI_Reduce of few bytes: on communicators of many sizes, from and to each rank;
- * then in a random order with reductions to all and barriers, thousands of them at once after each
- * other, on communicators that overlap. Some ranks are late, so that others run ahead of them: data
- * that no rank has read yet must stay.
+ * then thousands of them back to back in a random order, with reductions to all and barriers, on
+ * communicators that overlap. Some ranks are late, so that others run ahead of them: data that a
+ * rank hasn't read yet must stay.
  *
  * small [LOOPS [RANDOM [SEED [THREADS]]]]: THREADS threads do the latter at the same time, each on
  * a communicator of its own.
@@ -138,7 +138,7 @@ static void bytes(const struct group *group, int root, int n)
 	t_untouched(v + n, 8, 0x5a);
 }
 
-/* Finds the maximum and its rank, by a type with gaps. */
+/* Finds the minimum and its rank, by a type with gaps. */
 static void locations(const struct group *group, int root)
 {
 	struct {
@@ -214,7 +214,7 @@ static void each_root(const struct group *group, int k)
 	static const int counts[] = {0, 1, 3, 64, 127, 128, 129, 512, MAX};
 
 	for (int root = 0; root < group->size; root++) {
-		/* In a large group only some roots do all of it, and the others a little. */
+		/* In a large group only some roots run all tests. */
 		if (group->size > 6 && root % 5 != group->size % 5) {
 			bcast(group, root, 3, k);
 			reduce(group, root, 3, k);
@@ -306,7 +306,7 @@ static void mixed(struct t_rng *common, struct t_rng *own, long operations)
 		/* All ranks draw this, also those whose communicator is smaller. */
 		struct t_rng drawn = t_rng(t_rand(common), 5, 0);
 
-		/* Each rank is the late one by turns. */
+		/* The ranks are late by turns. */
 		if (k / 50 % t_size == t_rank)
 			delay(own);
 		one(&g[t_below(&drawn, OVERLAPPING)], &drawn, k);

@@ -51,7 +51,7 @@ static void talk(MPI_Comm inter, int job, int other, unsigned int seq)
 	}
 }
 
-/* Merges both sides into one communicator, the given side first. */
+/* Merges both sides into one communicator, this side first if `first`. */
 static void merge(MPI_Comm inter, bool first)
 {
 	int here, there, size, one = 1, sum;
@@ -101,8 +101,8 @@ static void one_after_another(char *program, int rounds)
 }
 
 /*
- * Connects rank 1 to rank 0; the others wait. Each time by another port, because Open MPI 5.0's
- * mpirun (PRRTE 3.0) keeps what was said by a port, and gives it to those who use the port again.
+ * Connects rank 1 to rank 0; the others wait. Each round takes another port, because Open MPI 5.0's
+ * mpirun (PRRTE 3.0) keeps the data of a port, and gives them to its next users.
  */
 static void connect_and_accept(int rounds)
 {

@@ -7,7 +7,7 @@
 
 enum { WARM_UP = 2000, PORTION = 1000, MOST = 4 << 20 };
 
-/* Exchanges so many messages, or fewer on a slow machine. */
+/* Exchanges `messages` messages, or fewer on a slow machine. */
 static void to_and_fro(int messages)
 {
 	double since = MPI_Wtime();

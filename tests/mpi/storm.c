@@ -33,8 +33,8 @@ static void choose(struct sent *sent)
 	sent->at = (size_t)t_below(&rng, (int)(data_len - (size_t)sent->bytes));
 }
 
-/* Checks what the receiver keeps in the meantime: eager data up to the limit and what credit lets
- * come after that, and a record of each other message. */
+/* Checks the memory of the receiver: eager data up to the limit and as much as credits allow after
+ * that, and a record of each other message. */
 static void check_memory(long long before)
 {
 	long long high = t_counter("pml_tupleq_unexpected_bytes_high");

@@ -24,7 +24,7 @@ static struct t_msg message(int src, int tag, int round)
 	return (struct t_msg){src, tag, (unsigned int)round};
 }
 
-/* Shuffles the order of the tags; each rank has another. */
+/* Shuffles the order of the tags, in the same way on all ranks. */
 static void shuffle(void)
 {
 	for (int i = 0; i < ntags; i++)

@@ -69,7 +69,7 @@ static void *own_comm(void *arg)
 	return NULL;
 }
 
-/* One tag for all threads: each message goes to any thread, exactly once. */
+/* How often each message of shared_tag() came: once, to any thread. */
 static unsigned char *seen;
 
 static void *shared_tag(void *arg)

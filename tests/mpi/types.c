@@ -173,7 +173,7 @@ static void others(void)
 	one_type("MPI_LONG_DOUBLE_INT", type, 3125);
 }
 
-/* Returns a type of n pieces of memory, `bytes` in all, in elements of one type. */
+/* Returns a type of `bytes` bytes in n pieces. */
 static MPI_Datatype pieces_type(int n, int bytes)
 {
 	MPI_Datatype type;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Memory that is given back while operations are pending beside it: what the parts of the program
- * share. Rank 1, the owner, has the memory. Rank 0, the peer, has a buffer of its own.
+ * unmap.h - shared by the parts of unmap.c. Rank 1, the owner, has the memory that is given back.
+ * Rank 0, the peer, has a buffer of its own.
  */
 #ifndef UNMAP_H
 #define UNMAP_H

@@ -14,7 +14,7 @@ static const char *phase;
 static bool all;
 static unsigned char *in, *out;
 
-/* Kills rank 1 if this is its phase. */
+/* Kills rank 1, or with `all` each rank, if this is the phase. */
 static void die_in(const char *name)
 {
 	if ((t_rank == 1 || all) && !strcmp(phase, name))

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 #
-# virtual_life.sh - how jobs in virtual time end, and go on, when somebody outside of them interferes: signals to the launcher, to
-# mpirun, to both; ranks that are stopped, killed, or leave. TEST_BUILD is the build tree; softhca is in PATH.
+# virtual_life.sh - jobs in virtual time end, or go on, after interference from outside: signals to the launcher or to mpirun; ranks
+# that are stopped, killed, or leave. TEST_BUILD is the build tree; softhca is in PATH.
 endless=${TEST_BUILD:?set it to the build tree}/tests/mpi/endless
 tmp=$(mktemp -d)
 trap 'rm -rf "$tmp"' EXIT
@@ -24,7 +24,7 @@ start() {
 	run=$!
 }
 
-# within COMMAND...: becomes true within 30 s.
+# within COMMAND...: waits until the command succeeds, for 30 s at most.
 within() {
 	local i
 	for ((i = 0; i < 600; i++)); do
@@ -48,7 +48,7 @@ processes() {
 rank() { processes endless | sed -n 1p; }
 left_nothing() { [ -z "$(processes)" ]; }
 
-# over NAME STATUSES [PATTERN]: the job ends with one of these statuses, says what PATTERN looks for, and leaves nothing.
+# over NAME STATUSES [PATTERN]: the job ends with one of these statuses and an output that matches PATTERN, and leaves nothing.
 over() {
 	local why='' status
 	if within has_ended; then
@@ -83,7 +83,7 @@ signalled() {
 	over "SIG$2 to $3: $1" "1 130 143"
 }
 
-# held_up DOING SENTENCE: what holds the clock up is said; and a signal ends the job all the same.
+# held_up DOING SENTENCE: a sentence says what holds the clock up, and a signal still ends the job.
 held_up() {
 	start "$1" env SOFTHCA_CLOCK_STALL=2s
 	within grep -Eq "$2" "$tmp/out"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
 # Messages that found no hold lane are sent while both ranks compute, by the service threads, although the ranks were in the library a
-# moment ago: of ten messages that take 340 us, two are longer on their way than eight hold lanes allow. In virtual time, where
-# computing takes as long as it is told to. Needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
+# moment ago: of ten messages, which take 340 us together, two find none of the eight hold lanes free. In virtual time, where
+# computing takes as long as the program asks for. Needs softhca in PATH, and the programs in $TEST_BUILD/bench/mpi.
 set -u
 export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 # shellcheck source=tests/check.sh

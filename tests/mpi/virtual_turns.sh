@@ -9,7 +9,8 @@ export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
 evidence=$(mktemp)
 trap 'rm -f "$evidence"' EXIT
 
-# job QUANTUM RANKS MPIRUN_ARGUMENT...: runs a job whose threads lose their turns after so much CPU time. Stores their number in $taken.
+# job QUANTUM RANKS MPIRUN_ARGUMENT...: runs a job whose threads lose their turns after QUANTUM of CPU time. Stores the number of lost
+# turns in $taken.
 job() {
 	taken=
 	# shellcheck disable=SC2016 # the inner shell's

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * windows.c - windows of the four flavours, and what one-sided communication promises on each: data
- * by fence and by flush, accumulates of all ranks with many operations and types,
- * MPI_Fetch_and_op, MPI_Compare_and_swap, and a transfer that is longer than any intermediate
- * buffer. Two ranks or more.
+ * windows.c - windows of the four flavours, and one-sided communication on each: data by fence and
+ * by flush, accumulates of all ranks with many operations and types, MPI_Fetch_and_op,
+ * MPI_Compare_and_swap, and a transfer that is longer than any intermediate buffer. Two ranks or
+ * more.
  */
 #include "check.h"
 
