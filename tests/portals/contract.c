@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* contract.c - see contract.h: the endpoint, its processes and contexts. */
 #include "contract.h"
 
 #include <stdlib.h>
@@ -7,7 +8,7 @@
 #include "contract_objects.h"
 #include "played.h"
 
-#define IDLE_CALLS_MAX 1000 /* calls of tq_progress() in vain before a wait is endless */
+#define IDLE_CALLS_MAX 1000 /* calls of tq_progress() without a step: a wait is endless */
 
 struct contract_state contract;
 bool contract_blocking;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A model of libtupleq for libportals, in one process: contexts with match bits as tupleq/match.h
- * describes them, and nothing that is narrower. Process 0 is this one; the others are initiators,
- * whose messages arrive in the order in which they were sent, and at any time. Which step comes
- * next is chosen by the schedule: an arrival, which the HCA may match if the entry allows that; the
- * end of a transfer; the end of an answer; the end of a recall.
+ * contract.h - a model of libtupleq for libportals, in one process: contexts with match bits, which
+ * behave in all ways that tupleq/match.h allows. Process 0 is this one; the others are initiators,
+ * whose messages arrive in the order in which they were sent, and at any time. The schedule chooses
+ * the next step: an arrival, which the HCA may match if the entry allows that; the end of a
+ * transfer; the end of an answer; the end of a recall.
  */
 #ifndef PORTALS_CONTRACT_H
 #define PORTALS_CONTRACT_H
@@ -19,7 +19,7 @@
 #define CONTRACT_PROCESSES 4
 #define CONTRACT_REPLY     64 /* the number of the context of answers */
 
-/* Functions that tell the driver of events. */
+/* Functions by which the model reports events to the driver. */
 struct contract_ops {
 	/* The driver's message `id` arrives, and is matched when this returns. If `entry` isn't
 	 * NULL the HCA has matched it. */
@@ -48,14 +48,15 @@ void contract_start(struct schedule *schedule, const struct contract_ops *ops);
 void contract_introduce(void);
 /* Sends a message to the context with that number, in the order of tq_ctx_add_bits(). */
 void contract_send(unsigned ctx, const struct contract_message *message);
-/* Returns the number of steps that are possible, and takes one of them. */
+/* Returns the number of steps that are possible. */
 unsigned contract_steps(void);
+/* Takes one of these steps. */
 void contract_step(unsigned which);
 /* Returns true if the HCA may still match entries of the context, although it was closed. */
 bool contract_is_recalling(unsigned ctx);
 /* If true, tq_progress() takes steps. */
 extern bool contract_blocking;
-/* Expects that nothing is left. */
+/* Expects that the endpoint is closed. */
 void contract_stop(void);
 
 #endif

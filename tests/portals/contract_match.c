@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The model's messages: how they are matched and stored, and the answers to them. */
+/* contract_match.c - see contract.h: messages are matched, stored and answered. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -148,8 +148,8 @@ void contract_send(unsigned ctx, const struct contract_message *message)
 
 /* ---- entries ---- */
 
-/* Asks a new entry about what waits. Returns how many it has taken; sets *gone if the entry isn't
- * to be appended. */
+/* Asks a new entry about the waiting messages. Returns how many of them the entry has taken; sets
+ * *gone if the entry isn't to be appended. */
 static int ask_about_waiting(struct tq_ctx *ctx, struct entry *entry, bool *gone)
 {
 	struct waiting *waiting, *next;
@@ -209,7 +209,7 @@ int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 		if (entry->id != id)
 			continue;
 		if (entry->queue && schedule_choose(contract.schedule, 2)) {
-			/* Was in its queue, and comes back. */
+			/* The entry comes back from its queue. */
 			entry->queue = false;
 			return -EAGAIN;
 		}

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The objects of the model of libtupleq (contract.h). struct tq_peer, tq_ctx and tq_ep are the
- * model's own definitions of the opaque types in tupleq.h. */
+/* contract_objects.h - the objects of the model of libtupleq (contract.h). struct tq_peer, tq_ctx
+ * and tq_ep are the model's own definitions of the opaque types in tupleq.h. */
 #ifndef PORTALS_CONTRACT_OBJECTS_H
 #define PORTALS_CONTRACT_OBJECTS_H
 

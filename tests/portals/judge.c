@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* judge.c - see judge.h. */
 #include "judge.h"
 
 #include <string.h>
@@ -136,7 +137,7 @@ static struct judge_entry *first_that_fits(ptl_list_t list, const struct judge_p
 	return NULL;
 }
 
-/* Refuses a put for which something is missing. */
+/* Refuses a put that finds no entry, or no room for its unexpected header. */
 static void refuse(struct judge_put *put)
 {
 	put->fail = PTL_NI_DROPPED;
@@ -183,7 +184,7 @@ void judge_arrives(struct judge_put *put, const struct judge_entry *by_hca, bool
 	judge.waiting[judge.nwaiting++] = put->id;
 }
 
-/* An entry takes a put from the unexpected list. */
+/* Gives an entry a put from the unexpected list. */
 static void find(struct judge_entry *entry, unsigned at)
 {
 	struct judge_put *put = &judge.puts[judge.waiting[at]];
@@ -255,8 +256,8 @@ void judge_search(struct judge_entry *entry, bool remove)
 	entry->nomatch_due = !any;
 }
 
-/* Returns true if a put that the entry has taken needs it yet: as an unexpected header, or because
- * the data are still to come for an entry that has found it. */
+/* Returns true if a put that the entry has taken still needs the entry: its header is unexpected,
+ * or another entry has found the header and the data are still to come. */
 static bool is_needed(const struct judge_entry *entry)
 {
 	for (unsigned i = 0; i < judge.nputs; i++) {
@@ -289,7 +290,7 @@ bool judge_awaits_disabled(void)
 	return judge.disabled_due;
 }
 
-/* ---- what is seen ---- */
+/* ---- events and answers ---- */
 
 /* Checks the data of a put, unless another one may have overwritten them. */
 static void check_data(const struct judge_put *put, const void *start)
@@ -355,8 +356,7 @@ static void see_search(struct judge_entry *entry, const ptl_event_t *event, int 
 	       "search %u has found put %u", number(entry), (unsigned)event->hdr_data);
 }
 
-/* Checks that no event of a put follows the entry's end: of none that the entry has taken or
- * found. */
+/* Checks that no event of a put that the entry has taken or found follows the entry's end. */
 static void check_ended(const struct judge_entry *entry)
 {
 	for (unsigned i = 0; i < judge.nputs; i++) {

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Portals' rules of matching, for one portal table entry: which list entry each put goes to, and
- * which events and answers follow. Knows nothing of how libportals does that: the driver says what
- * the user calls and when a message arrives, and hands over each event and answer.
+ * judge.h - Portals' rules of matching, for one portal table entry: which list entry each put goes
+ * to, and which events and answers follow. The rules are independent of libportals: the driver
+ * reports each call of the user, arrival, event and answer.
  */
 #ifndef PORTALS_JUDGE_H
 #define PORTALS_JUDGE_H
@@ -29,7 +29,7 @@ struct judge_put {
 	struct judge_entry *finder; /* took it from the unexpected list */
 	ptl_ni_fail_t fail;
 	ptl_size_t offset, mlength;
-	/* Seen: */
+	/* Reported: */
 	bool event, overflow_event, answer;
 };
 
@@ -50,7 +50,7 @@ struct judge_entry {
 	struct judge_entry *next; /* of the list */
 };
 
-/* Starts; with `flow` the portal table entry has flow control. */
+/* Starts a run; with `flow` the portal table entry has flow control. */
 void judge_start(bool flow, int max_headers);
 /* Returns a new entry, to be filled in. */
 struct judge_entry *judge_entry_new(void);
@@ -59,27 +59,27 @@ struct judge_entry *judge_entry(unsigned i);
 /* Adds a put that is sent now, and returns it. */
 struct judge_put *judge_put_new(void);
 struct judge_put *judge_put(unsigned id);
-/* The data of a put. */
+/* Returns a byte of the data of a put. */
 uint8_t judge_byte(unsigned id, ptl_size_t offset);
 
-/* The user appends an entry, or searches with it. */
+/* Applies the user's call that appends an entry, or searches with it. */
 void judge_append(struct judge_entry *entry);
 void judge_search(struct judge_entry *entry, bool remove);
 /* Returns true if the entry may be unlinked now. */
 bool judge_may_unlink(const struct judge_entry *entry);
 void judge_unlink(struct judge_entry *entry);
 void judge_enable(bool enabled);
-/* A put arrives. `by_hca`: the HCA has matched it to this entry. `recalling`: the HCA may still
- * match, although the portal table entry was disabled. */
+/* Matches a put that arrives. `by_hca`: the HCA has matched it to this entry. `recalling`: the HCA
+ * may still match, although the portal table entry was disabled. */
 void judge_arrives(struct judge_put *put, const struct judge_entry *by_hca, bool recalling);
-/* The put's data are in memory. */
+/* Records that the put's data are in memory. */
 void judge_stored(struct judge_put *put);
 
-/* Takes an event of the target's queue, or an answer. `from` is the event's initiator. */
+/* Checks an event of the target's queue, or an answer. `from` is the event's initiator. */
 void judge_event(const ptl_event_t *event, int from);
 void judge_answer(struct judge_put *put, ptl_ni_fail_t fail, ptl_size_t mlength, ptl_size_t offset,
 		  ptl_list_t list);
-/* Returns true if the event is due that the portal table entry was disabled. */
+/* Returns true if PTL_EVENT_PT_DISABLED is due. */
 bool judge_awaits_disabled(void);
 /* Checks that all that was due has come. Returns how many puts were refused. */
 unsigned judge_end(void);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lists.c - see lists.h. */
 #include "lists.h"
 
 #include <string.h>
@@ -26,7 +27,7 @@ static struct {
 	bool closed; /* PtlPTDisable() has returned */
 } run;
 
-/* ---- what the model of libtupleq tells ---- */
+/* ---- reports of the model of libtupleq ---- */
 
 static void on_arrival(unsigned id, const void *by_hca)
 {
@@ -270,7 +271,7 @@ static void settle(void)
 	}
 }
 
-/* Takes what waits, and unlinks what is left. */
+/* Takes the waiting puts, and unlinks the entries that are left. */
 static void finish(void)
 {
 	const struct user_step all = {.action = SEARCH, .ignore = 3, .remove = true};
@@ -299,7 +300,7 @@ static void finish(void)
 	contract_stop();
 }
 
-/* Returns true if the next step is the user's; otherwise *which is that of libtupleq. */
+/* Returns true if the next step is the user's; otherwise *which is a step of libtupleq. */
 static bool choose(bool has_user, unsigned *which)
 {
 	unsigned n = contract_steps();

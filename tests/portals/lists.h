@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Programs for libportals' lists, and their runs on a model of libtupleq. */
+/* lists.h - programs for libportals' lists, and their runs on a model of libtupleq. */
 #ifndef PORTALS_LISTS_H
 #define PORTALS_LISTS_H
 
@@ -53,7 +53,7 @@ extern struct paths *lists_paths;
 /* The choices of the next run. */
 extern struct schedule *lists_schedule;
 
-/* Runs a program, whose user takes so many steps. Checks all that happens (judge.h). */
+/* Runs a program, whose user takes `nuser` steps. Checks all events and answers (judge.h). */
 void lists_play(const struct program *program, unsigned nuser);
 
 #endif

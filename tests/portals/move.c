@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* move.c - see move.h. */
 #include "move.h"
 
 unsigned move_options;

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Two processes, each with an interface: process 0 starts operations, process 1 has the entries. */
+/* move.h - two processes with an interface each: process 0 starts operations, process 1 has the
+ * entries. */
 #ifndef MOVE_H
 #define MOVE_H
 

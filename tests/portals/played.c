@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* played.c - see played.h. */
 #include "played.h"
 
 #include <errno.h>

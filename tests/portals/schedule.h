@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The choices of a run: random, or one schedule after the other until all were there. */
+/* schedule.h - the choices of a run: random, or one schedule after the other until all have run. */
 #ifndef PORTALS_SCHEDULE_H
 #define PORTALS_SCHEDULE_H
 
@@ -11,7 +11,7 @@ struct schedule {
 	bool exhaustive;
 	struct sim_rng rng;
 	unsigned pace; /* random: how often the user comes first, of 4 */
-	/* Exhaustive: the choices of this run, of how many each; the first `fixed` are repeated. */
+	/* Exhaustive: the choices of this run, each below `of`; the first `fixed` are repeated. */
 	unsigned depth, fixed;
 	uint8_t choice[SCHEDULE_MOST], of[SCHEDULE_MOST];
 };

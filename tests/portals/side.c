@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* side.c - see side.h. */
 #include "side.h"
 
 #include <inttypes.h>

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Tests of libportals: a process with a network interface, a portal table entry and an event queue,
- * and the events that a test expects. Processes are forked by procs.h, so a test of a single
- * process is a child, too.
+ * side.h - shared by tests of libportals: a process with a network interface, a portal table entry
+ * and an event queue, and the events that a test expects. Processes are forked by procs.h, so a
+ * test of a single process is a child, too.
  */
 #ifndef SIDE_H
 #define SIDE_H
@@ -40,9 +40,9 @@ void side_open_limits(struct side *side, unsigned me, unsigned n, unsigned optio
 void side_open(struct side *side, unsigned me, unsigned n, unsigned options);
 /* Allocates the portal table entry SIDE_PT, with the event queue. */
 void side_table(struct side *side, unsigned pt_options);
-/* Closes all. */
+/* Closes the interface. */
 void side_leave(struct side *side);
-/* Closes all, when all processes have come here. */
+/* Closes the interface when all processes have come here. */
 void side_close(struct side *side);
 /* Returns how the interface names a process. */
 ptl_process_t side_id(const struct side *side, unsigned who);
@@ -72,7 +72,7 @@ ptl_event_t side_event(ptl_handle_eq_t eq, ptl_event_kind_t type);
 ptl_event_t side_failure(ptl_handle_eq_t eq, ptl_event_kind_t type, ptl_ni_fail_t fail);
 /* Expects that there is no event. */
 void side_no_event(ptl_handle_eq_t eq);
-/* Waits until the counting event has so many successes and no failure. */
+/* Waits until the counting event has `successes` and no failure. */
 void side_count(ptl_handle_ct_t ct, ptl_size_t successes);
 
 /* Returns the byte of data `seed` at an offset; side_fill() writes such data, side_check() expects

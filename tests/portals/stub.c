@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* stub.c - see stub.h. */
 #include "stub.h"
 
 #include <endian.h>
@@ -8,7 +9,7 @@
 #include "../expect.h"
 #include "played.h"
 
-/* The model's own definitions of the opaque types in tupleq.h. */
+/* The stub's own definitions of the opaque types in tupleq.h. */
 struct tq_peer {
 	int process;
 };
@@ -31,7 +32,7 @@ struct tq_ep {
 struct stub stub;
 static struct tq_ep endpoint;
 
-/* ---- what tests need of libportals ---- */
+/* ---- calls of libportals ---- */
 
 struct stub_side stub_open(void)
 {

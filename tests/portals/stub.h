@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * A libtupleq for unit tests of libportals that does nothing of its own: it keeps what it is asked
- * for, and the test reports what happens in the network. Process 0 is this one.
+ * stub.h - a libtupleq for unit tests of libportals that does nothing of its own: calls are
+ * recorded, and the test reports what happens in the network. Process 0 is this one.
  */
 #ifndef PORTALS_STUB_H
 #define PORTALS_STUB_H
@@ -40,7 +40,7 @@ struct stub {
 	unsigned nsent;
 	struct stub_entry entries[STUB_MOST];
 	unsigned nentries;
-	unsigned nlook_ups; /* processes that were asked for their address */
+	unsigned nlook_ups; /* calls of tq_look_up() */
 	bool slow_sends;    /* a send ends with stub_end_send(), and not at once */
 	/* Called by tq_peer_add(), when messages of the process may come; NULL: nothing comes. */
 	void (*added)(int process);
@@ -57,7 +57,7 @@ struct stub_side {
 	ptl_handle_eq_t eq;
 };
 
-/* Forgets all that was kept, and opens an interface. */
+/* Forgets all records, and opens an interface. */
 struct stub_side stub_open(void);
 void stub_close(const struct stub_side *side);
 /* Takes an event, which has to be of this type and to have ended like this. */
@@ -67,7 +67,7 @@ void stub_no_event(const struct stub_side *side);
 /* Returns an entry without bits for puts and gets of any process, whose only events are those of
  * messages. */
 ptl_me_t stub_me(void *start, size_t length, unsigned options);
-/* Appends an entry. Returns what libtupleq knows of it: NULL for the overflow list. */
+/* Appends an entry. Returns libtupleq's record of it, NULL for the overflow list. */
 const struct stub_entry *stub_append(const struct stub_side *side, const ptl_me_t *me,
 				     ptl_list_t list, ptl_handle_me_t *handle);
 /* Returns the id of a process. */

@@ -313,7 +313,7 @@ static void limits(void **state)
 	alone(limits_child);
 }
 
-/* Checks that operations that return what was there have a limit of their own. */
+/* Checks that operations that return the old value have a limit of their own. */
 static void atomics_child(unsigned me, void *arg)
 {
 	const ptl_ni_limits_t wish = {.max_mds = 1,

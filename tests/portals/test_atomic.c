@@ -116,8 +116,8 @@ static void test_sums(void **state)
 
 /* ---- each process fetches other numbers, and a lock of compare-and-swap ---- */
 
-/* Under the lock in `word`, lets a number grow that nothing else protects. `got` and `give` are the
- * two numbers. */
+/* Increments a number that only the lock in `word` protects. `got` and `give` are descriptors of
+ * the two numbers. */
 static void grow_under_lock(struct side *side, ptl_handle_eq_t eq, ptl_handle_md_t got,
 			    ptl_handle_md_t give, int64_t numbers[2])
 {
@@ -193,7 +193,7 @@ static void test_fetches(void **state)
 	run(fetches);
 }
 
-/* ---- the events of both ---- */
+/* ---- the events of both processes ---- */
 
 static void target_events(struct side *side)
 {
@@ -257,8 +257,8 @@ static void test_target_events(void **state)
 
 /* ---- triggered operations ---- */
 
-/* A tree: each process waits for what comes from the one before by a counting event, which starts
- * the put to the next one without that process. */
+/* Passes a text round a ring: in each process a counting event that counts the put of the one
+ * before starts the put to the next one, without a call. */
 static void relay(struct side *side)
 {
 	ptl_handle_ct_t came = side_ct(side);

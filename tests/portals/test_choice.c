@@ -62,7 +62,7 @@ static void test_choice(void **state)
 
 /* ---- refusals ---- */
 
-/* Puts, and expects the ACK event to say why it failed. */
+/* Puts, and expects an ACK event with the failure `why`. */
 static void refused(struct side *side, ptl_handle_md_t md, ptl_match_bits_t bits, ptl_ni_fail_t why)
 {
 	ptl_event_t event;

@@ -153,7 +153,7 @@ static void test_several(void **state)
 	alone(several_child);
 }
 
-/* The option that leaves out successful operations is not about the entry itself. */
+/* PTL_ME_EVENT_SUCCESS_DISABLE doesn't leave out the entry's own LINK event. */
 static void link_child(unsigned me, void *arg)
 {
 	static char room[8];
@@ -297,7 +297,7 @@ static void abort_child(unsigned me, void *arg)
 	t_ptl(PtlEQWait(PTL_EQ_NONE, &event), PTL_ABORTED);
 	t_ptl(PtlCTWait(PTL_CT_NONE, 1, &value), PTL_ABORTED);
 	PtlFini();
-	/* The next life begins anew. */
+	/* The next PtlInit() begins anew. */
 	t_ptl_ok(PtlInit());
 	t_ptl(PtlEQWait(PTL_EQ_NONE, &event), PTL_ARG_INVALID);
 	PtlFini();

@@ -14,7 +14,7 @@
 
 struct settings {
 	const char *log, *params; /* PORTALS_LOG and PORTALS_PARAMS; NULL: not set */
-	const char *says;         /* is in the log; NULL: the log is empty */
+	const char *says;         /* part of the log; NULL: the log is empty */
 };
 
 static void set(const char *name, const char *value)
@@ -45,7 +45,7 @@ static void check(unsigned me, void *arg)
 		       settings->says ? settings->says : "", text);
 }
 
-/* Nobody has asked for on-demand paging. */
+/* If on-demand paging isn't asked for, only the level debug mentions it. */
 static void test_default(void **state)
 {
 	struct settings none = {0}, debug = {.log = "debug", .says = NO_PAGING};

@@ -46,9 +46,8 @@ static void run(const struct parts *parts)
 	procs_run(2, nodes, part, &copy);
 }
 
-/* Puts bytes [offset, offset + length) of the data, and waits for how that ended. Returns the
- * event.
- */
+/* Puts bytes [offset, offset + length) of the data, and expects an ACK event with `end`. Returns
+ * the event. */
 static ptl_event_t put(struct side *side, size_t offset, size_t length, ptl_match_bits_t bits,
 		       ptl_ni_fail_t end)
 {

@@ -44,7 +44,7 @@ static void put(struct side *side, ptl_handle_md_t md, size_t length, ptl_match_
 			0));
 }
 
-/* Puts. Returns how that ended. */
+/* Puts. Returns the kind of failure in the ACK event. */
 static ptl_ni_fail_t end_of_put(struct side *side, ptl_handle_md_t md)
 {
 	put(side, md, 8, BITS);
@@ -266,7 +266,7 @@ static void test_unlink(void **state)
 
 /* ---- ends ---- */
 
-/* The target dies: what waits for it ends with an event. */
+/* The target dies: operations that wait for it end with an event. */
 static void death(unsigned me, void *arg)
 {
 	struct side side;
@@ -304,7 +304,7 @@ static void test_death(void **state)
 	procs_finish();
 }
 
-/* The target closes its interface: what it doesn't answer ends, too. */
+/* The target closes its interface: operations that it doesn't answer end, too. */
 static void closed(unsigned me, void *arg)
 {
 	struct side side;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What becomes of operations when their target fails, or does what no correct process does. */
+/* Operations whose target fails, or sends answers that no correct process sends. */
 #include "check.h"
 #include "initiator.h"
 #include "stub.h"
@@ -42,14 +42,14 @@ static struct p4_wire_response answer(uint64_t mlength)
 	return (struct p4_wire_response){.cookie = req.cookie, .mlength = htole64(mlength)};
 }
 
-/* The entry of all answers, with what libportals calls it. */
+/* Returns the entry of all answers, with libportals' own argument. */
 static struct stub_entry answers(void)
 {
 	return (struct stub_entry){STUB_REPLY, -1, p4_answer_entry()};
 }
 
-/* Has an answer with `length` bytes of data come in from a process. Returns what libportals does
- * with it. */
+/* Has an answer with `length` bytes of data come in from a process. Returns where libportals stores
+ * the data. */
 static struct tq_take come_in(int from, const struct p4_wire_response *reply, uint64_t length)
 {
 	struct stub_entry entry = answers();
@@ -190,7 +190,7 @@ static void connects_late(void **state)
 
 /* ---- answers that no correct process sends ---- */
 
-/* Only the target can answer, although others can guess what names the operation. */
+/* Only the target can answer, although others can guess the operation's cookie. */
 static void foreign_answer(void **state)
 {
 	struct stub_side side = stub_open();
@@ -213,7 +213,7 @@ static void foreign_answer(void **state)
 	stub_close(&side);
 }
 
-/* Expects that such an answer to a get of 8 bytes, with so many bytes of data, is none. */
+/* Expects that a get of 8 bytes fails if this answer comes, with `length` bytes of data. */
 static void expect_no_answer(struct p4_wire_response reply, uint64_t length)
 {
 	struct stub_side side = stub_open();

@@ -5,7 +5,7 @@
 
 #define OPTIONS (PTL_NI_MATCHING | PTL_NI_PHYSICAL)
 
-/* Opens an interface for so many counting events and triggered operations. */
+/* Opens an interface with these limits. */
 static ptl_handle_ni_t open_with(int cts, int triggered_ops)
 {
 	const ptl_ni_limits_t desired = {.max_cts = cts, .max_triggered_ops = triggered_ops};

@@ -8,7 +8,7 @@
 
 static uint8_t memory[64];
 
-/* What stub.progress ends, and how often that was asked for in vain. */
+/* The message that stub.progress ends, and the calls of stub.progress. */
 static struct {
 	void *user;
 	unsigned calls;
@@ -239,7 +239,7 @@ static unsigned send_refused(ptl_pt_index_t pt)
 	return stub.nsent;
 }
 
-/* Returns what the initiator of such a put is told. */
+/* Returns the failure in the answer to a put that no list entry takes. */
 static ptl_ni_fail_t refusal(ptl_pt_index_t pt)
 {
 	struct p4_wire_response response;
@@ -274,7 +274,7 @@ static void send_early(int process)
 	t_eq(send_refused(STUB_PT), 0);
 }
 
-/* The answer to a message that came in that moment is sent later. */
+/* The answer to a message that came before tq_peer_add() has returned is sent later. */
 static void early_message(void **state)
 {
 	struct stub_side side = stub_open();
