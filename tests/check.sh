@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2034 # $bad is the exit status of the scripts that source this
-# What shell tests share: a check with a line of result. Sourced.
+# Shared by shell tests: a check with a line of result.
 
 bad=0     # 1: a check failed
 evidence= # a file that a failed check shows
@@ -18,7 +18,7 @@ check() {
 	fi
 }
 
-# within COMMAND...: repeats the command until it succeeds. False if it doesn't within ten seconds.
+# within COMMAND...: repeats the command until it succeeds, for ten seconds at most.
 within() {
 	local end=$((SECONDS + 10))
 

@@ -82,7 +82,7 @@ finds() {
 	readelf -d "$1" | grep -Eq "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" || fail "$1 has no path to libtupleq, and depends on the loader's cache"
 }
 
-# check ROOT
+# check ROOT: checks an installation.
 check() {
 	local root=$1 file symbols framework
 

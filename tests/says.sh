@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash disable=SC2034 # the script reads "bad"
-# What usage.sh and newcomer.sh share. Sourced.
+# Shared by usage.sh and newcomer.sh.
 
 # says STATUS TEXT COMMAND...: checks that the command ends with this status and that its output has the text. If not, says so and
 # sets bad=1.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What tests/run.sh and bench/run.sh share: Debian packages, and builds below build/. Sourced.
+# Shared by tests/run.sh, bench/run.sh and others: Debian packages, and builds below build/.
 
 top=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 

@@ -19,12 +19,12 @@ seed_lines() {
 	done
 }
 
-# mixed NUMBER: one in which all bits depend on all bits, so that line, reordering and faults don't go together.
+# mixed NUMBER: prints a number whose bits depend on many of NUMBER's, so that line, reordering and faults don't go together.
 mixed() {
 	echo $((($1 * 2654435761 ^ $1 * 40503 >> 5) >> 8 & 0xffffff))
 }
 
-# environment_of SEED FOLDER: sets the array environment: what a seed chooses. A line's own options come before these.
+# environment_of SEED FOLDER: sets the array environment to the settings that a seed chooses. A line's own options come before these.
 environment_of() {
 	local v
 
@@ -39,10 +39,10 @@ environment_of() {
 		SOFTHCA_FAULT_RNR=0.01 SOFTHCA_FAULT_DELAY=0.005)
 }
 
-# seed_mpi PREFIX NUMBER LINE: a line of a list in tests/mpi, with one of its protocols.
+# seed_mpi PREFIX NUMBER LINE: runs a line of a list in tests/mpi, with one of its protocols.
 seed_mpi() {
 	# shellcheck disable=SC2034 # for mpi_line
-	# With faults threads wait for longer, and each of their looks is a turn.
+	# With faults threads wait for longer, and each of their polls is a turn.
 	local prefix=$1 number=$2 f protocols mpi_seconds=300
 
 	IFS='|' read -ra f <<<"$3"
@@ -53,7 +53,7 @@ seed_mpi() {
 		"${environment[@]}"
 }
 
-# seed_transport PREFIX LINE: a line of a list in tests/transport.
+# seed_transport PREFIX LINE: runs a line of a list in tests/transport.
 seed_transport() {
 	local options program
 
@@ -63,7 +63,7 @@ seed_transport() {
 		"$build/tests/transport/${program[0]}" "${program[@]:1}"
 }
 
-# run_seed SEED LINE...: the line that the seed chooses.
+# run_seed SEED LINE...: runs the line that the seed chooses.
 run_seed() {
 	local seed=$1 environment=() line before=$failed
 	shift

@@ -5,14 +5,14 @@
 takes virtual 370 770
 needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
 
-# What perftest measures, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
+# Figures of perftest, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
 # the latency; perftest counts 2^20 bytes as MB.
 perftest_figures() {
 	alone "ib_send_lat: latency and prices within 5 %" --nodes 2 -- \
 		"$clients/figure" 6 1.0925 1.2075 "$clients/pair" 1 ib_send_lat -n 1000
 	alone "ib_send_bw: the link within 2 %" --nodes 2 -- \
 		"$clients/figure" 4 9346 9727 "$clients/pair" 1 ib_send_bw -n 1000
-	# Both look for the message in memory, without a call: each turn takes a quantum.
+	# The next two look for the message in memory, without a call: each turn takes a quantum.
 	alone "ib_write_lat: latency and prices within 5 %" --nodes 2 --clock-quantum 1ms -- \
 		"$clients/figure" 5 1.045 1.155 "$clients/pair" 1 ib_write_lat -n 100
 	alone "ib_write_bw: the link within 2 %" --nodes 2 -- \

@@ -14,7 +14,7 @@ FOLDERS = ("src", "include", "ompi-btl", "examples", "tests", "bench", "doc")
 SUFFIXES = {".c", ".h", ".md", ".py", ".sh"}
 # A sentence may be in bold, and may follow one that is.
 OPENING = re.compile(r"(?P<before>^|/\* |[.!?](?:\*\*)? )(?:\*\*)?(?P<word>It|Such|Likewise|The same|Of)(?:\*\*)? (?P<rest>.*)")
-# What begins a line of text: of a comment, a list, a table.
+# The margin before a line of text: of a comment, a list, a table.
 MARGIN = {".c": r"(\s*\*|.*/\*)\s*", ".h": r"(\s*\*|.*/\*)\s*", ".sh": r"\s*#\s*", ".py": r"\s*#\s*", ".md": r"\s*([*|>#-]+\s*)?"}
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
 # shellcheck disable=SC2034 # variables are used by those who source this
-# What the scripts here share. Each is called as NAME RANKS [ARGUMENT...] -- MPIRUN OPTION..., runs a program of another project in
-# a directory of its own, checks its answers, and prints a line for each check. Sourced.
+# Shared by the scripts here. Each is called as NAME RANKS [ARGUMENT...] -- MPIRUN OPTION..., runs a program of another project in a
+# directory of its own, checks the program's answers, and prints a line for each check.
 set -euo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -24,7 +24,7 @@ cd "$dir"
 # The ranks are processes, so they need no more threads.
 export OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1
 
-# has COUNT PATTERN FILE: true if at least so many lines match.
+# has COUNT PATTERN FILE: true if at least COUNT lines match.
 has() {
 	[ "$(grep -cE -- "$2" "$3")" -ge "$1" ]
 }

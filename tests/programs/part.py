@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the scripts share: a part of a test on all ranks, and values that tell their source."""
+"""Shared by the scripts: a part of a test on all ranks, and values that tell their source."""
 import random
 import sys
 import traceback

@@ -43,7 +43,7 @@ static void each(int symmetric, void (*f)(void *arg, int row, int column, double
 	}
 }
 
-/* Every rank has some of the entries. */
+/* Stores an entry if this rank has it. */
 static void distribute(void *arg, int row, int column, double value)
 {
 	DMUMPS_STRUC_C *m = arg;
@@ -78,7 +78,7 @@ static int call(DMUMPS_STRUC_C *m, int job)
 	return m->infog[0] < 0 ? -1 : 0;
 }
 
-/* The largest error of the solutions, or -1. */
+/* Returns the largest error of the solutions, or -1. */
 static double solve(DMUMPS_STRUC_C *m, int times)
 {
 	double *rhs = calloc((size_t)RHS * N, sizeof(*rhs)), error = 0;
@@ -101,8 +101,8 @@ static double solve(DMUMPS_STRUC_C *m, int times)
 	return rc ? -1 : error;
 }
 
-/* sym: MUMPS' kind of matrix: 0 unsymmetric, 1 positive definite, 2 symmetric. ordering: ICNTL(7).
- */
+/* Solves systems with MUMPS' kind `sym` of matrix (0 unsymmetric, 1 positive definite, 2
+ * symmetric). ordering: ICNTL(7). Returns 1 on a failure. */
 static int run(int sym, int ordering)
 {
 	DMUMPS_STRUC_C m = {.comm_fortran = USE_COMM_WORLD, .par = 1, .sym = sym};
