@@ -26,7 +26,7 @@ struct settings {
 	struct effort effort;
 };
 
-/* Returns the next message's tag. Several tags are in turn, from TAG_OTHER on. */
+/* Returns the next message's tag. Several tags are used in turn, from TAG_OTHER on. */
 static int nth_tag(long tags, long *next)
 {
 	int tag = tags == 1 ? TAG_DATA : TAG_OTHER + (int)*next;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* clock.c - see clock.h. */
 #include "clock.h"
 
 #include <sched.h>

@@ -31,12 +31,12 @@ void work(uint64_t iterations);
  */
 double work_calibrate(bool by_sleep);
 
-/* Calibrates work() once for both ranks, because they have to work as long. Returns the iterations
- * of a us. */
+/* Calibrates work() once for both ranks, so that both work equally long. Returns the iterations per
+ * us. */
 uint64_t work_agree(bool by_sleep);
 
 /*
- * Waits by the clock, outside of MPI, and yields the core. So a core that is shared with the
+ * Waits `ns` by the clock, outside of MPI, and yields the core. So a core that is shared with the
  * engines of an adapter doesn't make the delay longer.
  */
 void let_pass(uint64_t ns);

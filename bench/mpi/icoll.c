@@ -179,7 +179,7 @@ static void begin(void *input)
 		most = settings->pair.size[i] > most ? settings->pair.size[i] : most;
 	operands_begin(&settings->operands, most);
 	settings->work_ns = work_calibrate(settings->sleep);
-	/* All ranks work as long. */
+	/* All ranks work equally long. */
 	MPI_Bcast(&settings->work_ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }
 

@@ -67,7 +67,7 @@ static void traffic_free(struct traffic *traffic)
 	free(traffic->recv_buf);
 }
 
-/* Returns the peer of a rank's message. Ranks are each other's peers. */
+/* Returns the peer of message k. Ranks are each other's peers. */
 static int peer_of(const struct settings *settings, long k, long tags)
 {
 	return settings->rank ^ (int)(k / tags + 1);

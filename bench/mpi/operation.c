@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* operation.c - see operation.h. */
 #include "operation.h"
 
 #include <stdint.h>
@@ -12,7 +13,7 @@
 
 enum { ROOT = 0 };
 
-/* Calls one of the two forms, whose last argument or missing argument is the request. */
+/* Calls the nonblocking form if there is a request, else the blocking one. */
 #define CALL(blocking, nonblocking, ...)                   \
 	do {                                               \
 		if (request)                               \

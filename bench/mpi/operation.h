@@ -43,7 +43,7 @@ const struct operation *operation_find(const char *name, size_t length);
 
 /* Allocates buffers for blocks of up to `most` bytes. */
 void operands_begin(struct operands *operands, size_t most);
-/* Makes communicators for one operation, fills the input with blocks of so many bytes, and clears
+/* Makes communicators for one operation, fills the input with blocks of `bytes` bytes, and clears
  * the output. */
 void operands_set(struct operands *operands, size_t bytes);
 /* Ends the program unless the output is the operation's result. */

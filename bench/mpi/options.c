@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* options.c - see options.h. */
 #define _GNU_SOURCE 1 /* asprintf */
 #include "options.h"
 

@@ -16,7 +16,7 @@
 #define MAX_STEPS 64
 
 /* The other rank, while the measured one works: waits for the message, posts after a delay, or
- * works as long. */
+ * works equally long. */
 enum peer { IN_TIME, LATE, WORKS };
 
 struct side {
@@ -58,8 +58,8 @@ struct result {
 	struct sample_summary loop_us, work_us, overhead_us;
 };
 
-/* Measures a send. The word to go and its answer are outside the timed part, so only the message
- * itself reaches the measured rank while it works and waits. */
+/* Measures a send. The go-ahead and its answer are outside the timed part, so the transfer of the
+ * message alone goes on while the measured rank works and waits. */
 static uint64_t send_measured(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
@@ -99,8 +99,8 @@ static void late_receiver(const struct job_pair *pair, size_t bytes, uint64_t am
 		 MPI_STATUS_IGNORE);
 }
 
-/* Measures a receive. The receive is posted in time, because the word to go takes longer to the
- * other rank, and the message longer back, than the post. */
+/* Measures a receive. The receive is posted in time, because the post takes less time than the
+ * go-ahead to the other rank and the message back. */
 static uint64_t recv_measured(const struct job_pair *pair, size_t bytes, uint64_t iterations)
 {
 	MPI_Request request;
@@ -171,7 +171,7 @@ static void lead(const struct side *side, const struct settings *settings, long 
 	pair_agree(side->peer == WORKS ? (long)iterations : (long)late_ns);
 }
 
-/* Takes the other rank's part, until rank 0 says 0 repeats. */
+/* Takes the other rank's part, until rank 0 sends 0 repeats. */
 static void follow(const struct side *side, const struct job_pair *pair, size_t bytes)
 {
 	long repeats;

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* pair.c - see pair.h. */
 #include "pair.h"
 
 #include <stdarg.h>

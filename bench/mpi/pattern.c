@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* pattern.c - see pattern.h. */
 #include "pattern.h"
 
 #include "clock.h"
@@ -122,7 +123,7 @@ static void pingpong_step(struct world *world)
 /*
  * The receives of a step are posted before any rank can begin that step: a rank posts them before
  * it sends its messages of the step before, for which the others wait. Even and odd steps have
- * buffers and requests of their own. Returns the first one of a step.
+ * buffers and requests of their own. Returns the first of a step.
  */
 static int turn(long step)
 {

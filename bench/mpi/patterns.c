@@ -13,7 +13,7 @@
 #include "pattern.h"
 #include "sample.h"
 
-/* The work takes as long as a message's bytes at this rate, and so many ns longer. */
+/* The work takes as long as a message's bytes at this rate, and WORK_LEAST ns longer. */
 #define GB_PER_S     1.5
 #define WORK_LEAST   2e3
 #define SAMPLES_MOST 100000

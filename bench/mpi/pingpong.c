@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* pingpong.c - see pingpong.h. */
 #include "pingpong.h"
 
 #include "clock.h"

@@ -85,7 +85,7 @@ else
 fi
 run_options=(--nodes 2 --memlock unlimited)
 
-# The time of the paper's adapter. The engines move messages of more than 4 KiB, not the posting rank. A polling rank copies no more than
+# The timing of the paper's adapter. The engines move messages of more than 4 KiB, not the posting rank. A polling rank copies no more than
 # an inline message.
 paper=("${link_model[@]}" --caller-limit 4K --cqe-payload 192)
 # The cores that two ranks leave to the engines.

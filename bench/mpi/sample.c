@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* sample.c - see sample.h. */
 #include "sample.h"
 
 #include <stdio.h>

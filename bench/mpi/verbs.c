@@ -12,10 +12,10 @@
 
 #include "pair.h"
 
-#define TAGS      3 /* of tags, from 0 to TAG_STEP; no message has tag 0 */
+#define TAGS      3 /* 0 to TAG_STEP; no message has tag 0 */
 #define DEPTH     32
-#define STEPS     8 /* receives that are posted ahead for words to go */
-#define SIGNALLED 4 /* one of so many words to go is signalled */
+#define STEPS     8 /* receives that are posted ahead for go-aheads */
+#define SIGNALLED 4 /* every fourth go-ahead is signalled */
 #define INLINE    192u
 #define BUFFERS   2
 #define YIELD     64 /* empty polls before sched_yield(), as many as the libraries have */
@@ -34,7 +34,7 @@ static struct {
 	struct ibv_qp *qp[TAGS];
 	struct ibv_cq *cq[TAGS][WAYS];
 	struct ibv_mr *mr[BUFFERS];
-	uint32_t steps; /* words to go that were sent, and those that are complete */
+	uint32_t steps; /* go-aheads (TAG_STEP) that were sent, and those that are complete */
 	uint32_t steps_done;
 } verbs;
 
@@ -247,7 +247,7 @@ int MPI_Waitall(int n, MPI_Request requests[], MPI_Status *statuses)
 	return MPI_SUCCESS;
 }
 
-/* Sends a word to go, without waiting for its completion. */
+/* Sends a go-ahead, without waiting for its completion. */
 static void send_step(void)
 {
 	MPI_Request request = request_of(verbs.cq[TAG_STEP][SENDS]);

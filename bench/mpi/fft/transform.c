@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* transform.c - see transform.h. */
 #include "transform.h"
 
 #include <limits.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* comm.c - see comm.h. */
 #include "comm.h"
 
 #include <assert.h>

@@ -11,13 +11,13 @@
 /* The first of the faces' tags, one for each direction of each axis, and the tag of all sweeps. */
 enum { TAG_FACES = 1, TAG_SWEEP = 10 };
 
-/* Call the MPI functions of those names. */
+/* Call MPI_Irecv, MPI_Isend and MPI_Waitall, and take their time. */
 MPI_Request comm_irecv(double *buf, size_t count, int from, int tag);
 MPI_Request comm_isend(const double *buf, size_t count, int to, int tag);
 void comm_waitall(int n, MPI_Request *request);
 
-/* From now on there are no other ranks: a receive gets what the next send to any rank has, as far
- * as it goes. */
+/* Switches to a single rank: from now on a receive gets the data of the next send to any rank, as
+ * far as they go. */
 void comm_alone(void);
 
 /* Returns the seconds in these three functions since comm_reset(). */

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* faces.c - see faces.h. */
 #include "faces.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* field.c - see field.h. */
 #include "field.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* grid.c - see grid.h. */
 #include "grid.h"
 
 #include <stdlib.h>

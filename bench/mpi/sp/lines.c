@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* lines.c - see lines.h. */
 #include "lines.h"
 
 #include <stdlib.h>

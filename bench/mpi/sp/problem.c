@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* problem.c - see problem.h. */
 #include "problem.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* rhs.c - see rhs.h. */
 #include "rhs.h"
 
 #include <math.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* section.c - see section.h. */
 #include "section.h"
 
 #include <stdio.h>

@@ -22,7 +22,7 @@ enum section {
 	SECTIONS
 };
 
-/* Begins a section that computes so many points. Returns false if the caller must not compute,
+/* Begins a section that computes `points` points. Returns false if the caller must not compute,
  * because the time was slept. If true, the caller computes, and then calls section_end(). */
 bool section_begin(enum section section, size_t points);
 void section_end(void);

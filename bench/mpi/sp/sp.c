@@ -104,7 +104,7 @@ static double run(struct solver *solver, int warm_up, int steps)
 	return MPI_Wtime() - start;
 }
 
-/* Measures the sections in `steps` steps of the first of so many ranks, and prints them. No
+/* Measures the sections in `steps` steps of the first of `ranks` ranks, and prints them. No
  * other rank takes part: the rank's messages go to itself. */
 static void measure(struct solver *solver, const struct problem *problem, int ranks, int steps)
 {

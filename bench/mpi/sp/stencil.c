@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* stencil.c - see stencil.h. */
 #include "stencil.h"
 
 const double *stencil_at(int index, int n)

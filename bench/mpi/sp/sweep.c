@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* sweep.c - see sweep.h. */
 #include "sweep.h"
 
 #include <stdlib.h>

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
+/* waves.c - see waves.h. */
 #include "waves.h"
 
 static void begin_row(const struct cell *cell, ptrdiff_t at, ptrdiff_t end)
