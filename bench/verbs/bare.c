@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/*
- * bare.c - what the machine itself can do, without verbs: the yardsticks.
- */
+/* bare.c - the figures of the bare machine, without verbs, for comparison. */
 #define _GNU_SOURCE
 #include "runs.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * lane.c - what runs inside the timed loops.
+ * lane.c - the functions inside the timed loops.
  *
  * Receives are counted: a rank publishes in shared memory how many it has posted, and the other
  * never sends more. So an RNR NAK, whose timer would be all that a test measures, can't occur.

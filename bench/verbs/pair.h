@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * pair.h - the two processes of the benchmark, and what they share without verbs: a page of control
- * data, barriers, the clock, and a way to fail that takes both down.
+ * pair.h - the two processes of the benchmark, and their means besides verbs: shared control data,
+ * barriers, the clock, and a way to fail that takes both down.
  */
 #ifndef BENCH_VERBS_PAIR_H
 #define BENCH_VERBS_PAIR_H
@@ -49,7 +49,7 @@ struct pair_shared {
 	struct padded_counter line[2];               /* the bare ping-pong */
 	struct padded_counter posted[2][LANE_KINDS]; /* receives that a rank has ever posted */
 	struct padded_counter slot[PAIR_RING_SLOTS]; /* the bare one-way ring */
-	struct padded_counter taken;                 /* what its reader has taken */
+	struct padded_counter taken;                 /* messages that its reader has taken */
 };
 
 struct process_pair {
@@ -74,8 +74,8 @@ void pair_end(struct process_pair *pair);
 /* Waits for the other process, asleep. */
 void pair_barrier(struct process_pair *pair);
 
-/* A barrier that both leave at the same moment, awake: a process that was asleep is late by its
- * wake. */
+/* Waits for the other process awake, so that both leave at the same moment: a process that sleeps
+ * leaves later by the time that it takes to wake up. */
 void pair_gate(struct process_pair *pair);
 
 /* Pins rank 0 to the first and rank 1 to the second CPU they may use, or gives both all of them
@@ -94,8 +94,8 @@ _Noreturn void die(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void pair_idle_slow(struct idle *idle);
 
 /*
- * To be called after each look that found nothing. Lets others have the CPU from time to time,
- * because there may be one CPU only, and ends the benchmark when nothing has come for 20 s.
+ * Counts an empty poll. Yields the CPU from time to time, because there may be one CPU only, and
+ * ends the benchmark when nothing has come for 20 s.
  */
 static inline void pair_idle(struct idle *idle)
 {

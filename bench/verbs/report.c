@@ -52,7 +52,7 @@ void report_head(const struct bench *bench)
 		       "apply.\n");
 }
 
-/* Fits what it stands for: 3 significant digits. */
+/* Formats a number with 3 significant digits. */
 static const char *number(char buf[16], double v)
 {
 	int decimals = v >= 100 ? 0 : v >= 10 ? 1 : v >= 1 ? 2 : 3;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * row.c - runs the rows of a group in turn and sums up what came out.
+ * row.c - runs the rows of a group in turn and summarises the results.
  */
 #include "row.h"
 

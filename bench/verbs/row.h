@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * row.h - a line of the tables: what is run for it, what came out in each round, and what it is
- * compared with. Rows of a group take turns (all of them once per round), so that whatever else the
- * machine does meanwhile meets them all alike, and a ratio is formed within a round.
+ * row.h - a line of the tables: its run, its results in each round, and the row that it is compared
+ * with. Rows of a group take turns (all of them once per round), so that other programs disturb
+ * them all alike, and a ratio is formed within a round.
  */
 #ifndef BENCH_VERBS_ROW_H
 #define BENCH_VERBS_ROW_H
 
 #include "endpoint.h"
 
-#define POST_MOST                                                                      \
-	100 /* operations of one run_post(): their receives must fit the receive queue \
-	     */
+/* Operations of one run_post(). Their receives must fit the receive queue. */
+#define POST_MOST 100
 
 struct row;
 
@@ -83,7 +82,7 @@ double row_median(double *value, unsigned n);
 bool row_summary(const struct group *group, const struct row *row, unsigned rounds, bool ratio,
 		 struct row_summary *summary);
 
-/* Whether the target is met; only for a row that has one and was run. */
+/* Returns true if the target is met. Only for a row that has one and was run. */
 bool row_met(const struct row *row, const struct row_summary *value,
 	     const struct row_summary *ratio);
 

@@ -33,8 +33,8 @@ void run_send_pingpong(struct bench *bench, const struct row *row, unsigned coun
 	out[0] = us(end - start) / count / 2;
 }
 
-/* The last byte of a message tells that all of it is there, as latency tests of RDMA writes
- * commonly assume. */
+/* Waits for the last byte of a message, which shows that all of it has arrived, as latency tests of
+ * RDMA writes commonly assume. */
 static void await_byte(const volatile uint8_t *at, uint8_t value)
 {
 	struct idle idle = {0};
@@ -58,7 +58,8 @@ void run_write_pingpong(struct bench *bench, const struct row *row, unsigned cou
 	for (unsigned i = 0; i < count; i++) {
 		uint8_t tag = (uint8_t)(i % 255 + 1);
 
-		/* Only now is the write before this one known to have read its last byte. */
+		/* The peer's byte shows that the adapter has read the last byte of the write
+		 * before. */
 		if (bench->pair.rank)
 			await_byte(arrived, tag);
 		*sent = tag;

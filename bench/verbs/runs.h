@@ -11,8 +11,8 @@ row_fn run_bare_pingpong, run_send_pingpong, run_write_pingpong;
 row_fn run_vm_writev, run_bandwidth;
 /* Million messages per second. */
 row_fn run_bare_ring, run_rate;
-/* Three rows, in microseconds: post to completion, the post call, and what overlapped computation
- * took longer. */
+/* Three rows, in microseconds: post to completion, the post call, and the time that overlapped
+ * computation took longer. */
 row_fn run_post;
 
 #endif

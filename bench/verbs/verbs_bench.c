@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * verbs_bench.c - speed of a verbs device between two processes of one machine, against what the
- * machine does without verbs. The tables below are all that is measured, in order; bench/README.md
- * explains them.
+ * verbs_bench.c - speed of a verbs device between two processes of one machine, against the machine
+ * without verbs. The tables below are all that is measured, in order; bench/README.md explains
+ * them.
  */
 #define _GNU_SOURCE
 #include <errno.h>
@@ -103,7 +103,7 @@ static const struct row sweep_rows[] = {
 static struct row sweep_row[SIZES][SWEEP_ROWS];
 static struct group sweep[SIZES];
 
-/* A file that can't be written is better known before the measurement than after it. */
+/* Ends the program before the measurement if the output file can't be written. */
 static void check_output(const struct bench *bench)
 {
 	FILE *f = bench->output ? fopen(bench->output, "a") : NULL;
@@ -115,7 +115,7 @@ static void check_output(const struct bench *bench)
 		    strerror(errno));
 }
 
-/* Returns how many sizes there are. */
+/* Makes the groups of the table by size. Returns their number. */
 static unsigned make_sweep(const struct bench *bench)
 {
 	unsigned n;
@@ -232,7 +232,7 @@ static void parse_options(struct bench *bench, int argc, char **argv)
 		die("\"%s\" is no option; see --help", argv[optind]);
 }
 
-/* A file that both processes have open: its inode names the XRC domain. */
+/* Opens a file for both processes, whose inode names the XRC domain. */
 static int xrc_file(void)
 {
 	const char *dir = getenv("TMPDIR");
