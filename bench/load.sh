@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# Sourced by run.sh.
+# Tells run.sh, which sources this file, how busy the machine is.
 
 # busy_cpus: prints how many CPUs are in use now: the CPU time of all programs in half a second, and the time that other virtual
 # machines took, divided by that half second. The load average isn't used, because it shows an earlier run for minutes.

@@ -19,7 +19,7 @@ for word in "$@"; do
 	esac
 done
 
-# Those that measure, and what else may be named.
+# The parts that measure, and the other names.
 all_parts=(overlap latency bandwidth rate depth memory halo sp patterns barrier icoll fft rma portals verbs)
 other_parts=(picture paper)
 # The parts that have figures in virtual time; the driver knows them too.

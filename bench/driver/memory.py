@@ -12,7 +12,7 @@ from rounds import Task, take_turns
 
 PREFIX = "pml_tupleq_"
 
-# What grows: the number of ranks, and the options of the program.
+# The series: the number of ranks, and the options of the program.
 SERIES = {
     "peers": (16, ("--peers", "0,1,3,7,15")),
     "tags": (2, ("--tags", "1,16,256,1024,4096")),

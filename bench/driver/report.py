@@ -91,7 +91,7 @@ def _cpu():
 
 
 def machine():
-    """Returns what is known of this machine."""
+    """Returns the facts of this machine."""
     return {
         "cpu": _cpu(),
         "cpus": len(os.sched_getaffinity(0)),
@@ -135,7 +135,7 @@ def print_head(settings):
 
 
 def _run(task):
-    """Returns what the JSON file says of a column."""
+    """Returns a column's entry in the JSON file."""
     return {"name": task.name, "skipped": task.skipped, "lost": task.lost, "output": task.output, "rounds": task.results}
 
 

@@ -16,7 +16,7 @@ MEASURES = {
     "fetch_add_us": ("8 B fetch-and-add and flush (us)", 1.3),
     "gb_per_s": ("1 MiB puts, one way (GB/s)", 0.95),
 }
-# What perftest measures for each, in the words of the targets.
+# perftest's figure for each, as the targets name it.
 REFERENCES = {
     "put_us": "a round trip of ib_write_lat",
     "get_us": "ib_read_lat",

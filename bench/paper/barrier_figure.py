@@ -10,7 +10,7 @@ import report
 NAME = "barrier"
 TITLE = "RDMA barrier: time by number of processes"
 RANKS = (2, 4, 8, 16, 32, 64)
-# Those that --cases may name.
+# Cases that --cases may name.
 CHOICE = {str(ranks): ranks for ranks in RANKS}
 QUICK_RANKS = (2, 4)
 PER_NODE = {1: "one process on each node", 2: "two processes on each node"}

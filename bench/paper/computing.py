@@ -12,7 +12,7 @@ STEPS, REPEATS = 20, 5
 
 
 def load(path):
-    """Returns what a file keeps, nothing if there is none. Raises OSError or ValueError if the file can't be used."""
+    """Returns the times that a file keeps, none if there is no file. Raises OSError or ValueError if the file can't be used."""
     if not path or not os.path.exists(path):
         return {}
     with open(path, encoding="utf-8") as file:

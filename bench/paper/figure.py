@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-3-Clause
-"""What the figures share: running columns in turn, and writing table, plot and JSON under one name."""
+"""Shared by the figures: running columns in turn, and writing table, plot and JSON under one name."""
 
 import by_size
 import jobs

@@ -13,7 +13,7 @@ NAME = "resources"
 TITLE = "queues and memory of a process, by the number of ranks"
 # Eight ranks a node, but for the smallest.
 PLACES = {16: 4, 64: 8, 256: 32}
-# Those that --cases may name.
+# Cases that --cases may name.
 CHOICE = {str(ranks): ranks for ranks in PLACES}
 QUICK_RANKS = (4,)
 CALCULATED = (1024, 4096)
@@ -28,7 +28,7 @@ def _nodes(ranks):
 
 
 def formula(ranks, nodes):
-    """Returns what a process has at most that has sent 8 B to each other one, and got 8 B from each: INI QPs, TGT QPs, SRQs. Senders
+    """Returns the most INI QPs, TGT QPs and SRQs of a process that has sent 8 B to each other one, and got 8 B from each. Senders
     that use more credits take further control SRQs."""
     there, here = ranks // nodes, ranks // nodes - 1  # peers on another node, and on its own
     hold = (nodes - 1) * min(HOLD_LANES, there) + min(HOLD_LANES, here)

@@ -25,7 +25,7 @@ CASES = {
     ("B", 64, "today"): cluster.Cluster(8, 64, cluster.TODAY_LINK),
 }
 NOISE = 20  # percent
-# What else might make a rendezvous slow.
+# Further causes that might make a rendezvous slow.
 KNOBS = {
     "dense": "dense has twice as many ranks on a node",
     "half-link": "half-link has half the bandwidth",
@@ -45,7 +45,7 @@ def name(case):
     return f"{case[0]}{case[1]}{'' if case[2] == 'paper' else '-' + case[2]}"
 
 
-# Those that --cases may name.
+# Cases that --cases may name.
 CHOICE = {name(case): case for case in CASES if case not in QUICK}
 
 
