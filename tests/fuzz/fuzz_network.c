@@ -25,12 +25,12 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-#define NAMED      2 /* so many of the processes, the first ones, are peers */
+#define NAMED      2 /* the number of processes that are peers: the first ones */
 #define OPS        200
 #define MRS        100
 #define HOLD_LANES 2
 
-/* A request of the user. Its buffer is exactly as long as the request says, and is freed when the
+/* A request of the user. The buffer is exactly as long as the request says, and is freed when the
  * request has ended. */
 struct op {
 	bool started, ended, is_recv;
@@ -180,7 +180,7 @@ static void do_probe(struct input *in, unsigned how)
 	started(op, tq_mrecv(msg, &buf, op, &op->req, &status), &status);
 }
 
-/* Completes a send. An error is of the connection, or of the message. */
+/* Completes a send: well, or with an error of the connection or of the message. */
 static void complete(unsigned how)
 {
 	enum ibv_wc_status error = how & 16 ? IBV_WC_REM_INV_REQ_ERR : IBV_WC_RETRY_EXC_ERR;
@@ -270,7 +270,7 @@ static void do_append(struct input *in, unsigned how)
 
 /* ---- a run ---- */
 
-/* Takes a step of a kind that has no number of its own, because it is wanted less often. */
+/* Takes a step of one of the rarer kinds, which share a number. */
 static void rare_step(struct input *in, unsigned how)
 {
 	switch (how % 8) {
@@ -415,7 +415,7 @@ static void close_endpoint(void)
 	fake_cut();
 	for (unsigned i = 0; i < run.nops; i++)
 		do_cancel(&run.ops[i]);
-	/* A last message to each peer finds out that it is gone, sooner than keepalive would. */
+	/* A last message to each peer finds out that the peer is gone, sooner than keepalive. */
 	for (unsigned i = 0; i < NAMED; i++) {
 		struct op *last = &run.last[i];
 

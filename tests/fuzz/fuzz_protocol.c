@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The protocol against a hostile peer. Three endpoints run on the model of tests/transport: 0 is
- * the victim, 2 is honest, and 1 runs the protocol, too, but the fuzzer is between it and 0. The
+ * the victim, 2 is honest, and 1 runs the protocol, too, but the fuzzer is between 1 and 0. The
  * fuzzer changes, drops, doubles, reorders and forges messages from 1 to 0, and sends data that
  * nobody has announced. So the real traffic reaches every state by itself.
  *
@@ -45,8 +45,8 @@ static void choose_network(struct input *in, struct model_conf *conf)
 	};
 }
 
-/* Chooses which endpoints are on one node: by `how`, who send through rings, who may read whose
- * memory, and whether they always do. */
+/* Chooses by `how` which endpoints send through rings, which may read whose memory, and whether
+ * such a copy may fail. */
 static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *params)
 {
 	static const uint8_t some[] = {0, 0, 7, 7, 1, 6, 2, 5};
@@ -105,7 +105,7 @@ static int choose_peer(struct input *in, int ep)
 	return ep == MODEL_VICTIM ? (int)INPUT_ONE_OF(in, 1, 1, 2, 2, 1, 0) : MODEL_VICTIM;
 }
 
-/* Adds what an operation with match bits needs besides. */
+/* Fills in the members that only operations with match bits have. */
 static void choose_bits(struct input *in, struct op *op)
 {
 	static const int32_t bits[] = {0, 1, 8, 15};
@@ -206,7 +206,8 @@ static void overwrite(struct input *in, struct model_item *it)
 	memcpy(it->msg + at, &value, n);
 }
 
-/* Gives the message exactly its length, so that the sanitizer sees a read beyond its end. */
+/* Gives the message another length, and exactly as much memory, so that the sanitizer sees a read
+ * beyond the end. */
 static void resize(struct input *in, struct model_item *it)
 {
 	uint32_t len = input_byte(in);
@@ -406,8 +407,7 @@ static uint32_t forge_bits(struct input *in, const struct world *world, union me
 	switch (m->hdr.type) {
 	case TQ_MSG_EAGER_BITS:
 		m->eager_bits.env = envelope_bits(in, world);
-		/* The user's header, whose first byte decides what the users do with the message.
-		 */
+		/* The first byte of the user's header decides what the users do. */
 		m->bytes[sizeof(m->eager_bits)] = input_byte(in);
 		return (uint32_t)sizeof(m->eager_bits) + input_below(in, DATA_MAX);
 	case TQ_MSG_RTS_BITS:

@@ -29,7 +29,7 @@ static struct {
 	/* Shared memory: the endpoint's inbox, NULL: none; and one inbox for all peers. */
 	struct tq_rings *rings[2];
 	size_t len[2];
-	uint64_t inbox; /* the name of the latter */
+	uint64_t inbox; /* the name of the peers' inbox */
 } peers;
 
 /* The memory of peer 0 that the endpoint may read: its nonce, and some data. */
@@ -296,7 +296,7 @@ static void set_near(tq_le64 *addr)
 	*addr = tq_put64((uintptr_t)readable + tq_get64(*addr) % sizeof(readable));
 }
 
-/* Sends the message, or its first `len` bytes, once or as often as the input says. */
+/* Sends the first `len` bytes of a message, once or as often as the input says. */
 static void send_message(struct input *in, uint8_t peer, uint8_t shape, const void *msg,
 			 uint32_t len)
 {

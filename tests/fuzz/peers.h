@@ -10,17 +10,17 @@
 #include "input.h"
 #include "net/address.h"
 
-#define PEERS_CTX      7  /* the context of their messages */
-#define PEERS_BITS_CTX 8  /* the one with match bits */
-#define PEERS_HEADER   16 /* length of the headers there */
+#define PEERS_CTX      7  /* the context of the peers' messages */
+#define PEERS_BITS_CTX 8  /* the context with match bits */
+#define PEERS_HEADER   16 /* length of the headers of PEERS_BITS_CTX */
 
-/* Returns match bits: those of `b`, at eight places of the 64. */
+/* Returns match bits in which the bits of `b` are spread over eight of the 64 places. */
 uint64_t peers_bits(uint8_t b);
 
-/* Starts the peers with the endpoint's address, before any datagram. With `rings` they are on its
- * node, and share memory with it. */
+/* Starts the peers with the endpoint's address, before any datagram. With `rings` the peers are on
+ * the endpoint's node, and share memory with the endpoint. */
 void peers_start(const void *own, bool rings);
-/* Ends them. */
+/* Ends the peers. */
 void peers_end(void);
 struct tq_address peers_address(unsigned peer);
 /* Takes a datagram that the endpoint has sent. */

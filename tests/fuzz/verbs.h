@@ -2,8 +2,7 @@
 /*
  * A device for the fuzzer below libtupleq: verbs in which nothing happens by itself. The functions
  * here stand for the wire. The device makes the checks of hardware: posted memory is registered,
- * and no queue overruns. There is one device, whose state goes on from run to run, except what
- * fake_start() resets.
+ * and no queue overruns. There is one device, which fake_start() resets.
  */
 #ifndef FUZZ_VERBS_H
 #define FUZZ_VERBS_H
@@ -31,8 +30,8 @@ void fake_break(bool event);
 /* Cuts the wire: all sends end with an error. */
 void fake_cut(void);
 
-/* Moves the clock on, in ns. Each reading of the clock moves it on as well, by more when the
- * endpoint waits. */
+/* Moves the clock on, in ns. Each reading of the clock moves the clock on as well, and each
+ * sched_yield() by more. */
 void fake_clock_add(uint64_t ns);
 
 #endif

@@ -319,7 +319,7 @@ struct ibv_context *ibv_open_device(struct ibv_device *dev)
 	extended->sz = sizeof(*extended);
 	extended->context.abi_compat = __VERBS_ABI_IS_EXTENDED;
 	extended->context.device = dev;
-	/* The library only changes its flags. */
+	/* The library only changes this descriptor's flags. */
 	extended->context.async_fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
 	fake.nobjects++;
 	return &extended->context;
