@@ -12,7 +12,7 @@ DEFAULT = ["tupleq", "tupleq-libnbc", "ob1-openib", "ucx-rc_v"]
 # Blocks of the exchanges that move a block for each pair of ranks, and of the others.
 SIZES = "1K,8K,64K,1M"
 QUICK_SIZES = "8K,64K"
-# With so many ranks blocks of 1 MiB take gigabytes.
+# From this number of ranks on, blocks of 1 MiB take gigabytes.
 MANY = 64
 MANY_SIZES = "1K,8K,64K"
 QUICK_OPERATIONS = "alltoall,allgather,neighbor_alltoall,bcast,allreduce"
@@ -21,7 +21,7 @@ QUICK_OPERATIONS = "alltoall,allgather,neighbor_alltoall,bcast,allreduce"
 ALONE = ("alltoall", "allgather", "neighbor_alltoall")
 LEAST = 97
 LEAST_FROM = 8 << 10
-# tupleq may take so many times as long as the fastest other column, without work.
+# The longest time of tupleq without work, as a multiple of the fastest other column's.
 SLACK = 1.02
 
 

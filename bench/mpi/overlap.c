@@ -21,7 +21,7 @@ enum peer { IN_TIME, LATE, WORKS };
 
 struct side {
 	const char *name;
-	/* One iteration of the measured rank with so many iterations of work; returns its loop time
+	/* One iteration of the measured rank with `iterations` of work; returns its loop time
 	 * in ns. */
 	uint64_t (*measured)(const struct job_pair *pair, size_t bytes, uint64_t iterations);
 	/* One iteration of the other rank. `amount` is the delay of a late one in ns, and the

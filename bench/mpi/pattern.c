@@ -10,7 +10,7 @@
 enum { TAG_LEFT = 1, TAG_RIGHT, TAG_RESULT, TAG_TASK, TAG_TOKEN, TAG_MANY = 100 };
 
 #define FEW        4     /* messages of a step, where order matters less than latency */
-#define WILD_EVERY 16    /* seldom: one of so many steps has a wildcard receive */
+#define WILD_EVERY 16    /* seldom: steps for each wildcard receive */
 #define JITTER_NS  20000 /* jitter: the longest delay of a receive */
 
 /* ---------------------------------------------------------------- data */

@@ -2,8 +2,8 @@
 /*
  * verbs.c - the MPI functions that overlap.c calls, between two ranks, on bare verbs: receives and
  * sends are posted to the queue pair of their tag, and a completion queue is polled. Nothing is
- * matched, and no message may be unexpected. So overlap.c measures what the adapter leaves to any
- * library. The MPI library that is linked behind this file does everything else.
+ * matched, and no message may be unexpected. So overlap.c measures the figures that the adapter
+ * leaves to any library. The MPI library that is linked behind this file does everything else.
  */
 #include <infiniband/verbs.h>
 #include <sched.h>

@@ -27,6 +27,6 @@ fi
 # The caller's --output, if any, comes last and wins.
 mkdir -p "$results"
 results=$(cd "$results" && pwd)
-# Registered memory isn't what is measured, and the usual 8 MiB limit would refuse the two largest buffers.
+# The usual limit of registered memory, 8 MiB, would refuse the two largest buffers.
 # shellcheck disable=SC2086 # a list of options
 exec softhca run --memlock unlimited ${SOFTHCA_RUN_OPTIONS-} -- "$program" --output "$results/verbs.json" "$@"

@@ -83,7 +83,7 @@ _FUNCTION = re.compile(r"^(?!static\b|typedef\b|extern\b|return\b|else\b)[a-z_][
 # The head of an inline function.
 _INLINE = re.compile(r"^static\s+inline\s[\w \t\n*]*?[\s*](\w+)\(", re.M)
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.S)
-# What names no function: strings, and the names of types.
+# Text that names no function: strings, and the names of types.
 _OTHER = re.compile(r'"(?:\\.|[^"\\\n])*"|\b(?:struct|union|enum)\s+\w+')
 _WORD = re.compile(r"\b[A-Za-z_]\w*\b")
 

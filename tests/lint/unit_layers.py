@@ -11,7 +11,7 @@ FOLDERS = {"low": [], "high": ["low"]}
 
 
 def violations(files, folders=None, exceptions=None, circle=0):
-    """Returns what the check says of a tree with these files, by path below its root."""
+    """Returns the violations in a tree with these files, by path below its root."""
     with tempfile.TemporaryDirectory() as top:
         for name, text in files.items():
             path = os.path.join(top, "src", name)

@@ -8,7 +8,7 @@ import sizes
 
 
 def function(head, lines):
-    """Returns the text of a function with so many lines."""
+    """Returns the text of a function with `lines` lines."""
     inside = lines - head.count("\n") - 3
     return f"{head}\n{{\n" + "\tx();\n" * inside + "}\n"
 

@@ -78,7 +78,7 @@ works --max-sge 1
 works --max-srq-sge 1
 works --max-msg-sz 4K
 
-# warns TIMES RANKS OPTION VALUE PROGRAM ARGUMENT...: the job works, and so many of its processes warn that messages are slow.
+# warns TIMES RANKS OPTION VALUE PROGRAM ARGUMENT...: the job works, and TIMES of its processes warn that messages are slow.
 warns() {
 	local times=$1 ranks=$2 option=$3 value=$4 said
 	shift 4

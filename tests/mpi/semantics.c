@@ -136,7 +136,7 @@ static void overlapping_sends(void)
 	t_end();
 }
 
-/* Returns the length of a piece if n bytes are in so many pieces; at least 1. */
+/* Returns the length of a piece if n bytes are in `pieces` pieces; at least 1. */
 static int piece(int n, int pieces)
 {
 	return pieces && n ? (n + pieces - 1) / pieces : 1;

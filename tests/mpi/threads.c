@@ -69,7 +69,7 @@ static void *own_comm(void *arg)
 	return NULL;
 }
 
-/* How often each message of shared_tag() came: once, to any thread. */
+/* The number of times that each message of shared_tag() came: once, to any thread. */
 static unsigned char *seen;
 
 static void *shared_tag(void *arg)

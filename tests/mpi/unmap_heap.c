@@ -17,7 +17,7 @@ int mallctl(const char *name, void *old, size_t *old_len, void *new, size_t new_
 	__attribute__((weak));
 void MallocExtension_ReleaseFreeMemory(void) __attribute__((weak));
 
-/* Makes the allocator give back what is free. */
+/* Makes the allocator give free memory back to the kernel. */
 static void trim(void)
 {
 	if (mallctl)

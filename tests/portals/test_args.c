@@ -102,7 +102,7 @@ static ptl_handle_ni_t open_physical(void)
 	ptl_handle_ni_t ni, again;
 	ptl_ni_limits_t wish = {0}, got;
 
-	/* A wish beyond what the library has gets what it has; others are granted. */
+	/* A wish beyond the library's limit gets that limit; others are granted. */
 	wish.max_pt_index = INT32_MAX;
 	wish.max_msg_size = PTL_SIZE_MAX;
 	wish.max_atomic_size = wish.max_fetch_atomic_size = 8;
@@ -266,7 +266,7 @@ static void table(void **state)
 /* ---- limits ---- */
 
 /* Checks that the limits of counting events, memory descriptors and event queues are kept, and that
- * what was freed can be allocated again. */
+ * freed ones can be allocated again. */
 static void limits_child(unsigned me, void *arg)
 {
 	const ptl_ni_limits_t wish = {.max_entries = 8,
