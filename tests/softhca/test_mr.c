@@ -332,7 +332,7 @@ static void test_implicit_odp(void **state)
 	munmap(m, LEN);
 }
 
-/* Checks that the null MR reads as zeros and drops what is written to it. */
+/* Checks that the null MR reads as zeros and drops writes. */
 static void test_null_mr(void **state)
 {
 	struct ibv_mr *null = ibv_alloc_null_mr(dev->pd);

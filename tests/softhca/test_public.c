@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_public.c [no-open-qp] - the fields of the public structs, which programs read: what
- * libibverbs and mlx5 keep there after creation and after changes. With the argument the adapter
- * has no ibv_open_qp().
+ * test_public.c [no-open-qp] - the fields of the public structs, which programs read: the
+ * values that libibverbs and mlx5 keep there after creation and after changes. With the argument
+ * the adapter has no ibv_open_qp().
  */
 #include <fcntl.h>
 #include <pthread.h>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_qp_states.c - the state machine of every QP type: which attributes each transition needs and
- * allows (IBA 11.2.5.2), what a query returns, and what ERR, RESET, SQD and SQE do to posted work.
+ * test_qp_states.c - the state machine of every QP type: the attributes that each transition needs
+ * and allows (IBA 11.2.5.2), the results of queries, and the effects of ERR, RESET, SQD and SQE on
+ * posted work.
  */
 #include <fcntl.h>
 

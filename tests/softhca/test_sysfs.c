@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_sysfs.c - /sys/class/infiniband as programs see it by each function of libc that takes a
- * path, against what the verbs say; and that other paths are left alone.
+ * path, compared with the verbs. Other paths are left alone.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1 /* statx(), and the functions that end in 64 */

@@ -331,7 +331,7 @@ struct shared_end {
 	_Atomic bool over;
 };
 
-/* Opens each target until that is refused, and checks what it got. */
+/* Opens each target until that is refused, and checks the QPs that it got. */
 static void *open_again(void *arg)
 {
 	struct shared_end *end = arg;
