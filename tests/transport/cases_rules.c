@@ -112,7 +112,7 @@ const struct small_case cases_rules[] = {
 	 .before = {PASS(), PASS(), PASS(), PASS(), PASS(), SEND(.len = LONG), RECV(), PASS()},
 	 .counts = {COUNTER(promotions, 1), COUNTER(sent_eager, 5), COUNTER(recv_direct, 1)}},
 	/* Messages that are copied from their sender's memory ask for no queue if they are shorter
-	 * than that pays. */
+	 * than intranode_queue. */
 	{.name = "intranode-copied",
 	 .promote_after = 2,
 	 .rings = 3,
@@ -120,7 +120,7 @@ const struct small_case cases_rules[] = {
 	 .intranode_queue = LONG + 1,
 	 .before = {PASS(), PASS(), SEND(.len = LONG), RECV(), RECV(), SEND(.len = LONG)},
 	 .counts = {COUNTER(promotions, 0), COUNTER(recv_copied, 2), COUNTER(recv_rget, 0)}},
-	/* Longer ones do, and go to the queue. */
+	/* Copied messages as long as intranode_queue ask for a queue, and go there. */
 	{.name = "intranode-queued",
 	 .promote_after = 2,
 	 .rings = 3,
@@ -137,7 +137,7 @@ const struct small_case cases_rules[] = {
 	 .intranode_copy = LONG,
 	 .before = {SEND(.len = LONG), RECV(), RECV(), SEND(.len = LONG)},
 	 .counts = {COUNTER(recv_copied, 0), COUNTER(recv_rget, 2)}},
-	/* A copy that fails is no loss. */
+	/* A message whose copy fails is written by RDMA. */
 	{.name = "intranode-fails",
 	 .promote_after = 2,
 	 .rings = 3,

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Tests of libtupleq with two processes on two nodes; on one with $TEST_INTRANODE, a value of the
- * parameter intranode. Each test forks the processes anew. They
- * exchange addresses through a socket. Prints "ok NAME" or "not ok NAME - why". All waits have a
- * deadline.
+ * parameter intranode. Each test forks the processes anew, which exchange addresses through a
+ * socket. The result is printed as "ok NAME" or "not ok NAME - why". All waits have a deadline.
  */
 #ifndef DUO_H
 #define DUO_H
@@ -63,7 +62,8 @@ void duo_recv(struct duo *duo, int rank, int32_t tag, void *data, size_t len, st
 void duo_wait(struct duo *duo, struct duo_op *op);
 /* Passes a message in `data` from rank 0 to rank 1, whose receive is posted first. */
 void duo_pass(struct duo *duo, int32_t tag, void *data, size_t len, unsigned flags);
-/* Gives the other process the address and key of registered memory, and takes those of its own. */
+/* Gives the other process the address and key of registered memory, and gets those of the other
+ * process's memory. */
 void duo_swap_memory(struct duo *duo, const void *mem, const struct tq_mr *mr, uint64_t *addr,
 		     uint32_t *key);
 /* Makes progress until both processes have come here. */

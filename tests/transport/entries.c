@@ -119,8 +119,8 @@ static void give_back(struct op *op)
 	memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
 }
 
-/* Returns what an entry that takes a message says to that. The entry's own memory takes the
- * message, or other memory does. */
+/* Returns the verdict of an entry that takes a message, after choosing the memory: the entry's own,
+ * or that of a transfer. */
 static enum tq_verdict taking(const struct world_ctx *user, struct op *entry, const struct op *like,
 			      struct tq_take *taken)
 {
@@ -430,8 +430,8 @@ static bool fits(const struct op *entry, const struct op *send)
 	       entry->ctx == send->ctx && op_matches(entry, send->at, send->tag);
 }
 
-/* Returns true if the entry could not take the message, or need not have taken it: it passed over
- * it, was removed, or has taken an earlier one or one of another sender. */
+/* Returns true if the entry need not have taken the message: the entry passed over the message, was
+ * removed, or has taken an earlier message or one of another sender. */
 static bool excused(const struct op *entry, const struct op *send)
 {
 	const struct op *other = entry->match;

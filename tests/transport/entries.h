@@ -28,7 +28,7 @@ void entries_op(struct world *world, struct op *op);
 void entries_collected(struct tq_req *req);
 /* Checks all that has happened, in a run in which no action is possible. */
 void entries_quiet(struct world *world);
-/* Appends entries that take what waits. */
+/* Appends entries that take the messages that wait. */
 void entries_take_rest(struct world *world);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Runs every schedule of a small case, depth first: each run repeats the choices made before. Of
- * schedules that differ only in the order of actions on different endpoints one is enough, and
+ * Runs every schedule of a small case, depth first: each run repeats the choices made before. If
+ * schedules differ only in the order of actions on different endpoints, one of them is enough, and
  * sleep sets leave the others out (P. Godefroid, "Partial-Order Methods for the Verification of
  * Concurrent Systems", 1996).
  */

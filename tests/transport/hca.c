@@ -122,7 +122,7 @@ static void gather(struct model_ep *ep, const struct model_item *it, uint8_t *at
 	}
 }
 
-/* Copies data to a receive. Its last piece, the sink, takes what is too long for the buffer. */
+/* Copies data to a receive, whose last piece, the sink, takes the bytes beyond the buffer's end. */
 static void scatter(struct model_ep *ep, const struct model_recv *recv, const uint8_t *from,
 		    uint64_t len)
 {
@@ -233,7 +233,7 @@ void hca_move(struct model *model, int id, int qp)
 	item_free(it);
 }
 
-/* ---- what software polls ---- */
+/* ---- polls of software ---- */
 
 bool hca_reported(const struct model *model, int ep, int qp)
 {
@@ -298,7 +298,7 @@ void hca_lane_ready(struct model *model, int id, int to)
 
 /* ---- failures ---- */
 
-/* Lets the last message that came on each lane be incomplete, which is the error of its receive. */
+/* Makes the last message on some lanes incomplete: its receive ends with an error. */
 static void break_off(struct model *model, int from, int to)
 {
 	for (int qp = 0; qp < MODEL_QPS; qp++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* The steps of the model's network: what the hardware does, and what software polls. */
+/* The steps of the model's network: actions of the hardware, and polls of software. */
 #ifndef SIM_HCA_H
 #define SIM_HCA_H
 
@@ -28,7 +28,7 @@ void hca_srqs_gone(struct model *model, int ep);
 /* Makes the lane ready that is being made towards `to`. */
 void hca_lane_ready(struct model *model, int ep, int to);
 
-/* Breaks the connections between two endpoints: what is under way ends with -EIO. */
+/* Breaks the connections between two endpoints: work under way ends with -EIO. */
 void hca_break(struct model *model, int a, int b);
 
 #endif

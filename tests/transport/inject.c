@@ -125,7 +125,7 @@ static unsigned below(unsigned n)
 	return (unsigned)(fate.random >> 33) % n;
 }
 
-/* Keeps a datagram until others have overtaken it, and then posts it. */
+/* Keeps a datagram, and posts the one that was kept in its place. */
 static void keep(struct ibv_qp *qp, const struct ibv_send_wr *wr)
 {
 	unsigned i = below(LATE);
@@ -238,7 +238,7 @@ static int injecting_post(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_
 	return rc;
 }
 
-/* Sees the messages to rings: before each is sent, and after that. */
+/* Called before and after each message to a ring. Kills the process there if the point says so. */
 static void injecting_trace(const char *what, const void *object, const char *from, const char *to)
 {
 	bool before = !strcmp(to, "SENDING"), after = !strcmp(to, "SENT");

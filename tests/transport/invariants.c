@@ -6,7 +6,7 @@
 #include "proto/rx_tuple_table.h"
 #include "proto/tx_tuple_table.h"
 
-/* Checks that no peer may send more when the limit is passed. */
+/* Checks that peers are told to stop above the limit, and to go on below 3/4 of it. */
 static void check_unexpected(const struct model_ep *ep)
 {
 	int64_t limit = ep->params.unexpected_limit, now = ep->stats.unexpected_bytes;

@@ -50,7 +50,7 @@ static void completed(void *user, const struct tq_status *status)
 	struct many_op *op = user;
 
 	op->status = *status;
-	/* By the service thread, perhaps. */
+	/* The service thread may be the caller. */
 	__atomic_store_n(&op->ended, true, __ATOMIC_RELEASE);
 	if (many_completed)
 		many_completed(op);

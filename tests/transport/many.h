@@ -99,7 +99,7 @@ void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_
 /* Passes a message whose receive is posted in time. */
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank);
 
-/* Takes all free entries of B's send completion queue, and gives them back. */
+/* Take all free entries of endpoint 0's send completion queue, and give them back. */
 uint32_t many_take_slots(void);
 void many_give_slots(uint32_t taken);
 

@@ -7,7 +7,7 @@
 
 #include "match_side.h"
 
-/* Whether a message comes early depends on time, and its queue is recalled then. */
+/* Without this, messages that happen to come early would have their queue recalled. */
 static const char *const keep_queues[] = {"giveback_after=0", NULL};
 
 /* Passes messages whose entries may lie in a queue, with other bits each time where the entries
@@ -89,8 +89,7 @@ void match_queues_recalled(void)
 	t_true(many_counter(0, "recalls_wildcard") == 1, "the queue was not recalled");
 }
 
-/* Waits, while endpoint 1 computes, until its service thread has said so often that a message has
- * waited for long. */
+/* Waits until the service thread of endpoint 1 has reported `times` overdue messages. */
 static void overdue_becomes(uint64_t times)
 {
 	MANY_UNTIL(many_counter(1, "overdue") >= times, usleep(1000));

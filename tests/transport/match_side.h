@@ -41,7 +41,7 @@ struct match_came {
 	bool has_header;
 };
 
-/* A context at an endpoint, with what it has seen. */
+/* A context at an endpoint, with its calls of done(). */
 struct match_side {
 	struct tq_ctx *ctx;
 	struct match_place left; /* for messages that no entry takes */
@@ -58,7 +58,7 @@ extern const struct tq_match_ops match_ops;
 
 /* Opens the endpoints, with parameters ("name=value", NULL at the end; NULL: the defaults). */
 void match_start(const char *const *params);
-/* Opens them with parameters for each. */
+/* Opens the endpoints with parameters for each. */
 void match_start_each(const char *const *const params[2]);
 /* Returns an entry of `room` bytes in match_data[data]. */
 struct match_place match_place(const char *name, enum tq_verdict verdict, int data, uint64_t room);

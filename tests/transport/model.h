@@ -96,7 +96,7 @@ enum model_srq_state {
 	MODEL_SRQ_FREE, /* the next queue takes it */
 	MODEL_SRQ_USED,
 	MODEL_SRQ_WITHDRAWN, /* not destroyed yet: its receives may still be filled */
-	MODEL_SRQ_DEAD,      /* never used again, because what was lost may still name it */
+	MODEL_SRQ_DEAD,      /* never used again, because lost messages may still name it */
 };
 
 struct tq_srq {

@@ -46,7 +46,7 @@ struct model_reg *model_check_reg(struct model_ep *ep, const struct tq_sg *sg, b
 	return reg;
 }
 
-/* Checks that the HCA can't use a registration any more that is given back. */
+/* Checks that the HCA no longer uses a registration that is given back. */
 static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 {
 	struct model *model = ep->model;

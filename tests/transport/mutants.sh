@@ -40,7 +40,7 @@ repeats() {
 }
 
 # in_random_runs NAME DIRECTORY: true if one in 200 of the random runs shows the bug, so that those of group transport, which are
-# thousands, find it for sure; of a mutant bits-*, of those with match bits. Prints the line then.
+# thousands, find it for sure; of a mutant bits-*, of those with match bits. Prints the result then.
 in_random_runs() {
 	local out of failed breaks why bits=0 with=('' ' with failures')
 
@@ -62,7 +62,7 @@ in_random_runs() {
 	return 1
 }
 
-# look NAME DIRECTORY: prints the line. True if the mutant in the directory is found.
+# look NAME DIRECTORY: prints the result. True if the mutant in the directory is caught.
 look() {
 	local out only case
 

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # shellcheck shell=bash
-# What mutants.sh and mutants_net.sh share. Sourced by them. Each has a function judge NAME.
+# Shared by mutants.sh and mutants_net.sh, which source this file. Each has a function judge NAME.
 
-# judge_all FOLDER MOST [NAME...]: judges the named mutants of the folder, or all, at most so many at a time. Returns 1 if one is not
-# found.
+# judge_all FOLDER MOST [NAME...]: judges the named mutants of the folder, or all, at most MOST at a time. Returns 1 if one is not
+# caught.
 judge_all() {
 	local folder=$1 most=$2 status=0 jobs=() job mutant name
 	shift 2

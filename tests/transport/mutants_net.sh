@@ -44,7 +44,7 @@ build() {
 	link "$dir/objects" "$dir/libtupleq.so.0"
 }
 
-# to_compile SOURCES CHANGED...: the files to compile again: all files if a header has changed.
+# to_compile SOURCES CHANGED...: prints the files to compile again: all files if a header has changed.
 to_compile() {
 	local sources=$1
 	shift
@@ -66,12 +66,12 @@ try() {
 		"$programs/${program[0]}" "${program[@]:1}" >"${3:-$1/out}" 2>&1
 }
 
-# what_failed OUT: the first line that shows a failure.
+# what_failed OUT: prints the first line that shows a failure.
 what_failed() {
 	grep -m1 '^not ok' "$1" || grep -m1 '^#' "$1" || echo "it doesn't end"
 }
 
-# judge NAME: prints the line. True if the mutant is found.
+# judge NAME: prints the result. True if the mutant is caught.
 judge() {
 	local dir=$work/$1 test n changed files
 

@@ -29,15 +29,15 @@ struct op {
 	enum op_kind kind;
 	int at, ctx; /* the endpoint, and the number of its context */
 	union {
-		int peer; /* the other endpoint, or TQ_ANY_SOURCE, */
-		int to;   /* with the name for a send */
-		int from; /* and the name for a receive or probe */
+		int peer; /* the other endpoint, or TQ_ANY_SOURCE */
+		int to;   /* another name, for a send */
+		int from; /* another name, for a receive or probe */
 	};
 	int32_t tag;
 	uint64_t len;     /* of the message, or of the buffer */
 	unsigned flags;   /* TQ_SEND_*; TQ_CTX_* */
-	bool scattered;   /* the buffer is not contiguous: a hole follows each byte, */
-	unsigned npieces; /* or, if not 0, after each of so many pieces, which are named */
+	bool scattered;   /* the buffer has holes: after each byte, or after each piece */
+	unsigned npieces; /* pieces of a scattered buffer, which are named; 0: bytes */
 	int receive;      /* OP_CANCEL: the index of the receive in its stream */
 
 	/* With match bits (entries.h). For entries: */
@@ -47,11 +47,11 @@ struct op {
 	bool picky;      /* passes over some messages */
 	bool listed;
 	tq_entry_id entry;
-	struct op *owner; /* of a transfer: its entry; NULL: it is of a message without one */
+	struct op *owner; /* of a transfer: its entry; NULL: the message had no entry */
 	/* For messages: */
 	enum tq_disposition disposition;
 	bool offered, dropped;
-	struct op *store;                     /* where its data were put */
+	struct op *store;                     /* has the data, if they were stored */
 	uint64_t passed[PROGRAM_ORDERS / 64]; /* bit mask of the entries that passed over it */
 	uint64_t taken_at, offered_at;        /* numbers of decisions */
 	uint64_t appended_at;                 /* for entries */
@@ -61,14 +61,14 @@ struct op {
 	bool started, ended;
 	bool awaited;   /* has to end although other endpoints are away */
 	bool at_once;   /* ended when it started */
-	bool cancelled; /* tq_core_cancel() was called, */
-	bool withdrawn; /* successfully */
+	bool cancelled; /* tq_core_cancel() was called */
+	bool withdrawn; /* ended, and takes no part in matching */
 	bool missed;    /* a probe that found nothing */
 	struct tq_req *req;
 	struct tq_msg *msg; /* mprobe: the message, taken and not received yet */
 	struct tq_status status;
-	struct tq_status expected; /* the status that a probe promised, */
-	bool promised;             /* if this is set */
+	struct tq_status expected; /* the status that a probe promised */
+	bool promised;             /* `expected` is set */
 	uint8_t *mem;
 	struct tq_piece pieces[PROGRAM_PIECES];
 	uint64_t moved;                /* pack() and unpack(): the place of the next piece */
@@ -90,9 +90,8 @@ struct program {
 	int nids;
 	int nctx;
 	unsigned ctx_flags;
-	bool bits; /* the contexts have match bits */
-	struct op
-		*transfers; /* list (next): single messages to entries that stay, and without one */
+	bool bits;            /* the contexts have match bits */
+	struct op *transfers; /* list (next): memory of single messages (entries.c) */
 };
 
 /* Returns the rank of an endpoint in a context, which is not always its number. */
@@ -129,7 +128,7 @@ void op_sent(struct op *send);
  * data show it. Then overwrites the data.
  */
 void op_received(struct program *prog, struct op *recv, int neps);
-/* Compares the first n bytes of the message with what a receive has, and overwrites them. */
+/* Compares the first n bytes of the message with the data of a receive, and overwrites these. */
 void op_holds(struct op *recv, const struct op *send, uint64_t n);
 /* Checks that a message of the hostile endpoint was not written beside its memory. */
 void op_received_foreign(struct op *recv);

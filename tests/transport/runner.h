@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Runs many schedules in forked processes, so that a violation, a failed assertion or a crash ends
- * only that process and is reported with what replays it.
+ * only that process, and the report says how to repeat the run.
  */
 #ifndef SIM_RUNNER_H
 #define SIM_RUNNER_H

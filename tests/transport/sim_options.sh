@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# sim_options.sh PROGRAM - PROGRAM is sim_exhaustive: it refuses names that no case has, and a trace of no case or of two.
+# sim_options.sh PROGRAM - checks that PROGRAM (sim_exhaustive) refuses names that no case has, and a trace of no case or of two.
 set -uo pipefail
 
 out=$(mktemp)

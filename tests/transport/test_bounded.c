@@ -368,8 +368,8 @@ struct ibv_mr *(ibv_reg_mr)(struct ibv_pd *pd, void *addr, size_t len, int acces
 }
 
 /*
- * Makes a later bank with fewer buffers than the first, because no more memory can be locked. It
- * grants no more credits than it has buffers.
+ * Makes a later bank with fewer buffers than the first, because no more memory can be locked. The
+ * bank grants no more credits than it has buffers.
  */
 static void smaller_bank(void)
 {

@@ -160,7 +160,7 @@ static void long_to_queues(void)
 	t_true(many_counter(1, "recv_copied") == 10, "long ones were copied");
 }
 
-/* ---- what doesn't work ---- */
+/* ---- copies that can't be made ---- */
 
 /* Without the right to read the adapter is used in `auto`, and pieces with `shm`. */
 static void without_right(void)
@@ -203,7 +203,7 @@ static void right_goes(void)
 	       "%d were copied", (int)many_counter(1, "recv_copied"));
 }
 
-/* Begins as start(), with what B says of itself changed before A reads that. */
+/* Begins as start(), but changes B's description of itself before A reads it. */
 static void start_wrong(void (*change)(struct tq_rings *rings), struct tq_ctx *ctx[2])
 {
 	struct many_op got;
@@ -321,7 +321,7 @@ static void cuts(void)
 	many_recv_long(ctx[0], 1, MANY_TAG, to, LEN, &got);
 	ring = tq_rings_at(inbox_of(1), 0, 65536);
 	t_true(!ring->cut, "it is cut from the beginning");
-	/* A writes what is no message. */
+	/* A writes something that is no message. */
 	tq_rings_at(inbox_of(0), 0, 65536)->bytes[tq_rings_at(inbox_of(0), 0, 65536)->read] = 1;
 	inbox_of(0)->ready[0] = 1;
 	MANY_UNTIL(sent.ended, tq_progress(many_eps[0]));

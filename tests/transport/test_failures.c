@@ -5,8 +5,8 @@
  * one sentence names the other process. Operations that do not concern that process go on, and the
  * endpoint can be closed.
  *
- * test_failures killed|broken|full|queues|random|datagrams [PARAMETER=VALUE...], under "softhca run
- * --nodes 2"
+ * test_failures killed|broken|full|queues|random|datagrams [SEED] [NAME] [PARAMETER=VALUE...],
+ * under "softhca run --nodes 2"
  */
 #include <errno.h>
 #include <signal.h>
@@ -35,15 +35,14 @@ static void after(struct duo *duo)
 static struct inject_point point;
 static unsigned seed;
 
-/* Has this process fail at the point. */
+/* Sets the point at which this process fails. */
 static void set_point(struct duo *duo)
 {
 	inject_rings(duo->ep);
 	inject_set(&point);
 }
 
-/* Checks that the sentence says that the process has died: both share the file of the XRC
- * domain. */
+/* Checks that the log says that the process has died: both share the file of the XRC domain. */
 static void died(struct duo *duo)
 {
 	t_true(!strncmp(duo->error, "the other has died", strlen("the other has died")),
@@ -76,7 +75,7 @@ static void killed_at_once(struct duo *duo)
 	after(duo);
 }
 
-/* The other process has nothing to send to the one that dies. */
+/* The other process has nothing to send to the process that dies. */
 static void awaited_only(struct duo *duo)
 {
 	duo_meet(duo);

@@ -135,7 +135,7 @@ static void flood(void)
 
 /* ---- leaving ---- */
 
-/* Messages that a process has sent before its goodbye are there after it. */
+/* Messages that a process has sent before its goodbye are there after the goodbye. */
 static void before_goodbye(void)
 {
 	enum { MESSAGES = 200 };
@@ -151,7 +151,7 @@ static void before_goodbye(void)
 	many_neps = 1;
 	tq_close(many_eps[0]);
 	tq_progress(many_eps[1]); /* finds the goodbye */
-	usleep(400000);           /* longer than that is repeated */
+	usleep(400000);           /* longer than a goodbye is repeated */
 	for (int i = 0; i < MESSAGES; i++)
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
 	for (int i = 0; i < MESSAGES; i++) {
@@ -289,7 +289,7 @@ static void stale_user(void)
 }
 
 static int (*next_post)(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
-static int cut_at_word = -1; /* what A's ring said when A posted the datagram that tells B */
+static int cut_at_word = -1; /* whether A's ring was marked as cut when A told B of the cut */
 
 static int post_looks(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
@@ -300,8 +300,8 @@ static int post_looks(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send
 	return next_post(qp, wr, bad);
 }
 
-/* A process whose link fails says first in its ring that its memory is its user's again. Only then
- * it tells the other one, which may give the ring away. */
+/* A process whose link fails first marks its ring as cut, because its memory is its user's again.
+ * Only then the process tells the reader, which may give the ring away. */
 static void cut_before_word(void)
 {
 	struct tq_ctx *ctx[3];

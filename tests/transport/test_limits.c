@@ -299,7 +299,7 @@ static bool is_placed(const char *data, const char *text)
 	return true;
 }
 
-/* Waits until the service threads sleep, so that only what wakes them counts from now on. */
+/* Waits until the service threads sleep, so that only later wake-ups count. */
 static void until_asleep(void)
 {
 	uint64_t n = 0, before;

@@ -38,7 +38,7 @@ int ibv_destroy_srq(struct ibv_srq *srq)
 	return next(srq);
 }
 
-/* Lets an endpoint behave as if its process had died: it refuses what is sent to it. */
+/* Has an endpoint behave as if its process had died: the endpoint refuses messages. */
 static void dies(int ep)
 {
 	struct tq_bank *bank = many_eps[ep]->net.banks->all;
@@ -244,8 +244,8 @@ static void others_go_on(void)
 }
 
 /*
- * An operation with a process that has failed ends after the log has said why, although the
- * protocol has failed the process before that: it could not answer a message.
+ * An operation with a process that has failed ends after the log has said why, although
+ * B's protocol, which can't answer a message, has failed the process before that.
  */
 static void sends_before_it_is_known(void)
 {
@@ -351,8 +351,8 @@ static void never_answers(void)
 }
 
 /*
- * A process gives B up before B has added it as a peer. The failure is no news when B adds it: a
- * receive from it ends with an error all the same.
+ * A process gives B up before B has added the process as a peer. The failure is no news when B does
+ * so: a receive from the process ends with an error all the same.
  */
 static void added_after_failure(void)
 {

@@ -72,8 +72,8 @@ static void held_for_a_removed_peer(void)
 }
 
 /*
- * A message was announced because the send completion queue was full, and is granted when that is
- * full again. The tuple's lane has only unsignalled sends, so it has to report those before the
+ * A message was announced because the send completion queue was full, and is granted when the queue
+ * is full again. The tuple's lane has only unsignalled sends, and has to report these before the
  * message can go.
  */
 static void granted_when_full(void)
@@ -222,8 +222,8 @@ static void *closes(void *ep)
 }
 
 /*
- * An endpoint that is closed at once first delivers what it sent, and its peers don't take that for
- * a failure.
+ * An endpoint that is closed at once first delivers its messages, and its peers don't take the
+ * close for a failure.
  */
 static void closes_at_once(void)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Contexts with match bits: entries, what they take and pass over, and messages without an entry.
+ * Contexts with match bits: entries, the messages that they take or pass over, and messages without
+ * an entry.
  *
  * test_match [NAME], under "softhca run --nodes 1"
  */
@@ -72,7 +73,7 @@ static void stored(void)
 	t_str_eq(stays.data, "four");
 }
 
-/* A search sees what waits, takes it or leaves it, and is in no list. */
+/* A search finds the messages that wait, takes a message or none, and is in no list. */
 static void search(void)
 {
 	struct match_place looks = match_place("looks", TQ_PASS, 0, 64),
@@ -242,7 +243,7 @@ static void wrong(void)
 	t_rc(tq_thread_progress(many_eps[0], true), -ENOTSUP);
 }
 
-/* The service thread does all, while the user sleeps. */
+/* The service thread does all the work, while the user sleeps. */
 static void by_thread(void)
 {
 	static const char *const params[] = {"service_thread=1", NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * When tq_open() fails, one sentence in the log names what is missing: unusable job directories, a
- * full disk, few descriptors, little memory. Under "softhca run".
+ * When tq_open() fails, one sentence in the log says why: an unusable job directory, a full disk,
+ * few descriptors, little memory. Under "softhca run".
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -87,7 +87,7 @@ static void refused(const char *name, const char *dir)
 
 static bool no_flock;
 
-/* Stands for a file system without file locks, such as Lustre without "-o flock". */
+/* Replaces flock(). With no_flock the file system has no locks, as Lustre without "-o flock". */
 int flock(int fd, int operation)
 {
 	if (!no_flock)
@@ -127,8 +127,8 @@ static void on_disk(const char *name, const char *dir, unsigned long flags, cons
 /* ---- limits ---- */
 
 /*
- * Opens an endpoint with less and less memory, each time in a process of its own: tq_open()
- * succeeds, or says in one sentence why not.
+ * Opens an endpoint under higher and higher limits of a resource, each time in a process of its
+ * own: tq_open() succeeds, or says in one sentence why not. At least one limit must be high enough.
  */
 static void limited(const char *name, int resource, rlim_t least, rlim_t step, int steps,
 		    const char *dir)

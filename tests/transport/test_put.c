@@ -13,7 +13,8 @@
 
 #define WORDS (TQ_PUT_MAX / sizeof(uint64_t))
 
-/* Memory of this process to which the other writes, and the address and key of the other's. */
+/* Memory of this process to which the other process writes, and the address and key of the other
+ * process's. */
 struct window {
 	uint64_t *mem;
 	struct tq_mr *mr;
@@ -35,7 +36,7 @@ static void window_open(struct duo *duo, struct window *window, size_t size)
 	duo_swap_memory(duo, window->mem, window->mr, &window->addr, &window->key);
 }
 
-/* Waits until the other process's writes are here. */
+/* Removes the window when the writes of both processes have arrived. */
 static void window_close(struct duo *duo, struct window *window)
 {
 	tq_flush(duo->ep);
@@ -123,11 +124,11 @@ static void sizes(struct duo *duo)
 		for (size_t i = 0; i < n; i++)
 			data[i] = n << 32 | (i + 1);
 		put(duo, !duo->me, data, n * sizeof(*data), w.addr, w.key);
-		memset(data, 0xee, sizeof(data)); /* the word was copied */
+		memset(data, 0xee, sizeof(data)); /* tq_put() has copied them */
 		for (size_t i = 0; i < n; i++)
 			await(duo, &w.mem[i], n << 32 | (i + 1));
 		t_true(!w.mem[WORDS], "written beyond the end");
-		/* The next write overwrites the word. */
+		/* The next write overwrites the words. */
 		duo_meet(duo);
 	}
 	t_true(tq_put(duo->peers[!duo->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
@@ -231,7 +232,7 @@ static void dead_peer_awaited(struct duo *duo)
 	duo_end();
 }
 
-/* The peer leaves properly. A wait for its write would be in vain. */
+/* The peer closes, so it writes nothing more. */
 static void closed_peer(struct duo *duo)
 {
 	if (!duo->me) {

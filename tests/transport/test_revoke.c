@@ -164,7 +164,7 @@ static void negative(struct duo *duo)
 	       "the error isn't the last one");
 }
 
-/* Rank 0 gives rank 1 up, which is still there: what is under way with it ends. */
+/* Rank 0 gives up rank 1, which is still there: operations under way with rank 1 end. */
 static void given_up(struct duo *duo)
 {
 	static struct duo_op sent, posted;

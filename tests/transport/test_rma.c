@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* tq_rma(): test_rma [plain] [PARAMETER=VALUE...], under "softhca run --nodes 2". */
+/*
+ * tq_rma(). With "plain" the adapter has no atomic operations.
+ *
+ * test_rma [plain] [PARAMETER=VALUE...], under "softhca run --nodes 2"
+ */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,7 +112,7 @@ static void lend(struct duo *duo, bool write, unsigned char *data, unsigned char
 
 	rc = tq_key_get(duo->ep, data, RMA_LONG, write, &key);
 	t_true(!rc, "no key: %d", rc);
-	/* The data are where they come from. */
+	/* The data are at the writing rank, or at the rank that is read. */
 	memset(data, 0, RMA_LONG);
 	if (duo->me == write)
 		memcpy(data, pattern, RMA_LONG);
@@ -172,8 +176,7 @@ static void common(const struct duo *duo, struct rma_window *window)
 	window->key = tq_mr_key(window->mr);
 }
 
-/* Has both ranks add to a word of rank 0: nothing is lost, and no two additions find the same
- * value. */
+/* Has both ranks add to a word of rank 0: none is lost, and each rank finds growing values. */
 static void adds(struct duo *duo)
 {
 	enum { N = 500, STEP = 3 };
@@ -235,7 +238,7 @@ static void locks(struct duo *duo)
 	rma_window_close(duo, &w);
 }
 
-/* Starts more operations than any queue takes; a flush ends all. */
+/* Starts more operations than any queue takes. A flush ends all. */
 static void many(struct duo *duo)
 {
 	enum { N = 3000 };

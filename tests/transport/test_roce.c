@@ -11,7 +11,7 @@
 #include "many.h"
 #include "net/address.h"
 
-/* The address handles that were requested, and how many of the first requests get no answer. */
+/* Numbers of requested address handles, and of first requests that get no answer. */
 static int handles, unanswered;
 
 struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
@@ -40,7 +40,7 @@ static int add_with(const union ibv_gid *gid, struct tq_peer **peer)
 	return tq_peer_add(many_eps[0], &a, sizeof(a), "somebody", peer);
 }
 
-/* Checks that the default GID is an IPv4 address. */
+/* Checks that the default GID is an IPv4 address, and that an IPv6 address is refused. */
 static void addresses(void)
 {
 	static const char *const params[] = {NULL};

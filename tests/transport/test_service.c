@@ -54,16 +54,14 @@ static void tuple_to_recall(struct tq_ctx *ctx[2])
 	tuple_of(1, recallable, ctx);
 }
 
-/* Has A's service thread take in messages: a recall of that tuple wakes it. */
+/* Has A's service thread take in messages: a recall of that tuple wakes the thread. */
 static void have_taken_in(struct tq_ctx *ctx, char data[64], struct many_op *any)
 {
 	recall(0, ctx, data, any);
 }
 
-/*
- * A's service thread takes in a message, whose data it leaves to be copied. The sender closes, and
- * A removes it as a peer before it has polled.
- */
+/* A's service thread takes in a message of B, and leaves its data to be copied. B closes, and A
+ * removes B as a peer before A has polled. */
 static void copied_when_removed(void)
 {
 	struct many_op got, any, sent;
@@ -196,8 +194,8 @@ static void taken_in_then_probed(void)
 }
 
 /*
- * Blocking sends to a process that computes. Each tries again while the library says that the send
- * can go on soon. The service thread lets the tuple go back to eager messages for that.
+ * Patient sends to a process that computes: tq_send() makes progress until there is room. For that
+ * the service thread of the receiver lets the tuple go back to eager messages.
  */
 static void patient_sends(void)
 {

@@ -2,7 +2,7 @@
 /*
  * Messages of all kinds between two processes.
  *
- * test_tupleq [PARAMETER=VALUE...], under "softhca run --nodes 2"
+ * test_tupleq [NAME] [PARAMETER=VALUE...], under "softhca run --nodes 2"
  */
 #include <errno.h>
 #include <stdio.h>
@@ -330,7 +330,7 @@ static void dead_peer(struct duo *duo)
 			duo_send(duo, 1, 8, data, sizeof(data), 0, &op);
 		duo_wait(duo, &op);
 	}
-	/* Posted while the other lives: it may be known to have died as soon as it is gone. */
+	/* Posted while rank 1 lives: its death may be known as soon as it has ended. */
 	if (!duo->me)
 		duo_recv(duo, 1, 9, data, sizeof(data), &recv);
 	duo_meet(duo);
@@ -338,8 +338,8 @@ static void dead_peer(struct duo *duo)
 		duo_end();
 	duo_gone(duo);
 	/*
-	 * The queues of a process that died may outlive it by a moment, and what they take gets no
-	 * answer. So the messages are short ones, which need none.
+	 * The queues of a process that died may outlive it by a moment, and messages that they take
+	 * get no answer. So the messages are short ones, which need none.
 	 */
 	while (rc != -EIO) {
 		struct tq_buf buf = {.addr = data, .len = 1};
@@ -399,7 +399,7 @@ int main(int argc, char **argv)
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		bool queued = tests[i].fn == queues_promoted || tests[i].fn == queues_overtaking;
 
-		/* Runs where each send is complete when it was posted. */
+		/* Runs only by name, where each send is complete when it is posted. */
 		if (tests[i].fn == queues_computing && !only)
 			continue;
 		if ((!copies && tests[i].fn == queues_crowded) || (!tuples && queued) ||

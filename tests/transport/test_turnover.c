@@ -148,8 +148,7 @@ static void peers(void)
 	t_true(!many_errors, "%d errors were logged", many_errors);
 }
 
-/* Checks that the rank of a removed peer in an open context is refused until another peer has it.
- */
+/* Checks that the rank of a removed peer in an open context is refused until a peer has it. */
 static void open_context(void)
 {
 	struct tq_status status;
@@ -180,7 +179,7 @@ static void open_context(void)
 	t_true(tq_ctx_join(ctx, many_peers[0][2]) == rank, "the next peer has another rank");
 }
 
-/* Checks that a peer stays until the data of a message are read that came while it was removed. */
+/* Checks that a peer that is being removed stays until the data of its last message are read. */
 static void read_at_the_end(void)
 {
 	enum { LENGTH = 1 << 20 };
@@ -195,7 +194,7 @@ static void read_at_the_end(void)
 	t_true(!tq_ctx_add(many_eps[0], 9, NULL, 0, 0, TQ_CTX_OPEN, &ctx[0]), "no context");
 	t_true(!tq_ctx_join(ctx[0], many_peers[0][1]), "the first peer's rank isn't 0");
 	many_context_at(1, 9, 2, ctx);
-	/* The second one is read on a connection that is there. */
+	/* The second message is read on a connection that is there. */
 	for (int i = 0; i < 2; i++) {
 		memset(from, 7 + i, LENGTH);
 		many_recv_long(ctx[0], TQ_ANY_SOURCE, 3, to, LENGTH, &got);

@@ -50,7 +50,7 @@ static void send_texts(struct tq_ctx *ctx, int n, size_t len, struct many_op *op
 	}
 }
 
-/* Receives them. */
+/* Receives and checks the messages of send_texts(). */
 static void receive_texts(struct tq_ctx *ctx, int n, size_t len)
 {
 	static char data[20001];
@@ -92,7 +92,7 @@ static void through_adapter(void)
 	       "there are rings");
 }
 
-/* Processes of different nodes have none. */
+/* Processes of different nodes have no rings. */
 static void between_nodes(void)
 {
 	struct tq_ctx *ctx[2];
@@ -102,7 +102,7 @@ static void between_nodes(void)
 	t_true(!many_counter(0, "sent_ring") && !many_counter(1, "rings"), "there are rings");
 }
 
-/* More than a ring holds waits, in order, and the receiver learns of it. */
+/* Messages for which the ring has no room wait, in order. */
 static void more_than_there_is_room(void)
 {
 	enum { MESSAGES = 40, LEN = 3000 };
@@ -116,7 +116,7 @@ static void more_than_there_is_room(void)
 	receive_texts(ctx[1], MESSAGES, LEN);
 }
 
-/* Eager messages as long as they can be find room behind short ones, wherever those end. */
+/* The longest eager messages find room behind short ones, wherever the short ones end. */
 static void longest(void)
 {
 	static const char *const params[] = {"intranode=shm", "promote_after=1000000", NULL};
@@ -177,7 +177,7 @@ static void recalled_while_computing(void)
 	t_true(many_counter(0, "ring_wakeups"), "nobody was woken");
 }
 
-/* A process gives no more rings than it has; others use the adapter, as both ways are right. */
+/* A process gives no more rings than it has. Other senders use the adapter. */
 static void too_few_rings(void)
 {
 	static const char *const params[] = {"intranode=auto", "protocol=rget", "rings=1", NULL};
@@ -195,7 +195,7 @@ static void too_few_rings(void)
 		       "endpoint %d gave %d rings", i, (int)many_counter(i, "rings"));
 }
 
-/* Returns the bits of the rings of endpoint 0 that say that it looks at them. */
+/* Returns a bit mask of the rings at which endpoint 0 looks. */
 static uint64_t looked_at(void)
 {
 	size_t len;
@@ -203,8 +203,8 @@ static uint64_t looked_at(void)
 	return inbox_of(0, &len)->ready[0];
 }
 
-/* A ring is looked at for some time after its last message, so that the next one needs no bit; then
- * its sender has to set that again. */
+/* A ring is looked at for some time after its last message. Then its bit is cleared, and the sender
+ * of the next message has to set the bit again. */
 static void looked_at_for_a_while(void)
 {
 	struct tq_ctx *ctx[2];
@@ -240,7 +240,7 @@ static void many_senders(void)
 /* Ends the other thread of a case. */
 static atomic_bool enough;
 
-/* A message is seen that is sent while the reader is about to look no more. */
+/* A message that is sent while the reader is about to look no more is seen. */
 static _Atomic unsigned long looks;
 static atomic_int received;
 
@@ -289,7 +289,7 @@ static void *scribbles(void *arg)
 	(void)arg;
 	while (!enough) {
 		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-		/* Mostly in the first ring and in what comes before it. */
+		/* Half of the words are before the first ring or at its beginning. */
 		atomic_store(&words[(random >> 33) % (random & 1 << 20 ? 100 : len / 4)],
 			     random >> 60 ? (uint32_t)(random >> 40) % 200
 					  : (uint32_t)(random >> 20));
@@ -297,7 +297,7 @@ static void *scribbles(void *arg)
 	return NULL;
 }
 
-/* A process that writes anything ends its own connection, and nothing else. */
+/* A process that writes anything ends its own connection, and no other. */
 static void written_by_anybody(void)
 {
 	struct many_op sent, got;
@@ -323,7 +323,7 @@ static void written_by_anybody(void)
 	t_true(many_comes(&got) && !got.status.error, "another connection failed with it");
 }
 
-/* Each kind of nonsense in a ring is noticed. `change` is what is done to the next message. */
+/* Checks that B gives A up if `change` is applied to A's next message in the ring. */
 static void nonsense(void (*change)(struct tq_msg_hdr *msg))
 {
 	struct many_op sent, got;
@@ -412,7 +412,7 @@ static void impossible_position(void)
 	       "what is said is: %s", many_error);
 }
 
-/* A process that can't attach the inbox of another uses the adapter, and says so. */
+/* A process that can't attach the inbox of another uses the adapter, and counts that. */
 static void other_namespace(void)
 {
 	struct tq_ctx *ctx[2];
@@ -448,7 +448,7 @@ static void no_memory(void)
 {
 	struct tq_ctx *ctx[2];
 
-	/* The limit is of this namespace. */
+	/* The limit holds in this namespace only. */
 	if (unshare(CLONE_NEWIPC) || !allow_segments("0")) {
 		fprintf(stderr, "skipped: the limit of segments can't be set: %s\n",
 			strerror(errno));

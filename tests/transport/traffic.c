@@ -17,7 +17,7 @@ struct mix {
 	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
 	/* With match bits: */
-	uint32_t mask; /* what most entries ignore */
+	uint32_t mask; /* the bits that most entries ignore */
 	uint32_t other_mask, stays, software, picky, matched, close;
 	enum tq_disposition dispositions[3];
 };
@@ -257,7 +257,7 @@ static void exact_mix(struct sim_rng *rng, struct world *world, struct mix *mix)
 		world->model.ep[e].limits.max_direct = (uint64_t)SIM_ONE_OF(rng, 0, 40, 1 << 20);
 }
 
-/* Adds operations by which all endpoints withdraw that promise. */
+/* Adds operations by which all endpoints withdraw the promise of exact_mix(). */
 static void end_exact(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
 	for (int e = 0; e < world->model.conf.neps; e++) {
@@ -361,14 +361,14 @@ static void bits_program(struct sim_rng *rng, struct world *world, struct mix *m
 	struct op *order[PROGRAM_IDS];
 
 	world->prog.bits = true;
-	/* The bits and the header in front of the data are a piece more. Few messages of a run know
-	 * their mask. */
+	/* The bits and the header in front of the data are a piece more. */
 	for (int e = 0; e < world->model.conf.neps && sim_chance(rng, 240); e++) {
 		struct tq_net_limits *limits = &world->model.ep[e].limits;
 
 		limits->max_sge = limits->max_sge < 3 ? 2 : limits->max_sge;
 		limits->max_srq_sge = limits->max_srq_sge < 3 ? 2 : limits->max_srq_sge;
 	}
+	/* The first messages of a run are sent before the mask is known. */
 	n = (int)SIM_ONE_OF(rng, n, 40, 80);
 	mix->ntags = (int)SIM_ONE_OF(rng, 1, 1, 2);
 	world->plenty = false; /* some dispositions need memory */

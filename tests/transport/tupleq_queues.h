@@ -8,8 +8,8 @@
 /* Checks that the HCA matches messages where the parameters let it. */
 void queues_promoted(struct duo *duo);
 /*
- * Checks that a wildcard takes what is there if messages may overtake each other, and otherwise
- * recalls the queue first.
+ * Checks that a wildcard takes a waiting message if messages may overtake each other, and
+ * otherwise recalls the queue first.
  */
 void queues_overtaking(struct duo *duo);
 /*

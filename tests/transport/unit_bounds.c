@@ -124,8 +124,8 @@ static void numbered(uint32_t tag, uint32_t number)
 	unit_comes(&m, sizeof(m));
 }
 
-/* Checks that each message finds a receive, although it is open which of their numbers are before
- * others. */
+/* Checks that each message finds a receive, although the numbers are so far apart that they have no
+ * order. */
 static bool far_apart(void)
 {
 	struct tq_msg_recalled m = {.hdr = {.type = TQ_MSG_RECALLED}};
@@ -205,7 +205,7 @@ static bool not_refused(const char *parameter)
 	return unit_stop() && ok;
 }
 
-/* Checks that a tuple whose queue was given back often waits no longer for the next one. */
+/* Checks that the wait for the next queue doesn't grow if queues were given back often. */
 static bool given_back(void)
 {
 	struct tq_ctx ctx = {.core = &unit.core};

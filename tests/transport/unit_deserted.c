@@ -46,7 +46,7 @@ static int receive(struct tq_ctx *ctx, struct tq_req **req)
 	return tq_core_recv(ctx, TQ_ANY_SOURCE, TAG, &buf, NULL, req, &status);
 }
 
-/* Returns the error with which the request has ended, if no other has: else 0. */
+/* Returns the error with which the request has ended, or 0 if others have ended, too. */
 static int ended(const struct tq_req *req)
 {
 	struct tq_req *list = tq_core_ended(&unit.core);

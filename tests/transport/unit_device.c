@@ -317,8 +317,8 @@ static void begin(void)
 	*said = '\0';
 }
 
-/* Checks which port is taken: "hca0:1", on RoCE with " GID 3", or the sentence if none is.
- * PARAMETERS: "NAME=VALUE", or NULL. */
+/* Checks which port is taken: "hca0:1", on RoCE with " GID 3", or the beginning of the sentence if
+ * none is taken. `parameter` is "NAME=VALUE" or NULL. */
 static void takes(const char *name, const char *wanted, const char *parameter)
 {
 	struct tq_params *params = tq_params_new();

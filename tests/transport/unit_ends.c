@@ -22,7 +22,7 @@
 
 enum { TAG = 7, BITS_CTX = 6, LENGTH = 8 };
 
-/* Removes the peer. unit_stop() ends another one. */
+/* Removes the peer, and makes another one, which unit_stop() removes. */
 static void remove_peer(void)
 {
 	tq_core_peer_fini(&unit.core, &unit.peer);
@@ -183,7 +183,7 @@ static void recalled_comes(uint32_t held, uint32_t delivered)
 	unit_comes(&m, sizeof(m));
 }
 
-/* Has a message come to light that is held. */
+/* Takes in NOTICE and HELD for a message that the peer holds, then RECALLED. */
 static void hold(void)
 {
 	const struct tq_msg_notice late = {.hdr = {.type = TQ_MSG_NOTICE, .flags = TQ_NOTICE_LATE},

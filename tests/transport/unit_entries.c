@@ -239,7 +239,7 @@ static void child(void (*call)(void), bool held)
 	_exit(0);
 }
 
-/* Returns the signal that ends the child, 0 if it ends by itself, or -1. */
+/* Returns the signal that ends the child, 0 if the child succeeds, or a negative number. */
 static int ends_by(void (*call)(void), bool held)
 {
 	int how = 0;

@@ -31,14 +31,14 @@ static bool within(const char *what, uint64_t n, uint64_t limit)
 	return n <= limit;
 }
 
-/* Counts the records of tuples to which this endpoint sends. `needed` are in use. */
+/* Checks the number of records of tuples to which this endpoint sends. `needed` are in use. */
 static bool sender_within(uint64_t needed)
 {
 	return within("records as sender", unit.core.ntx_tuples, RECORDS + needed) &&
 	       unit.core.ntx_tuples == unit.stats.sender_tuples;
 }
 
-/* Counts the records of tuples from which this endpoint receives. `needed` are in use. */
+/* Checks the number of records of tuples from which this endpoint receives. `needed` are in use. */
 static bool receiver_within(uint64_t needed)
 {
 	return within("records as receiver", unit.core.nrx_tuples, RECORDS + needed) &&
@@ -346,7 +346,7 @@ static bool empty_unexpected(void)
 	return unit_stop() && ok;
 }
 
-/* Takes in messages with so much data from a peer that was told to stop and goes on. */
+/* Takes in messages of `data` bytes from a peer that was told to stop and goes on. */
 static bool never_stops(uint64_t data)
 {
 	static struct {
@@ -409,7 +409,7 @@ static bool empty_early(void)
 	return unit_stop() && ok;
 }
 
-/* Announces sends without data, which end at once, up to a number that waits for receives. */
+/* Announces sends without data, which end at once unless too many wait for receives. */
 static bool empty_sends(void)
 {
 	uint32_t ended = 0;

@@ -67,7 +67,8 @@ static void other_threads(void)
 	tq_assert_held(&the_lock);
 }
 
-/* Returns the signal that ends a process which calls the function, 0 if it ends by itself. */
+/* Returns the signal that ends a process that calls the function, 0 if the process succeeds, or a
+ * negative number. */
 static int ends_by(void (*function)(void))
 {
 	int status = 0;

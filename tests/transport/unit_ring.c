@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Rings in shared memory: messages of all lengths come whole and in order, and neither end trusts
- * what the other one writes. */
+ * the words that the other end writes. */
 #include <errno.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -71,7 +71,7 @@ static int read_one(uint32_t number, uint32_t len)
 	return got == len ? 1 : -1;
 }
 
-/* Lengths of the messages that are under way. */
+/* Returns the length of the message with this number: 8 to LONGEST. */
 static uint32_t length_of(uint64_t seed, uint32_t number)
 {
 	uint64_t state = seed + number;
@@ -197,8 +197,8 @@ static int reader_survives(uint64_t seed)
 	return 1;
 }
 
-/* The reader writes any position. The sender never writes beside the ring, nor over what wasn't
- * read. */
+/* The reader writes any position. The sender never writes beside the ring, nor over bytes that
+ * weren't read. */
 static int sender_survives(uint64_t seed)
 {
 	uint64_t state = seed, sent;

@@ -48,7 +48,7 @@ static int polls(const char *wanted)
 	return !strcmp(fired, wanted);
 }
 
-/* Sets n timers whose due times are past, but later than the last poll. */
+/* Returns a due time that is past, but n ns later than the last poll. */
 static uint64_t past(unsigned n)
 {
 	return net.timers.polled + n;

@@ -115,7 +115,7 @@ void users_started_send(struct world *world, struct op *op, int rc)
 
 /* ---- operations ---- */
 
-/* The `user` of a send for which the core asks for an operation if it needs one. */
+/* The `user` of a send that passes its operation only if the core asks for it. */
 struct deferred {
 	struct op *op;
 	int asked;
