@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Each function of the protocol that ep/ or net/ calls asserts that the core's lock is held. In
- * builds that check this (--enable-debug, sanitizers), a call without the lock ends the process; in
- * others the call works. With the lock each call works.
+ * The functions of the protocol that ep/ and net/ call, as listed below, assert that the core's
+ * lock is held. In builds that check this (--enable-debug, sanitizers), a call without the lock
+ * ends the process; in others the call works. With the lock each call works.
  */
 #include <errno.h>
 #include <signal.h>
