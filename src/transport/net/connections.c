@@ -33,28 +33,28 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	switch ((enum tq_oob_type)datagram->type) {
 	case TQ_OOB_REQ:
-		tq_on_request(net, (const void *)datagram);
+		tq_target_on_request(net, (const void *)datagram);
 		break;
 	case TQ_OOB_REP:
-		tq_on_reply(net, (const void *)datagram);
+		tq_lane_on_answer(net, (const void *)datagram);
 		break;
 	case TQ_OOB_BYE:
 	case TQ_OOB_BYE_ACK:
-		tq_on_bye(net, datagram);
+		tq_link_on_bye(net, datagram);
 		break;
 	case TQ_OOB_CUT:
 	case TQ_OOB_CUT_ACK:
-		tq_on_cut(net, datagram);
+		tq_link_on_cut(net, datagram);
 		break;
 	case TQ_OOB_ASK:
 	case TQ_OOB_FATE:
-		tq_on_fate(net, datagram);
+		tq_fate_on_datagram(net, datagram);
 		break;
 	case TQ_OOB_WAKE:
 		break; /* the poll that took the datagram looks at the rings, too */
 	case TQ_OOB_LOOK_UP:
 	case TQ_OOB_LOOKED_UP:
-		tq_on_look_up(net, (const void *)datagram);
+		tq_look_up_on_datagram(net, (const void *)datagram);
 		break;
 	}
 }

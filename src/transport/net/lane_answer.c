@@ -156,7 +156,7 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 	tq_request_end(net, request);
 }
 
-void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
+void tq_lane_on_answer(struct tq_net *net, const struct tq_oob_rep *rep)
 {
 	uint64_t txid = tq_get64(rep->hdr.txid);
 	struct tq_request *request;

@@ -130,7 +130,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 	}
 }
 
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
+void tq_link_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 	struct tq_oob_hdr ack;

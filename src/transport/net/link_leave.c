@@ -31,7 +31,7 @@ static void send_bye_ack(struct tq_net *net, struct tq_link *link)
 	tq_oob_send(net, link, &ack, sizeof(ack));
 }
 
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
+void tq_link_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 

@@ -7,7 +7,7 @@
 #include "net/objects.h"
 
 /* Handles BYE and BYE_ACK. */
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
+void tq_link_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
 /* Sends each BYE_ACK that is due. The caller has waited until all that was sent has arrived. */
 void tq_links_send_bye_acks(struct tq_net *net);
 

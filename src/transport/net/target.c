@@ -232,7 +232,7 @@ static bool is_sane(const struct tq_net *net, const struct tq_oob_req *req)
 	       !(tq_get32(req->psn) >> 24) && !(tq_get32(req->tgt_qpn) >> 24);
 }
 
-void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
+void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req)
 {
 	struct tq_target_key key = {tq_get64(req->hdr.from), tq_get64(req->hdr.txid)};
 	struct tq_target *target;

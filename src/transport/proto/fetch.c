@@ -31,7 +31,7 @@ static void send_fin(struct tq_peer *peer, uint32_t send_req)
 
 	/* A process that has received from itself may look at once whether the send has ended. */
 	if (peer->self)
-		tq_on_fin(peer->core, peer, &m);
+		tq_answer_on_fin(peer->core, peer, &m);
 	else
 		tq_peer_send(peer, &m, sizeof(m), 0);
 }
@@ -242,7 +242,7 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 	}
 }
 
-void tq_on_read_done(struct tq_recv_req *recv, int status)
+void tq_fetch_on_read_done(struct tq_recv_req *recv, int status)
 {
 	struct tq_core *core = recv->req.core;
 
@@ -257,7 +257,7 @@ void tq_on_read_done(struct tq_recv_req *recv, int status)
 	tq_recv_req_complete(recv);
 }
 
-void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
+void tq_fetch_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
 {
 	struct tq_recv_req *recv =
 		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);

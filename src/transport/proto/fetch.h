@@ -27,8 +27,9 @@ void tq_fetch_fail(struct tq_pair *pair, int error);
 void tq_fetch_drop(struct tq_pair *pair);
 
 /* Handles WRITTEN, which is checked: ends the receive, or asks for pieces if the write failed. */
-void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
+void tq_fetch_on_written(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_written *m);
 /* Ends the receive of an RDMA read that has ended, well or not. */
-void tq_on_read_done(struct tq_recv_req *recv, int status);
+void tq_fetch_on_read_done(struct tq_recv_req *recv, int status);
 
 #endif

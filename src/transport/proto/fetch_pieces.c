@@ -75,8 +75,8 @@ void tq_fetch_pieces_copy(struct tq_recv_req *recv)
 		pieces_over(recv);
 }
 
-bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
-		uint32_t len, struct tq_bounce *bounce)
+bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_data *m, uint32_t len, struct tq_bounce *bounce)
 {
 	struct tq_recv_req *recv =
 		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);

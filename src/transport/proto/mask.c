@@ -104,7 +104,7 @@ void tq_mask_consider(struct tq_pair *pair, uint64_t ignore)
 		announce(pair);
 }
 
-void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg)
+void tq_mask_on_message(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg)
 {
 	struct tq_pair *pair = peer->pairs;
 

@@ -105,7 +105,8 @@ void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_r
 	}
 }
 
-void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg)
+void tq_recall_on_giveback(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_giveback *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
@@ -123,7 +124,8 @@ static uint32_t first_due(const struct tq_rx_tuple *tuple)
 	return tuple->pos - (has_bits ? tuple->nsrq : 0);
 }
 
-void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg)
+void tq_recall_on_notice(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_notice *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 	bool early, is_late;

@@ -8,7 +8,7 @@
 struct tq_rma_req;
 
 /* Ends an operation that the network has carried out, or given up; `status` is 0 or -EIO. */
-void tq_on_rma_done(struct tq_rma_req *op, int status);
+void tq_rma_on_done(struct tq_rma_req *op, int status);
 
 /* ---- for ep/ ---- */
 

@@ -96,7 +96,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 
 /* ---- direct ---- */
 
-void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg)
+void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_switch *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 	struct tq_unexpected *message;

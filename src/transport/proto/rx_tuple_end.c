@@ -189,7 +189,7 @@ static bool add_held(struct tq_rx_tuple *tuple, struct tq_unexpected *message,
 	return true;
 }
 
-void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
+void tq_rx_tuple_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
 {
 	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, false);
 
@@ -205,7 +205,8 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	}
 }
 
-void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *msg)
+void tq_rx_tuple_on_held_bits(struct tq_core *core, struct tq_peer *peer,
+			      const struct tq_msg_held_bits *msg)
 {
 	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, true);
 	uint64_t bits = tq_get64(msg->bits);
@@ -222,7 +223,8 @@ void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq
 		 &msg->one);
 }
 
-void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *msg)
+void tq_rx_tuple_on_recalled(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_recalled *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
