@@ -186,7 +186,7 @@ void tq_answer_on_cts(struct tq_core *core, struct tq_peer *peer, const struct t
 		tq_peer_fail(peer, "an RDMA write could not be posted");
 		return;
 	}
-	tq_send_req_set(send, TQ_SEND_REQ_WRITING);
+	tq_send_req_set_state(send, TQ_SEND_REQ_WRITING);
 }
 
 void tq_answer_on_write_done(struct tq_send_req *send, int status)

@@ -40,7 +40,7 @@ static void send_fin(struct tq_peer *peer, uint32_t send_req)
 
 static void copy_later(struct tq_recv_req *recv)
 {
-	tq_recv_req_to(recv, TQ_RECV_REQ_COPY);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_COPY);
 	DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
 }
 

@@ -82,7 +82,7 @@ void tq_held_again(struct tq_recv_req *recv)
 {
 	tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
 	recv->handle = 0;
-	tq_recv_req_to(recv, TQ_RECV_REQ_HELD);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_HELD);
 }
 
 /* ---- posting ---- */

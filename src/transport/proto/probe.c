@@ -239,7 +239,7 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 	} else if (msg->drained) {
 		hand_over(msg, recv);
 	} else {
-		tq_recv_req_to(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
+		tq_recv_req_set_state(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
 		msg->taker = recv;
 	}
 	return tq_recv_req_started(recv, req, status);

@@ -46,7 +46,7 @@ void tq_recall_fence(struct tq_rx_tuple *tuple)
 {
 	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_RECALLING);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_RECALLING);
 	DL_DELETE(pair->ctx->queued, tuple);
 	DL_DELETE2(pair->ctx->core->lru, tuple, lru_prev, lru_next);
 	pair->nfenced_user += tq_want_is_user_tag(tuple->tag);
@@ -58,7 +58,7 @@ void tq_recall_unfence(struct tq_rx_tuple *tuple)
 {
 	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_CONTROL);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_CONTROL);
 	pair->nfenced_user -= tq_want_is_user_tag(tuple->tag);
 	if (!--pair->nfenced)
 		DL_DELETE(pair->ctx->fenced, pair);

@@ -9,7 +9,7 @@
 struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user);
 /* Changes the state; the one place that does. */
-void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);
+void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state state);
 /* Ends a receive that is in no queue, and gives its memory back. */
 void tq_recv_req_end(struct tq_recv_req *recv, int error);
 /* Ends a receive all of whose wanted bytes are there. */

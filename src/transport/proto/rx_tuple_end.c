@@ -55,7 +55,7 @@ static void receives_back(struct tq_rx_tuple *tuple)
 
 	DL_FOREACH(tuple->in_srq, recv) {
 		tq_recv_mem_release(recv);
-		tq_recv_req_to(recv, TQ_RECV_REQ_POSTED);
+		tq_recv_req_set_state(recv, TQ_RECV_REQ_POSTED);
 	}
 	DL_CONCAT(tuple->in_srq, tuple->posted);
 	tuple->posted = tuple->in_srq;

@@ -26,7 +26,7 @@ static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
 
 static const struct tq_states states = {"rx_tuple", state_names, next_states};
 
-void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
+void tq_rx_tuple_set_state(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
 {
 	tq_states_change(&states, tuple->pair->ctx->core->trace, tuple, tuple->state, to);
 	tuple->state = to;

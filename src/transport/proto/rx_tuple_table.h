@@ -43,7 +43,7 @@ static inline void tq_rx_tuple_rest(struct tq_rx_tuple *tuple)
 }
 
 /* Changes the state; the one place that does. */
-void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
+void tq_rx_tuple_set_state(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
 /* Returns the length of the longest message that the tuple's queue takes; 0: it can have none. */
 static inline uint64_t tq_rx_tuple_max_len(const struct tq_rx_tuple *tuple)
 {

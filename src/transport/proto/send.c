@@ -384,7 +384,7 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 		return rc;
 	if (rts.ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
-	tq_send_req_set(send, TQ_SEND_REQ_RTS);
+	tq_send_req_set_state(send, TQ_SEND_REQ_RTS);
 	if (send->tx_tuple)
 		send->tx_tuple->nrts++;
 	TQ_COUNT(core->stats, sent_rts);

@@ -14,7 +14,7 @@
 void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state)
 {
 	send->offset = 0;
-	tq_send_req_set(send, state);
+	tq_send_req_set_state(send, state);
 	DL_APPEND2(send->req.core->pieces, send, pieces_prev, pieces_next);
 }
 
@@ -53,7 +53,7 @@ void tq_send_pieces_end(struct tq_send_req *send, int error)
 {
 	DL_DELETE2(send->req.core->pieces, send, pieces_prev, pieces_next);
 	if (send->state == TQ_SEND_REQ_AGAIN)
-		tq_send_req_set(send, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
+		tq_send_req_set_state(send, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
 	else
 		tq_send_req_end(send, error);
 }

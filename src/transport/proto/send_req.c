@@ -65,7 +65,7 @@ void tq_send_req_end(struct tq_send_req *send, int error)
 	DL_DELETE2(send->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding--;
 	core->nempty -= send->empty;
-	tq_send_req_set(send, TQ_SEND_REQ_ENDED);
+	tq_send_req_set_state(send, TQ_SEND_REQ_ENDED);
 	tq_req_end(&send->req, error);
 }
 

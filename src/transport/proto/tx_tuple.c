@@ -162,7 +162,7 @@ void tq_tx_tuple_note_post(struct tq_tx_tuple *tuple, struct tq_send_req *send,
 	tq_tx_lane_set_idle(tuple, false);
 	tuple->on_bulk = !lane;
 	DL_APPEND(tuple->direct, send);
-	tq_send_req_set(send, TQ_SEND_REQ_DIRECT);
+	tq_send_req_set_state(send, TQ_SEND_REQ_DIRECT);
 }
 
 /* Posts granted sends, in order. When the lane is full, its next completion goes on with them. */
@@ -211,7 +211,7 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 		return;
 	}
 	tuple->nrts--;
-	tq_send_req_set(send, TQ_SEND_REQ_GRANTED);
+	tq_send_req_set_state(send, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(tuple->granted, send);
 	run_granted(tuple);
 	tq_tx_policy_announced(tuple, seq, len);
