@@ -167,13 +167,13 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		 "came to tuples without a queue because a queue can't take their buffers. Raise "
 		 "--mca pml_tupleq_pieces for datatypes with gaps, and the limit of locked memory "
 		 "(ulimit -l)."},
-		{"not_asked_near",
+		{"not_asked_local",
 		 "went to no queue because shared memory is faster within a node. "
 		 "(--mca pml_tupleq_intranode hca has the HCA match them.)"},
 		{"software_new",
 		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
 		 "rather than new ones, or try --mca pml_tupleq_promote_after 0.",
-		 .includes = "not_asked_near"},
+		 .includes = "not_asked_local"},
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {

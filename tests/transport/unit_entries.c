@@ -106,7 +106,7 @@ static void call_give_back_crowded(void)
 
 static void call_recv_looks(void)
 {
-	tq_core_recv_looks(unit.ctx, 0, TAG);
+	tq_core_recv_should_poll(unit.ctx, 0, TAG);
 }
 
 static void call_recv(void)

@@ -147,7 +147,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	if (tq_core_recv_looks(ctx, rank, (uint32_t)tag))
+	if (tq_core_recv_should_poll(ctx, rank, (uint32_t)tag))
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);

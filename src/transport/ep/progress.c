@@ -35,9 +35,9 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 		if (req->kind < TQ_REQ_RMA)
 			ep->job.complete(req->user, &req->status);
 		else if (req->kind == TQ_REQ_RMA)
-			tq_core_rma_tell(req);
+			tq_core_rma_call_done(req);
 		else
-			tq_core_entry_tell(req);
+			tq_core_entry_call_done(req);
 		last = req;
 	}
 	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);

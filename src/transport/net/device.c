@@ -275,9 +275,9 @@ void tq_device_events(struct tq_net *net)
 
 	while (!ibv_get_async_event(net->dev.verbs, &event)) {
 		if (event.event_type == IBV_EVENT_CQ_ERR)
-			tq_net_broken(net, "a completion queue of the adapter is in error");
+			tq_net_set_broken(net, "a completion queue of the adapter is in error");
 		else if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-			tq_net_broken(net, "the adapter is in error");
+			tq_net_set_broken(net, "the adapter is in error");
 		ibv_ack_async_event(&event);
 	}
 }

@@ -52,7 +52,7 @@ free_link:
 	return -ENOMEM;
 }
 
-struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address)
+struct tq_link *tq_link_make_unnamed(struct tq_net *net, const struct tq_address *address)
 {
 	struct tq_address checked;
 	struct tq_link *link;

@@ -129,7 +129,7 @@ struct tq_net {
 
 /* Takes note that the adapter, or a queue of it, has failed for good: at the next tq_net_work() all
  * ends. */
-static inline void tq_net_broken(struct tq_net *net, const char *why)
+static inline void tq_net_set_broken(struct tq_net *net, const char *why)
 {
 	if (!net->broken_reason)
 		net->broken_reason = why;

@@ -253,7 +253,7 @@ void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		return;
 	link = tq_link_by_nonce(net, key.nonce);
 	if (!link)
-		link = tq_link_unnamed(net, &req->address);
+		link = tq_link_make_unnamed(net, &req->address);
 	if (!link || memcmp(&link->contact->address, &req->address, sizeof(req->address))) {
 		TQ_COUNT(net->stats, dropped);
 		return;
@@ -271,7 +271,7 @@ void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req)
 	answer(net, link, req);
 }
 
-void tq_targets_named(struct tq_net *net, struct tq_link *link)
+void tq_targets_answer_kept(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *contact = link->contact;
 

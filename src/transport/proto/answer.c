@@ -145,10 +145,10 @@ static void send_written(struct tq_send_req *send, bool failed)
 	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
-/* Takes note of what the receiver wants of a send's data, and that the RTS is resolved. Returns the
+/* Records which part of a send's data the receiver wants, and that the RTS is resolved. Returns the
  * send; NULL: none, or the receiver wants nothing, or more than there is. */
-static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
-				   const struct tq_msg_cts *msg)
+static struct tq_send_req *accept_cts(struct tq_core *core, struct tq_peer *peer,
+				      const struct tq_msg_cts *msg)
 {
 	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 
@@ -166,7 +166,7 @@ static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 
 void tq_answer_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, msg);
+	struct tq_send_req *send = accept_cts(core, peer, msg);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
@@ -200,7 +200,7 @@ void tq_answer_on_write_done(struct tq_send_req *send, int status)
 void tq_answer_on_cts_pieces(struct tq_core *core, struct tq_peer *peer,
 			     const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, msg);
+	struct tq_send_req *send = accept_cts(core, peer, msg);
 
 	if (send)
 		tq_send_pieces_start(send, TQ_SEND_REQ_PIECES);

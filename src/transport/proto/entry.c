@@ -158,7 +158,7 @@ void tq_entry_released(struct tq_entry *entry)
 	entry->recv.req.core->changed = true;
 }
 
-void tq_core_entry_tell(struct tq_req *req)
+void tq_core_entry_call_done(struct tq_req *req)
 {
 	struct tq_entry *entry = (struct tq_entry *)req;
 	const struct tq_recv_req *recv = &entry->recv;

@@ -33,7 +33,7 @@ void tq_entries_end(struct tq_ctx *ctx, int error);
 
 /* ---- for ep/ ---- */
 
-/* Tells the user of an entry that has ended. Called without the lock. */
-void tq_core_entry_tell(struct tq_req *req);
+/* Calls done() of an entry that has ended. Called without the lock. */
+void tq_core_entry_call_done(struct tq_req *req);
 
 #endif

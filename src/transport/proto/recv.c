@@ -108,7 +108,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	return rc;
 }
 
-bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, uint64_t tag)
+bool tq_core_recv_should_poll(const struct tq_ctx *ctx, int rank, uint64_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
 	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;

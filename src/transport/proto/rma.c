@@ -145,7 +145,7 @@ void tq_rma_on_done(struct tq_rma_req *op, int status)
 	tq_req_end(&op->req, status);
 }
 
-void tq_core_rma_tell(const struct tq_req *req)
+void tq_core_rma_call_done(const struct tq_req *req)
 {
 	((const struct tq_rma_req *)req)->done(req->user, req->status.error);
 }

@@ -207,7 +207,7 @@ static uint32_t ask_handle(const struct sending *sending)
 	if (!suits_direct(sending))
 		return 0;
 	if (!tq_local_wants_queue(tuple->pair->peer, sending->buf->len)) {
-		TQ_COUNT(sending->core->stats, not_asked_near);
+		TQ_COUNT(sending->core->stats, not_asked_local);
 		return 0;
 	}
 	return tq_tx_tuple_ask(tuple);
