@@ -307,31 +307,25 @@ static void post_again(struct tq_net *net, struct tq_bounce *bounce)
 /* Posts some used buffers in one call: ringing a doorbell costs more than a receive. */
 static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 {
+	struct tq_bounce *bounce[USE_AT_ONCE];
 	struct bounce_wr some[USE_AT_ONCE];
 	struct ibv_recv_wr *bad;
-	struct tq_bounce *bounce;
-	bool posted = true;
-	unsigned n = 0, i;
+	unsigned n;
 
-	LL_FOREACH(bank->used[cls], bounce) {
-		bounce_wr(bounce, &some[n]);
+	for (n = 0; n < USE_AT_ONCE && bank->used[cls]; n++) {
+		bounce[n] = bank->used[cls];
+		LL_DELETE(bank->used[cls], bounce[n]);
+		bounce_wr(bounce[n], &some[n]);
 		if (n)
 			some[n - 1].wr.next = &some[n].wr;
-		if (++n == USE_AT_ONCE)
-			break;
 	}
 	if (ibv_post_srq_recv(bank->srq[cls], &some[0].wr, &bad))
 		not_posted(net);
 	else
 		bad = NULL;
 	/* The buffers from `bad` on were not posted: their senders get no credit back. */
-	for (i = 0; i < n; i++) {
-		bounce = bank->used[cls];
-		LL_DELETE(bank->used[cls], bounce);
-		posted = posted && &some[i].wr != bad;
-		if (posted)
-			return_credit(net, bounce);
-	}
+	for (unsigned i = 0; i < n && &some[i].wr != bad; i++)
+		return_credit(net, bounce[i]);
 }
 
 void tq_banks_poll(struct tq_net *net)

@@ -151,7 +151,7 @@ static void fail_all(struct tq_net *net, const char *why)
 
 	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!tq_link_has_failed(link))
-			link->contact->reported = true;
+			link->contact->user_knows = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
 			     tq_link_name(link), why);
 		/* Nobody can be asked any more. */

@@ -62,7 +62,9 @@ struct tq_contact {
 	uint32_t mates_asked;       /* mates asked so far in this round */
 	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
 	bool logged;                /* the log has said why */
-	bool reported;              /* the user has read of it, with the culprit's */
+	/* The user knows of the failure: by the sentence on the culprit or on the adapter, or
+	 * because the user has removed the peer. So the log says why as no error. */
+	bool user_knows;
 	bool blamed; /* another process has cut its connection because of this one's */
 	struct tq_timer cut_timer;   /* tells its process again that the link has failed */
 	uint64_t cut_until;          /* ns: CUT is repeated until then; 0: it isn't */

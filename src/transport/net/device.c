@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "net/address.h"
-#include "net/link.h"
 #include "net/objects.h"
 
 /* Inline data (bytes) that a QP is asked for. Room for more would make each WQE larger, which costs

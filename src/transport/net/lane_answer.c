@@ -9,6 +9,7 @@
 #include "net/lane_connect.h"
 #include "net/lane_fail.h"
 #include "net/lane_qp.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/outbox.h"
 #include "net/request.h"

@@ -7,6 +7,7 @@
 #include "net/contact.h"
 #include "net/lane_direct.h"
 #include "net/lane_qp.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/request.h"

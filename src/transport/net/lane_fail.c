@@ -6,6 +6,7 @@
 
 #include "net/contact.h"
 #include "net/lane_connect.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 
 /* Returns true if the target has refused a WQE with a NAK. Then it has executed all that was posted
@@ -61,7 +62,7 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 		if (tq_link_has_failed(link))
 			continue;
 		link->contact->culprit = culprit->nonce;
-		link->contact->reported = true;
+		link->contact->user_knows = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "The %s connection to %s failed with that to %s.", kind,
 			     tq_link_name(link), tq_link_name(culprit));

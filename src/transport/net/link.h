@@ -34,8 +34,6 @@ enum tq_link_state {
 
 enum tq_link_end { TQ_HERE, TQ_THERE, TQ_LINK_ENDS };
 
-enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES }; /* of control messages, by length */
-
 #define TQ_CREDITS_MAX 255u /* of a sender in a class: a header's byte returns them all */
 
 struct tq_link {

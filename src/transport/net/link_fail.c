@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "net/contact.h"
 #include "net/fate.h"
+#include "net/link.h"
 #include "net/oob.h"
 
 /* Times between two CUTs without an answer: the first is longer than most processes take to answer,
@@ -122,7 +123,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
 		/* Other processes of that node will say the same. */
-		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
+		link->contact->user_knows = tq_link_has_failed(culprit) || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "%s has cut the connection: it failed there with that to %s.",

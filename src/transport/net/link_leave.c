@@ -142,7 +142,7 @@ void tq_link_abandon(struct tq_net *net, struct tq_link *link)
 	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return;
-	link->contact->reported = true; /* no error: the user has removed the peer */
+	link->contact->user_knows = true;
 	tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s was removed.", tq_link_name(link));
 }
 

@@ -7,6 +7,7 @@
 
 #include "net/contact.h"
 #include "net/fate.h"
+#include "net/link.h"
 #include "net/node.h"
 
 /* Processes that have asked and are no peers. */

@@ -34,6 +34,8 @@ struct tq_look_ups;
 struct tq_node;
 struct tq_posted;
 
+enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES }; /* of control messages, by length */
+
 /* The files for connections: links, requests, targets, and how they end. */
 struct tq_connections {
 	struct tq_address address;

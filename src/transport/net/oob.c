@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/link.h"
 #include "net/mem.h"
 #include "net/node.h"
 

@@ -102,17 +102,17 @@ struct tq_peer {
 	struct tq_core *core;
 	struct tq_link *link;
 	struct tq_idle_lanes *idle_lanes;
-	int failed;  /* 0, or -EIO since tq_core_peer_failed() */
-	bool self;   /* is this process */
-	bool probed; /* by its rank, in vain, since the last tq_core_take_awaited() */
+	int failed;      /* 0, or -EIO since tq_core_peer_failed() */
+	bool self;       /* is this process */
+	bool probed;     /* by its rank, in vain, since the last tq_core_take_awaited() */
+	uint32_t nasked; /* tuples to there in TQ_TX_TUPLE_ASKED */
+	uint64_t nrma;   /* operations on its memory that are under way */
 	/* Objects that the peer has here; a correct peer has only so many of each: */
 	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
-	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
-	uint64_t nrma;             /* operations on its memory that are under way */
 	struct tq_pair *pairs;
 	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
 	struct tq_peer *next; /* core->failing */
