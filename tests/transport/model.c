@@ -165,7 +165,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	return 0;
 }
 
-static bool op_data_ready(void *net, struct tq_link *link)
+static bool op_prepare_data(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -384,7 +384,7 @@ const struct tq_net_ops model_ops = {
 	.control = op_control,
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
-	.data_ready = op_data_ready,
+	.prepare_data = op_prepare_data,
 	.is_local = op_is_local,
 	.try_readable = op_try_readable,
 	.copy = op_copy,

@@ -82,7 +82,7 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	if (rc != -EIO)
 		return rc;
 	tq_connections_report(&ep->net);
-	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
+	while (!has_failed(ctx, rank) && !tq_connections_are_settled(&ep->net))
 		tq_ep_progress(ep);
 	return rc;
 }

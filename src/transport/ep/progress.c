@@ -57,7 +57,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	int events = tq_ep_copy(ep);
 
 	events += tq_net_events(&ep->net, TQ_EP_BUDGET);
-	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
+	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_has_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
 		if (tq_core_has_ended(&ep->core)) {
@@ -79,8 +79,8 @@ static struct tq_req *take_ended(struct tq_ep *ep)
 		return NULL;
 	/* The log says what failed, and why, before the user's request ends. */
 	tq_connections_report(&ep->net);
-	return tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
-						: tq_core_ended_unfailed(&ep->core);
+	return tq_connections_are_settled(&ep->net) ? tq_core_ended(&ep->core)
+						    : tq_core_ended_unfailed(&ep->core);
 }
 
 /* Leaves the ended requests of contexts with match bits to the thread that is calling done().

@@ -136,7 +136,7 @@ int tq_connections_report(struct tq_net *net)
 		contact->failed_next = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_core_peer_failed(net->core, link->peer);
+			tq_core_on_peer_failed(net->core, link->peer);
 		n++;
 		tq_links_tear_down(net); /* others may have failed with it */
 		next = &net->connections->broken;
@@ -176,10 +176,10 @@ void tq_connections_break(struct tq_net *net)
 	DL_FOREACH(net->connections->flushing, lane)
 		tq_lane_flush(net, lane);
 	tq_connections_report(net);
-	tq_core_broken(net->core);
+	tq_core_on_broken(net->core);
 }
 
-bool tq_connections_settled(const struct tq_net *net)
+bool tq_connections_are_settled(const struct tq_net *net)
 {
 	tq_assert_held(net->lock);
 	return !net->connections->failing && !net->connections->broken;
@@ -206,7 +206,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 				     tq_link_name(link));
 		else if (net->params->service_thread)
 			tq_lane_request(net, link, TQ_LANE_CONTROL);
-	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
+	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_is_confirmed(lane, link)) {
 		tq_lane_drain(net, lane, link);
 	}
 }

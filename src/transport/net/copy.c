@@ -287,7 +287,7 @@ uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
 	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
 }
 
-bool tq_copy_wanted_back(const struct tq_net *net, const struct tq_sg *sg)
+bool tq_copy_is_wanted_back(const struct tq_net *net, const struct tq_sg *sg)
 {
 	uint64_t bytes = tq_copy_bytes(net, sg);
 

@@ -134,7 +134,7 @@ static int choose_mtu(struct tq_net *net)
 	return -EINVAL;
 }
 
-static bool odp_wanted(struct tq_net *net)
+static bool choose_odp(struct tq_net *net)
 {
 	const uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE |
 				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -305,7 +305,7 @@ int tq_device_open(struct tq_net *net)
 	rc = unblock_events(net);
 	if (rc)
 		goto dealloc;
-	dev->odp = odp_wanted(net);
+	dev->odp = choose_odp(net);
 	describe(dev);
 	return 0;
 

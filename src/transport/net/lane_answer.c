@@ -79,7 +79,7 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 		return;
 	}
 	if (lane->kind == TQ_LANE_HOLD) {
-		tq_core_lane_ready(net->core, link->peer);
+		tq_core_on_lane_ready(net->core, link->peer);
 		return;
 	}
 	link->ready[lane->kind] = lane;
@@ -88,7 +88,7 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 	take_terms(net, link, rep);
 	if (tq_link_has_failed(link))
 		return;
-	tq_link_up(net, link, TQ_HERE);
+	tq_link_set_up(net, link, TQ_HERE);
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
 	    link->size[TQ_LARGE] < net->limits.control_data_max + sizeof(struct tq_msg_eager))
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,

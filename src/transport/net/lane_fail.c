@@ -88,7 +88,7 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 
 	if (lane->state == TQ_LANE_FAILED)
 		return;
-	if (!tq_lane_confirmed(lane, link))
+	if (!tq_lane_is_confirmed(lane, link))
 		link = NULL;
 	/* No work of the lane failed before: the queue pair did. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)

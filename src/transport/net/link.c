@@ -39,7 +39,7 @@ void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end 
 		set_state(net, link, end, TQ_LINK_CONNECTING);
 }
 
-void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+void tq_link_set_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] < TQ_LINK_UP)
 		set_state(net, link, end, TQ_LINK_UP);
@@ -53,7 +53,7 @@ void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end en
 		set_state(net, link, end, TQ_LINK_CLOSED);
 }
 
-void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+void tq_link_set_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] < TQ_LINK_QUIET)
 		set_state(net, link, end, TQ_LINK_QUIET);

@@ -115,9 +115,9 @@ static inline bool tq_link_is_open(const struct tq_link *link)
  * connected; the process says goodbye; the process sends BYE_ACK. A link that has
  * failed stays so. */
 void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
-void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
-void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 /* Takes note that the link has failed here. The rest of that is tq_link_fail(). */
 void tq_link_mark_failed(struct tq_net *net, struct tq_link *link);
 /* Returns true if sends are under way that end only by what the link's process does. */

@@ -145,7 +145,7 @@ void tq_link_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 	}
 	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
 	tq_oob_send(net, link, &ack, sizeof(ack));
-	tq_link_quiet(net, link, TQ_THERE);
+	tq_link_set_quiet(net, link, TQ_THERE);
 	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
 		cut_off(net, link, tq_link_by_nonce(net, tq_get64(datagram->txid)));
 }

@@ -248,7 +248,7 @@ void tq_look_up_on_datagram(struct tq_net *net, const struct tq_oob_look_up *dat
 	}
 	if (datagram->hdr.type == TQ_OOB_LOOK_UP) {
 		answer(net, &locator);
-		tq_look_up_unnamed(net, &address);
+		tq_look_up_add_unnamed(net, &address);
 		return;
 	}
 	look_up = find(net, &locator);
@@ -257,7 +257,7 @@ void tq_look_up_on_datagram(struct tq_net *net, const struct tq_oob_look_up *dat
 	end(net, look_up, &address, 0);
 }
 
-void tq_look_up_unnamed(struct tq_net *net, const struct tq_address *address)
+void tq_look_up_add_unnamed(struct tq_net *net, const struct tq_address *address)
 {
 	struct tq_look_ups *look_ups = net->look_ups;
 	struct tq_look_up_result *result = NULL;

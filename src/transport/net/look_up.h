@@ -27,7 +27,7 @@ int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator);
 void tq_look_up_on_datagram(struct tq_net *net, const struct tq_oob_look_up *datagram);
 /* Adds a result for a process that has asked for this one, or for a connection to it, unless it is
  * a peer. */
-void tq_look_up_unnamed(struct tq_net *net, const struct tq_address *address);
+void tq_look_up_add_unnamed(struct tq_net *net, const struct tq_address *address);
 /* Returns the list of results since the last call, the oldest first. The caller frees them. */
 struct tq_look_up_result *tq_look_up_results(struct tq_net *net);
 void tq_look_up_close(struct tq_net *net);

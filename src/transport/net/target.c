@@ -264,7 +264,7 @@ void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		/* The process's messages can't be delivered before it is a peer, so they wait there
 		 * meanwhile. */
 		keep(net, link, req);
-		tq_look_up_unnamed(net, &link->contact->address);
+		tq_look_up_add_unnamed(net, &link->contact->address);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
 		return;
 	}

@@ -110,10 +110,10 @@ void tq_answer_on_fin(struct tq_core *core, struct tq_peer *peer, const struct t
 	tuple = send->tx_tuple;
 	seq = send->seq;
 	len = send->buf.len;
-	tq_tx_tuple_resolved(send);
+	tq_tx_tuple_resolve(send);
 	tq_send_req_end(send, 0);
 	if (tuple)
-		tq_tx_policy_announced(tuple, seq, len);
+		tq_tx_policy_count_announced(tuple, seq, len);
 }
 
 void tq_answer_on_cts_direct(struct tq_core *core, struct tq_peer *peer,
@@ -158,7 +158,7 @@ static struct tq_send_req *accept_cts(struct tq_core *core, struct tq_peer *peer
 		drop(core);
 		return NULL;
 	}
-	tq_tx_tuple_resolved(send);
+	tq_tx_tuple_resolve(send);
 	send->recv_req = tq_get32(msg->recv_req);
 	send->wanted = tq_get64(msg->length);
 	return send;

@@ -241,7 +241,7 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 		tq_peer_fail(peer, "its messages have headers of another length");
 		return NULL;
 	}
-	tq_mask_heard(pair);
+	tq_mask_announce(pair);
 	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 

@@ -47,7 +47,7 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 
 /* Handles a message that the sender of a tuple wrote, but those with data or an envelope. Returns
  * false if the message isn't one. */
-static bool from_sender(struct tq_core *core, struct tq_peer *peer, const void *msg)
+static bool handle_from_sender(struct tq_core *core, struct tq_peer *peer, const void *msg)
 {
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_SWITCH:
@@ -77,7 +77,7 @@ static bool from_sender(struct tq_core *core, struct tq_peer *peer, const void *
 }
 
 /* Handles a message that the receiver of a tuple wrote. Returns false if the message isn't one. */
-static bool from_receiver(struct tq_core *core, struct tq_peer *peer, const void *msg)
+static bool handle_from_receiver(struct tq_core *core, struct tq_peer *peer, const void *msg)
 {
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_MASK:
@@ -112,8 +112,8 @@ static bool from_receiver(struct tq_core *core, struct tq_peer *peer, const void
 	}
 }
 
-bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
-		     struct tq_bounce *bounce)
+bool tq_core_on_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+			struct tq_bounce *bounce)
 {
 	tq_assert_held(core->lock);
 	core->changed = true;
@@ -130,7 +130,7 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	case TQ_MSG_DATA:
 		return tq_fetch_pieces_on_data(core, peer, msg, len, bounce);
 	default:
-		if (!from_sender(core, peer, msg) && !from_receiver(core, peer, msg))
+		if (!handle_from_sender(core, peer, msg) && !handle_from_receiver(core, peer, msg))
 			TQ_COUNT(core->stats, dropped);
 		return false;
 	}
@@ -138,7 +138,7 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 
 /* ---- completions, and lanes ---- */
 
-void tq_core_sent(struct tq_core *core, void *token, int status)
+void tq_core_on_sent(struct tq_core *core, void *token, int status)
 {
 	struct tq_send_req *send = token;
 	struct tq_peer *peer = send->pair->peer;
@@ -155,10 +155,10 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 		tq_peer_fail(peer, "it took a message whose data it had asked for");
 	if (send->state == TQ_SEND_REQ_AGAIN)
 		tq_send_pieces_end(send, status);
-	tq_tx_tuple_sent(tuple, send, status);
+	tq_tx_tuple_on_sent(tuple, send, status);
 }
 
-void tq_core_rdma_done(struct tq_core *core, void *token, int status)
+void tq_core_on_rdma_done(struct tq_core *core, void *token, int status)
 {
 	struct tq_req *req = token;
 
@@ -172,8 +172,8 @@ void tq_core_rdma_done(struct tq_core *core, void *token, int status)
 		tq_fetch_on_read_done((struct tq_recv_req *)req, status);
 }
 
-void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
+void tq_core_on_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
 	tq_assert_held(core->lock);
-	tq_tx_tuple_lane_ready(core, peer);
+	tq_tx_tuple_on_lane_ready(core, peer);
 }

@@ -11,7 +11,7 @@
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Ends a receive that takes a message whose data its user has; both are in no queue. Frees the
  * message. */
-void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
+void tq_fetch_end_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Copies the data of an eager message to an exact receive, in no queue, and ends the receive. Not
  * to be called in service mode. */
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);

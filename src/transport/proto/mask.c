@@ -27,7 +27,7 @@ static void announce(struct tq_pair *pair)
 	tq_peer_send(pair->peer, &m, sizeof(m), 0);
 }
 
-void tq_mask_heard(struct tq_pair *pair)
+void tq_mask_announce(struct tq_pair *pair)
 {
 	pair->heard = true;
 	if (pair->mask_due)

@@ -102,7 +102,7 @@ struct tq_peer {
 	struct tq_core *core;
 	struct tq_link *link;
 	struct tq_idle_lanes *idle_lanes;
-	int failed;      /* 0, or -EIO since tq_core_peer_failed() */
+	int failed;      /* 0, or -EIO since tq_core_on_peer_failed() */
 	bool self;       /* is this process */
 	bool probed;     /* by its rank, in vain, since the last tq_core_take_awaited() */
 	uint32_t nasked; /* tuples to there in TQ_TX_TUPLE_ASKED */
@@ -205,12 +205,12 @@ struct tq_core {
 	uint32_t dice;
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
 	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
-	bool reminds;                     /* tq_core_reminded() will be called */
+	bool reminds;                     /* tq_core_on_reminded() will be called */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
 	/* Contexts that their users have removed, and that stay for what is under way. */
 	struct tq_ctx *removed;
 	bool changed; /* something happened that may have been the last in one of those */
-	bool broken;  /* by tq_core_broken() */
+	bool broken;  /* by tq_core_on_broken() */
 	struct tq_orphan *orphans;
 	/* Work that goes on when sends complete; the service thread waits for that, too. */
 	uint32_t nrecalling;  /* tx_tuples in RECALLING */

@@ -74,7 +74,7 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	m.tx_tuple = tq_put32(tuple->tx_tuple);
 	m.rx_tuple = tq_put32(tuple->handle);
 	m.position = tq_put32(tuple->pos - tuple->base);
-	m.after = tq_put32(tq_rx_policy_recalled(tuple, why));
+	m.after = tq_put32(tq_rx_policy_on_recall(tuple, why));
 	m.hdr.flags = tuple->gave_back ? TQ_RECALL_LONG : 0;
 
 	tq_recall_fence(tuple);

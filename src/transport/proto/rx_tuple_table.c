@@ -68,7 +68,7 @@ void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
 	       core->rx_tuple_lru) {
 		struct tq_rx_tuple *tuple = core->rx_tuple_lru;
 
-		if (tq_rx_tuple_quiet(tuple))
+		if (tq_rx_tuple_is_quiet(tuple))
 			tq_rx_tuple_free(tuple);
 		else
 			park(core, tuple);

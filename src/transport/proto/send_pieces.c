@@ -30,7 +30,7 @@ static int send_piece(struct tq_send_req *send)
 	struct tq_msg_data *msg;
 	int rc;
 
-	if (!core->ops->data_ready(core->net, peer->link))
+	if (!core->ops->prepare_data(core->net, peer->link))
 		return 0;
 	msg = core->ops->eager_buf(core->net, peer->link, len);
 	if (!msg)

@@ -90,7 +90,7 @@ bool tq_send_req_wants_copy(const struct tq_send_req *send)
 	if (send->flags & TQ_SEND_SYNC || send->buf.len >= (uint64_t)params->copy_limit)
 		return false;
 	return params->protocol == TQ_PROTOCOL_COPY ||
-	       (tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT);
+	       (tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT);
 }
 
 static bool load_pieces(struct tq_send_req *send)

@@ -65,7 +65,7 @@ static void give_back(struct tq_tx_tuple *tuple)
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_tx_policy_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
+void tq_tx_policy_count_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
 {
 	if (tuple->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(tuple, len) ||
 	    !tq_is_sampled(tuple->base, seq))
@@ -83,7 +83,7 @@ bool tq_tx_policy_is_crowded(const struct tq_tx_tuple *tuple)
 	return tuple->state == TQ_TX_TUPLE_RECALLING;
 }
 
-void tq_tx_policy_crowded(struct tq_tx_tuple *tuple)
+void tq_tx_policy_give_back(struct tq_tx_tuple *tuple)
 {
 	if (tuple->state == TQ_TX_TUPLE_DIRECT && !tuple->gave_back &&
 	    tq_tx_policy_is_crowded(tuple))

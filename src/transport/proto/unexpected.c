@@ -109,7 +109,7 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 #define LATE_FULL 2048u  /* messages as long as they can be */
 
 /* Returns true if a correct peer may have one more. */
-static bool peer_may(const struct tq_unexpected *message)
+static bool may_have_more(const struct tq_unexpected *message)
 {
 	const struct tq_core *core = message->pair->ctx->core;
 	const struct tq_peer *peer = message->pair->peer;
@@ -289,7 +289,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unexpected *before;
 
-	if (!peer_may(message)) {
+	if (!may_have_more(message)) {
 		TQ_COUNT(core->stats, excesses);
 		tq_peer_fail(pair->peer, "it sent more messages before their receives than it can");
 		tq_unexpected_free(message);
