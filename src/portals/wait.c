@@ -9,9 +9,12 @@
 #include "lib.h"
 #include "peer.h"
 
-/* Polls in vain before a thread sleeps, and the longest sleep before it looks whether processes
- * whose answers are awaited have closed their interfaces. */
-#define SPINS    2000
+/* Polls in vain before a thread sleeps. A choice: to wake a thread takes longer than most answers,
+ * so one that polls for a while seldom sleeps; but it keeps a CPU from others meanwhile. */
+#define SPINS 2000
+/* The longest sleep (ms) before a thread looks whether processes whose answers are awaited have
+ * closed their interfaces: nothing wakes it for that. A choice: the user learns of such an end so
+ * much later, and a thread that sleeps wakes four times a second. */
 #define SLEEP_MS 250
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

@@ -47,7 +47,8 @@ struct tq_ep {
 	struct tq_ep *next, *prev; /* share.c */
 };
 
-/* Completions that are handled at most in one go, so that the lock is free now and then. */
+/* Completions that are handled at most in one go. A choice: other threads wait for the lock for so
+ * many, and each go looks at other work once. */
 #define TQ_EP_BUDGET 64
 /* Other work than completions is looked at after each poll that found some, and after so many
  * that found none. */

@@ -27,7 +27,8 @@ static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the h
  * and a registration. */
 #define SKIP 256u
 
-/* Buffers in the reserves. */
+/* Buffers in the reserves: of small messages, and of pieces. A choice: one of each would do for
+ * progress; with more, that many go at once when the pool is used up. */
 #define MSGS   64u
 #define PIECES 4u
 

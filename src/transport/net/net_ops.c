@@ -157,7 +157,8 @@ static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 	tq_outbox_cut(link);
 }
 
-/* Longer than most messages take. */
+/* ns, longer than most messages take. A message with match bits that has no entry comes to light
+ * after three times that (proto/overdue.c); a shorter time would announce messages in vain. */
 #define REMIND_AFTER (TQ_MS / 4)
 
 static void remind_due(struct tq_net *net, void *owner, uint64_t now)

@@ -10,7 +10,9 @@
 #include "net/mem.h"
 #include "net/node.h"
 
-/* A job's processes may all ask one of them at once. What overflows is sent again. */
+/* Buffers for datagrams. A job's processes may all ask one of them at once. A choice: what
+ * overflows is lost and sent again, which delays a connection; each buffer takes ROOM bytes of
+ * registered memory. */
 #define RECVS        256
 #define SENDS        64
 #define POST_AT_ONCE 64u /* receives that are posted in one call */

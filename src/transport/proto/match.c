@@ -30,7 +30,8 @@
 #include "proto/want.h"
 #include "proto/wild.h"
 
-/* Messages that are looked at to find one that may overtake those before it. */
+/* Messages that are looked at to find one that may overtake those before it. A choice: a receive
+ * that finds none has looked in vain, and overtaking is allowed, not promised. */
 #define OVERTAKE_LOOK 32
 
 /* Returns true if a tuple is being recalled that the receive could match. Then the receive

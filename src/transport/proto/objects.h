@@ -56,6 +56,9 @@ struct tq_pieces {
 
 /* ---- who talks to whom ---- */
 
+/* Places for tuples that were looked up lately, on each side of a pair, by their tag modulo this
+ * number. A choice: programs use few tags at a time, and each place costs a pointer in each pair.
+ */
 #define TQ_RECENT 16u
 
 /* A peer in a context. */
@@ -160,8 +163,14 @@ struct tq_ctx {
 /* A message for a context that is not here yet. */
 struct tq_orphan;
 
+/* Lines of `once`, as a power of two: 2^11 lines of two names of 4 bytes are 16 KiB, which leaves
+ * room in a first-level cache. Where more tags have had one message, names are overwritten, and
+ * those tags start anew, except for one in TQ_GUESS. */
 #define TQ_ONCE_BITS 11
-#define TQ_FREE_MAX  4096u
+/* Objects of a kind that are kept for the next ones. A choice: those that are needed again and
+ * again cost no malloc(), and what stays after a burst is bounded (1 MiB of objects of 256 bytes).
+ */
+#define TQ_FREE_MAX 4096u
 
 struct tq_core {
 	const struct tq_net_ops *ops;
