@@ -23,8 +23,10 @@ static bool can_go_eagerly(const struct tq_tx_tuple *tuple, uint64_t len)
 	return len <= tq_eager_max(tuple->pair->ctx->core);
 }
 
-/* Returns true if the lane takes the message to the receiver as soon as the control lane takes
- * the NOTICE, because nothing long is before the message. */
+/* Returns true if the lane takes the message to the receiver about as soon as the control lane
+ * takes the NOTICE, because the message before is gone or at most eager_limit bytes long. Up to
+ * eager_max would be too long: the NOTICE would overtake the message, and count it as early
+ * although its receive was posted in time. */
 static bool goes_at_once(const struct tq_tx_tuple *tuple)
 {
 	return !tuple->direct ||
