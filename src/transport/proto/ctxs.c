@@ -32,6 +32,8 @@ static void pair_free(struct tq_pair *pair)
 	while (*at != pair)
 		at = &(*at)->peer_next;
 	*at = pair->peer_next;
+	if (pair->peer->joined == pair)
+		pair->peer->joined = NULL;
 	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);
 	free(pair);
 }

@@ -117,8 +117,9 @@ struct tq_peer {
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
 	struct tq_pair *pairs;
-	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
-	struct tq_peer *next; /* core->failing */
+	struct tq_pair *joined; /* that tq_core_ctx_join() has found last; NULL: none */
+	bool failing;           /* marked by tq_peer_fail(): what is under way has yet to end */
+	struct tq_peer *next;   /* core->failing */
 };
 
 #define TQ_CTX_BITS (1u << 31) /* in flags: the context has match bits */

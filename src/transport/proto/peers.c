@@ -23,7 +23,7 @@ int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
 	peer->orphan_bytes = peer->unexpected_bytes = peer->nrma = 0;
-	peer->pairs = NULL;
+	peer->pairs = peer->joined = NULL;
 	return tq_tx_lanes_join(peer, node);
 }
 
