@@ -31,8 +31,7 @@ struct tuple {
 _Static_assert(sizeof(struct totals) == (1 + TUPLEQ_COUNTERS) * sizeof(uint64_t),
 	       "reduced as an array");
 
-/* Returns all tuples of this process, the busiest first, or NULL without memory. */
-static struct tq_tuple_info *get_tuples(int *count)
+struct tq_tuple_info *mca_pml_tupleq_report_tuples(int *count)
 {
 	struct tq_tuple_info *info = NULL, *bigger;
 	int size = 256, n;
@@ -57,7 +56,7 @@ static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int
 	struct tq_tuple_info *info;
 	int n, i;
 
-	info = get_tuples(&n);
+	info = mca_pml_tupleq_report_tuples(&n);
 	for (i = 0; i < n; i++) {
 		if (i < TUPLES)
 			best[i] = (struct tuple){.info = info[i], .receiver = rank};

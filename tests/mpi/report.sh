@@ -109,4 +109,9 @@ check "one process" $?
 
 job 2 && ! grep -q '^TupleQ: ' "$log"
 check "nothing without pml_tupleq_stats" $?
+
+# A communicator's state has its tuples, although more than it shows of another communicator are busier.
+mpi_job 60 2 --memlock unlimited -- "$TEST_BUILD/tests/mpi/dump" 7 100 &&
+	[ "$(grep -c ' source 0 tag [0-9]*: ' "$log")" -eq 1 ] && grep -q ' source 0 tag 7: ' "$log"
+check "the tuples of one communicator" $?
 exit $bad
