@@ -27,11 +27,11 @@ struct tq_ep {
 	 * anyway. */
 	_Atomic(struct tq_req *) completed_list;
 	/*
-	 * Ended requests of contexts with match bits. One thread at a time (`telling`: there is
-	 * one) calls done() for them, until there are no more.
+	 * Ended requests of contexts with match bits. One thread at a time (`calling_done`: there
+	 * is one) calls done() for them, until there are no more.
 	 */
 	struct tq_req *arrivals, **arrivals_tail;
-	bool telling;
+	bool calling_done;
 	/* Calls of tq_progress(), which tell the service thread that the application makes
 	 * progress. */
 	_Atomic uint64_t progress;

@@ -41,7 +41,7 @@ int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 	return rc;
 }
 
-bool tq_ep_tell_found(struct tq_ep *ep)
+bool tq_ep_call_found(struct tq_ep *ep)
 {
 	struct tq_look_up_result *result, *next;
 

@@ -102,7 +102,7 @@ static struct tq_req *leave_arrivals(struct tq_ep *ep, struct tq_req *list)
 
 /* Calls done() for the requests that other threads have left meanwhile. Returns false if there were
  * none: then this thread is no longer the one that calls done(). */
-static bool tell_left(struct tq_ep *ep)
+static bool complete_left(struct tq_ep *ep)
 {
 	struct tq_req *list;
 
@@ -111,7 +111,7 @@ static bool tell_left(struct tq_ep *ep)
 	ep->arrivals = NULL;
 	ep->arrivals_tail = &ep->arrivals;
 	if (!list)
-		ep->telling = false;
+		ep->calling_done = false;
 	tq_ep_unlock(ep);
 	if (list)
 		tq_ep_complete(ep, list);
@@ -121,20 +121,20 @@ static bool tell_left(struct tq_ep *ep)
 bool tq_ep_complete_unlock(struct tq_ep *ep)
 {
 	struct tq_req *list = take_ended(ep);
-	bool tells = false;
+	bool calls = false;
 
 	if (list && ep->core.has_bits) {
-		if (ep->telling)
+		if (ep->calling_done)
 			list = leave_arrivals(ep, list);
 		else
-			ep->telling = tells = true;
+			ep->calling_done = calls = true;
 	}
 	tq_ep_unlock(ep);
 	if (!list)
 		return false;
 	tq_ep_complete(ep, list);
-	while (tells)
-		tells = tell_left(ep);
+	while (calls)
+		calls = complete_left(ep);
 	return true;
 }
 
@@ -162,7 +162,7 @@ int tq_progress(struct tq_ep *ep)
 		return 0;
 	}
 	events = progress_unlock(ep);
-	tq_ep_tell_found(ep);
+	tq_ep_call_found(ep);
 	tq_lock_let_pass(&ep->lock);
 	return events;
 }
