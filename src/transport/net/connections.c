@@ -185,6 +185,23 @@ bool tq_connections_are_settled(const struct tq_net *net)
 	return !net->connections->failing && !net->connections->broken;
 }
 
+/* Returns true if the last check of the link's process was on this lane, and has not ended. */
+static bool is_being_checked(const struct tq_lane *lane, const struct tq_link *link)
+{
+	return link->contact->checked == lane &&
+	       lane->posted - link->contact->check_wqe <= lane->outstanding;
+}
+
+/* Posts an empty RDMA write to the link's process, unless one is under way: where a round trip
+ * takes longer than the keepalive, the lane would never be empty, and tq_flush() waits for that. */
+static void check_by_lane(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+{
+	if (is_being_checked(lane, link) || tq_lane_drain(net, lane, link))
+		return;
+	link->contact->checked = lane;
+	link->contact->check_wqe = lane->posted - 1;
+}
+
 /*
  * Finds out whether a process has died to which nothing is under way: a user that waits for it
  * would wait for ever. An empty RDMA write takes no receive there, and fails when the control SRQ
@@ -207,7 +224,7 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 		else if (net->params->service_thread)
 			tq_lane_request(net, link, TQ_LANE_CONTROL);
 	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_is_confirmed(lane, link)) {
-		tq_lane_drain(net, lane, link);
+		check_by_lane(net, lane, link);
 	}
 }
 

@@ -28,6 +28,9 @@ struct tq_contact {
 	/* Lanes to it. */
 	struct tq_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
 	bool no_outbox;                          /* its inbox can't be attached */
+	/* The lane on which connections.c has checked it last, and the number of the WQE. */
+	const struct tq_lane *checked;
+	uint32_t check_wqe;
 	/* Its memory: peer_memory.c. */
 	enum tq_memory memory;
 	pid_t pid;
