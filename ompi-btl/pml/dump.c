@@ -4,22 +4,25 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "report.h"
+
+/* The most tuples of the communicator that are printed. */
 enum { TUPLES = 64 };
 
 int mca_pml_tupleq_dump(ompi_communicator_t *comm, int verbose)
 {
-	struct tq_tuple_info *info = calloc(TUPLES, sizeof(*info));
+	int n, i, printed = 0;
+	struct tq_tuple_info *info = mca_pml_tupleq_report_tuples(&n);
 	const struct tq_counter_desc *desc;
-	int n, i;
 
 	if (!info)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	opal_output(0, "tupleq, %s: %s; communicator %s, context %u", mca_pml_tupleq.name,
 		    tq_device_text(mca_pml_tupleq.ep), comm->c_name, series_context_id(comm));
-	n = tq_tuple_infos(mca_pml_tupleq.ep, info, TUPLES);
-	for (i = 0; i < n; i++) {
+	for (i = 0; i < n && printed < TUPLES; i++) {
 		if (info[i].ctx != series_context_id(comm))
 			continue;
+		printed++;
 		opal_output(0,
 			    "  source %d tag %d: %" PRIu64 " matched by the HCA, %" PRIu64
 			    " by the library, %u promotions, %u recalls",

@@ -31,8 +31,7 @@ struct tuple {
 _Static_assert(sizeof(struct totals) == (1 + TUPLEQ_COUNTERS) * sizeof(uint64_t),
 	       "reduced as an array");
 
-/* Returns all tuples of this process, the busiest first, or NULL without memory. */
-static struct tq_tuple_info *get_tuples(int *count)
+struct tq_tuple_info *mca_pml_tupleq_report_tuples(int *count)
 {
 	struct tq_tuple_info *info = NULL, *bigger;
 	int size = 256, n;
@@ -57,7 +56,7 @@ static void collect(struct totals *mine, uint64_t *high, struct tuple *best, int
 	struct tq_tuple_info *info;
 	int n, i;
 
-	info = get_tuples(&n);
+	info = mca_pml_tupleq_report_tuples(&n);
 	for (i = 0; i < n; i++) {
 		if (i < TUPLES)
 			best[i] = (struct tuple){.info = info[i], .receiver = rank};
@@ -167,13 +166,13 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		 "came to tuples without a queue because a queue can't take their buffers. Raise "
 		 "--mca pml_tupleq_pieces for datatypes with gaps, and the limit of locked memory "
 		 "(ulimit -l)."},
-		{"not_asked_near",
+		{"not_asked_local",
 		 "went to no queue because shared memory is faster within a node. "
 		 "(--mca pml_tupleq_intranode hca has the HCA match them.)"},
 		{"software_new",
 		 "came to tuples that had sent too few messages to ask for a queue. Use tags again "
 		 "rather than new ones, or try --mca pml_tupleq_promote_after 0.",
-		 .includes = "not_asked_near"},
+		 .includes = "not_asked_local"},
 	};
 
 	for (size_t i = 0; i < sizeof(reasons) / sizeof(reasons[0]); i++) {

@@ -116,8 +116,8 @@ static void end_hit(struct p4_arrival *arrival)
 	p4_entry_try_free(finder);
 }
 
-enum tq_verdict p4_arrival_hit(struct p4_arrival *arrival, struct p4_entry *entry,
-			       struct tq_take *take)
+enum tq_verdict p4_arrival_decide_hit(struct p4_arrival *arrival, struct p4_entry *entry,
+				      struct tq_take *take)
 {
 	bool once = entry->options & PTL_ME_USE_ONCE;
 
@@ -156,10 +156,10 @@ void p4_arrivals_destroy(struct p4_ni *ni)
 		arrival_free(ni->headers);
 }
 
-void p4_arrival_taken(struct p4_arrival *arrival)
+void p4_arrival_leave_list(struct p4_arrival *arrival)
 {
 	p4_assert_held();
-	arrival->taken = true;
+	arrival->left_list = true;
 	if (arrival->stored)
 		arrival_free(arrival);
 }
@@ -183,7 +183,7 @@ static void end(struct p4_arrival *arrival)
 		end_hit(arrival);
 	else if (entry && !arrival->header)
 		p4_entry_try_free(entry);
-	if (!arrival->header || arrival->taken)
+	if (!arrival->header || arrival->left_list)
 		arrival_free(arrival);
 	p4_pt_release(pt, taken);
 }
@@ -209,7 +209,7 @@ static void change(struct p4_arrival *arrival, void *old)
 	const struct p4_region *region = &arrival->entry->region;
 	const char *operand = req->kind == P4_SWAP ? arrival->data : NULL;
 	const char *data = (char *)arrival->data + (operand ? P4_OPERAND : 0);
-	size_t size = p4_type_size(req->datatype), n;
+	size_t size = p4_atomic_type_size(req->datatype), n;
 	union p4_item before = {.bytes = {0}}, after;
 
 	for (ptl_size_t at = 0; at < arrival->mlength; at += n) {
@@ -232,8 +232,8 @@ static void change(struct p4_arrival *arrival, void *old)
 /* Sends the reply, with the data in `buf`; the operation's event follows its end. */
 static void reply(struct p4_arrival *arrival, struct tq_buf buf)
 {
-	if (!p4_respond(arrival, &buf))
-		p4_arrival_replied(arrival, -EIO);
+	if (!p4_response_start(arrival, &buf))
+		p4_arrival_on_replied(arrival, -EIO);
 }
 
 static void fetch(struct p4_arrival *arrival)
@@ -263,13 +263,13 @@ static void refuse(struct p4_arrival *arrival)
 		ni->status[PTL_SR_OPERATION_VIOLATIONS]++;
 	else
 		ni->status[PTL_SR_DROP_COUNT]++;
-	p4_respond(arrival, NULL);
+	p4_response_start(arrival, NULL);
 	if (arrival->entry)
 		post_comm(arrival);
 	end(arrival);
 }
 
-void p4_arrival_done(struct p4_arrival *arrival, int error)
+void p4_arrival_finish(struct p4_arrival *arrival, int error)
 {
 	p4_assert_held();
 	if (error && !arrival->fail)
@@ -292,11 +292,11 @@ void p4_arrival_done(struct p4_arrival *arrival, int error)
 		break;
 	}
 	post_comm(arrival);
-	p4_respond(arrival, NULL);
+	p4_response_start(arrival, NULL);
 	end(arrival);
 }
 
-void p4_arrival_replied(struct p4_arrival *arrival, int error)
+void p4_arrival_on_replied(struct p4_arrival *arrival, int error)
 {
 	p4_assert_held();
 	/* An atomic operation was carried out, whatever became of its reply. */

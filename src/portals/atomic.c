@@ -24,7 +24,7 @@ static const struct {
 	[PTL_LONG_DOUBLE_COMPLEX] = {sizeof(long double complex), COMPLEX},
 };
 
-size_t p4_type_size(ptl_datatype_t type)
+size_t p4_atomic_type_size(ptl_datatype_t type)
 {
 	return type < PTL_DATATYPE_LAST ? types[type].size : 0;
 }
@@ -184,7 +184,7 @@ void p4_atomic_item(union p4_item *item, const void *data, const void *operand, 
 		[PTL_LONG_DOUBLE_COMPLEX] = complex_long,
 	};
 	union p4_item d = {.bytes = {0}}, o = {.bytes = {0}};
-	size_t size = p4_type_size(type);
+	size_t size = p4_atomic_type_size(type);
 
 	memcpy(&d, data, size);
 	if (operand)

@@ -30,7 +30,7 @@ union p4_item {
 };
 
 /* Returns the size of a type; 0: there is no such type. */
-size_t p4_type_size(ptl_datatype_t type);
+size_t p4_atomic_type_size(ptl_datatype_t type);
 /* Returns true if the operation is defined for the type. */
 bool p4_atomic_is_valid(ptl_op_t operation, ptl_datatype_t type);
 /* Changes an item as the operation says. `data` and, for swaps, `operand` need no alignment. */

@@ -50,11 +50,10 @@ static void check(struct p4_ct *ct)
 	while (!ct->ni->closing && (op = ct->triggered) && op->threshold <= sum(ct)) {
 		DL_DELETE(ct->triggered, op);
 		ct->ni->ntriggered--;
-		op->trigger = NULL;
 		ct->ni->nusers++;
-		p4_defer(&op->work, p4_op_triggered);
+		p4_defer(&op->work, p4_initiator_run_triggered);
 	}
-	p4_notify();
+	p4_wait_notify();
 }
 
 void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure)
@@ -79,7 +78,6 @@ void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold)
 
 	p4_assert_held();
 	op->threshold = threshold;
-	op->trigger = ct;
 	ct->ni->ntriggered++;
 	/* Most come in the order of their thresholds. */
 	for (other = ct->triggered ? ct->triggered->prev : NULL; other; other = other->prev) {
@@ -101,7 +99,7 @@ static void cancel(struct p4_ct *ct)
 	while ((op = ct->triggered)) {
 		DL_DELETE(ct->triggered, op);
 		ct->ni->ntriggered--;
-		p4_op_free(op);
+		p4_initiator_free(op);
 	}
 }
 
@@ -201,7 +199,7 @@ int PtlCTFree(ptl_handle_ct_t ct_handle)
 		return rc;
 	p4_ct_destroy(ct);
 	p4_unlock();
-	p4_notify();
+	p4_wait_notify();
 	return PTL_OK;
 }
 
@@ -288,7 +286,7 @@ int PtlCTPoll(const ptl_handle_ct_t *ct_handles, const ptl_size_t *tests, unsign
 {
 	struct values values = {tests, event};
 	const struct p4_poll poll = {P4_CT, ct_handles, size, take_value, &values};
-	int rc = p4_poll(&poll, tests && event, timeout, which);
+	int rc = p4_wait_any(&poll, tests && event, timeout, which);
 
 	return rc == PTL_EQ_EMPTY ? PTL_CT_NONE_REACHED : rc;
 }

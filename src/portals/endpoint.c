@@ -32,12 +32,12 @@ struct tq_ep *p4_endpoint(void)
 	return atomic_load_explicit(&endpoint.ep, memory_order_acquire);
 }
 
-struct tq_locator p4_own_locator(void)
+struct tq_locator p4_endpoint_locator(void)
 {
 	return endpoint.locator;
 }
 
-void p4_progress(void)
+void p4_endpoint_progress(void)
 {
 	struct tq_ep *ep = p4_endpoint();
 
@@ -45,7 +45,7 @@ void p4_progress(void)
 		tq_progress(ep);
 }
 
-bool p4_thread_makes_progress(void)
+bool p4_endpoint_has_thread(void)
 {
 	return endpoint.thread;
 }
@@ -114,9 +114,9 @@ static void complete(void *user, const struct tq_status *status)
 	const enum p4_tag *tag = user;
 
 	if (*tag == P4_TAG_SENT)
-		p4_op_sent(user, status->error);
+		p4_initiator_on_sent(user, status->error);
 	else
-		p4_response_sent(user, status->error);
+		p4_response_on_sent(user, status->error);
 }
 
 /* Sets the defaults that differ from libtupleq's: the whole address space is registered, if the
@@ -203,7 +203,7 @@ int p4_endpoint_open(void)
 		goto unuse;
 	}
 	atomic_store_explicit(&endpoint.ep, ep, memory_order_release);
-	tq_look_up_open(ep, p4_peer_found, NULL);
+	tq_look_up_open(ep, p4_peer_on_found, NULL);
 	endpoint.thread = !tq_thread_progress(ep, true);
 	return PTL_OK;
 unuse:
@@ -227,7 +227,7 @@ static uint64_t counter(const struct tq_ep *ep, const char *name)
 static void report(const struct tq_ep *ep)
 {
 	uint64_t direct = counter(ep, "bits_direct");
-	uint64_t software = counter(ep, "bits_software"), answers = p4_answers_take();
+	uint64_t software = counter(ep, "bits_software"), answers = p4_initiator_take_answers();
 
 	p4_log(TQ_LOG_INFO, "The HCA has matched %llu of %llu messages.",
 	       (unsigned long long)direct,

@@ -29,11 +29,11 @@ void p4_endpoint_close(void);
 /* Returns the endpoint, or NULL. */
 struct tq_ep *p4_endpoint(void);
 /* Returns the process's name in the fabric. */
-struct tq_locator p4_own_locator(void);
+struct tq_locator p4_endpoint_locator(void);
 /* Makes progress, if the endpoint is open. Called without the lock. */
-void p4_progress(void);
+void p4_endpoint_progress(void);
 /* Returns true if a thread makes progress while all others sleep. */
-bool p4_thread_makes_progress(void);
+bool p4_endpoint_has_thread(void);
 /* Writes a sentence to the log. */
 void p4_log(enum tq_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
 

@@ -198,7 +198,7 @@ static int append_from(struct p4_entry *entry, int source, unsigned flags)
 				     matching ? entry->ignore_bits : UINT64_MAX,
 				     flags & TQ_ENTRY_QUEUE ? &buf : NULL, flags, entry,
 				     &entry->id)) == -EAGAIN)
-		p4_progress();
+		p4_endpoint_progress();
 	return rc;
 }
 
@@ -277,7 +277,7 @@ static bool take_out(struct p4_entry *entry)
 
 	if (entry->list == PTL_PRIORITY_LIST) {
 		while ((error = tq_entry_remove(ctx, entry->id)) == -EAGAIN)
-			p4_progress();
+			p4_endpoint_progress();
 	}
 	return !error;
 }

@@ -39,7 +39,7 @@ void p4_eq_post(struct p4_eq *eq, const ptl_event_t *event, bool keep)
 	eq->ring[(eq->first + used) % eq->size] = *event;
 	atomic_store_explicit(&eq->used, used + 1, memory_order_release);
 	pthread_mutex_unlock(&eq->lock);
-	p4_notify();
+	p4_wait_notify();
 }
 
 ptl_size_t p4_eq_room(struct p4_eq *eq)
@@ -175,7 +175,7 @@ int PtlEQFree(ptl_handle_eq_t eq_handle)
 		p4_eq_destroy(eq);
 	p4_unlock();
 	/* Ends the waits for it. */
-	p4_notify();
+	p4_wait_notify();
 	return eq ? PTL_OK : PTL_ARG_INVALID;
 }
 
@@ -212,7 +212,7 @@ int PtlEQPoll(const ptl_handle_eq_t *eq_handles, unsigned int size, ptl_time_t t
 {
 	const struct p4_poll poll = {P4_EQ, eq_handles, size, take_one, event};
 
-	return p4_poll(&poll, event, timeout, which);
+	return p4_wait_any(&poll, event, timeout, which);
 }
 
 int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
@@ -227,7 +227,7 @@ int PtlEQGet(ptl_handle_eq_t eq_handle, ptl_event_t *event)
 		return PTL_ARG_INVALID;
 	rc = take(eq, eq_handle, event);
 	if (rc == PTL_EQ_EMPTY) {
-		p4_progress();
+		p4_endpoint_progress();
 		rc = take(eq, eq_handle, event);
 	}
 	return rc == PTL_INTERRUPTED ? PTL_ARG_INVALID : rc;

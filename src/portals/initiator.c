@@ -19,7 +19,7 @@ static bool is_reply(const struct p4_op *op)
 	return op->kind == P4_GET || op->kind == P4_FETCH || op->kind == P4_SWAP;
 }
 
-void p4_op_free(struct p4_op *op)
+void p4_initiator_free(struct p4_op *op)
 {
 	p4_assert_held();
 	assert(op->cookie == PTL_INVALID_HANDLE);
@@ -100,18 +100,18 @@ static void expect_none(struct p4_op *op)
 static void finish(struct p4_op *op)
 {
 	expect_none(op);
-	if (op->answered)
+	if (op->wants_answer)
 		post_answer(op);
-	p4_op_free(op);
+	p4_initiator_free(op);
 }
 
-void p4_op_drop(struct p4_op *op)
+void p4_initiator_drop(struct p4_op *op)
 {
 	expect_none(op);
-	p4_op_free(op);
+	p4_initiator_free(op);
 }
 
-void p4_op_sent(void *user, int error)
+void p4_initiator_on_sent(void *user, int error)
 {
 	struct p4_op *op = user;
 
@@ -122,12 +122,12 @@ void p4_op_sent(void *user, int error)
 		op->answer.here = true;
 		op->answer.fail = PTL_NI_UNDELIVERABLE;
 	}
-	if (op->answer.here || !op->answered)
+	if (op->answer.here || !op->wants_answer)
 		finish(op);
 	p4_unlock_run();
 }
 
-void p4_op_answer_failed(struct p4_op *op)
+void p4_initiator_fail_answer(struct p4_op *op)
 {
 	p4_assert_held();
 	/* Until its done() the answer uses the operation and writes to the user's memory. */
@@ -140,7 +140,8 @@ void p4_op_answer_failed(struct p4_op *op)
 	if (op->sent)
 		finish(op);
 	else
-		expect_none(op); /* p4_op_sent() finishes the operation, after its event */
+		expect_none(
+			op); /* p4_initiator_on_sent() finishes the operation, after its event */
 }
 
 /* ---- sending ---- */
@@ -158,7 +159,7 @@ static struct tq_buf data_of(struct p4_op *op)
 
 static struct p4_wire_request header_of(const struct p4_op *op)
 {
-	struct tq_locator self = p4_own_locator();
+	struct tq_locator self = p4_endpoint_locator();
 
 	return (struct p4_wire_request){
 		.hdr_data = htole64(op->hdr_data),
@@ -175,7 +176,7 @@ static struct p4_wire_request header_of(const struct p4_op *op)
 	};
 }
 
-bool p4_op_copy_data(struct p4_op *op)
+bool p4_initiator_copy_data(struct p4_op *op)
 {
 	size_t operand = op->kind == P4_SWAP ? P4_OPERAND : 0;
 
@@ -188,12 +189,12 @@ bool p4_op_copy_data(struct p4_op *op)
 	return true;
 }
 
-void p4_op_fail(struct p4_op *op)
+void p4_initiator_fail(struct p4_op *op)
 {
-	p4_op_sent(op, -EIO);
+	p4_initiator_on_sent(op, -EIO);
 }
 
-void p4_op_send(struct p4_op *op)
+void p4_initiator_send(struct p4_op *op)
 {
 	bool exact = op->kind == P4_PUT && !op->remote_offset, ok;
 	struct p4_ni *ni = op->ni;
@@ -204,24 +205,24 @@ void p4_op_send(struct p4_op *op)
 
 	/* The contexts of an interface that is closing are about to go. */
 	p4_lock();
-	ok = !ni->closing && (!op->answered || expect_answer(op));
+	ok = !ni->closing && (!op->wants_answer || expect_answer(op));
 	ni->nusers++;
 	p4_unlock();
-	if (!ok || (op->kind == P4_SWAP && !op->payload && !p4_op_copy_data(op))) {
-		p4_op_sent(op, -ENOMEM);
+	if (!ok || (op->kind == P4_SWAP && !op->payload && !p4_initiator_copy_data(op))) {
+		p4_initiator_on_sent(op, -ENOMEM);
 		goto leave;
 	}
 	header = header_of(op);
 	buf = data_of(op);
 	/* In the context of answers an entry watches a process that owes an answer. */
-	rc = op->answered ? p4_peer_rank(op->peer, op->ni, P4_REPLY) : 0;
+	rc = op->wants_answer ? p4_peer_rank(op->peer, op->ni, P4_REPLY) : 0;
 	if (rc >= 0)
 		rc = p4_peer_rank(op->peer, op->ni, op->pt);
 	if (rc >= 0)
 		rc = tq_send_bits(op->ni->ctx[op->pt], rc, op->match_bits, &header, &buf,
 				  exact ? 0 : TQ_SEND_MATCHED, op, &req);
 	if (rc)
-		p4_op_sent(op, rc < 0 ? rc : 0);
+		p4_initiator_on_sent(op, rc < 0 ? rc : 0);
 leave:
 	p4_lock();
 	ni->nusers--;
@@ -253,11 +254,11 @@ static void change(struct p4_op *op)
 		p4_unlock();
 	}
 	p4_lock();
-	p4_op_free(op);
+	p4_initiator_free(op);
 	p4_unlock();
 }
 
-void p4_op_triggered(struct p4_work *work)
+void p4_initiator_run_triggered(struct p4_work *work)
 {
 	struct p4_op *op = (struct p4_op *)((char *)work - offsetof(struct p4_op, work));
 	struct p4_ni *ni = op->ni;
@@ -276,7 +277,7 @@ void p4_op_triggered(struct p4_work *work)
 static enum p4_tag answer_entry = P4_TAG_ENTRY, nothing = P4_TAG_NOTHING;
 static uint64_t nanswers; /* that have come; guarded by the library's lock */
 
-uint64_t p4_answers_take(void)
+uint64_t p4_initiator_take_answers(void)
 {
 	uint64_t n;
 
@@ -287,7 +288,7 @@ uint64_t p4_answers_take(void)
 	return n;
 }
 
-void *p4_answer_entry(void)
+void *p4_initiator_answer_entry(void)
 {
 	return &answer_entry;
 }
@@ -371,7 +372,7 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 		break;
 	case P4_TAG_PEER:
 		if (arrival->error != -ECANCELED)
-			p4_peer_failed(user);
+			p4_peer_fail(user);
 		break;
 	default:
 		break;
@@ -379,4 +380,4 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 	p4_unlock_run();
 }
 
-const struct tq_match_ops p4_answer_ops = {match, unexpected, done};
+const struct tq_match_ops p4_initiator_ops = {match, unexpected, done};

@@ -12,7 +12,6 @@
 #include "md.h"
 #include "wire.h"
 
-struct p4_ct;
 struct p4_entry;
 struct p4_peer;
 
@@ -39,7 +38,7 @@ struct p4_op {
 	enum p4_op_kind kind;
 	struct p4_ni *ni;
 	struct p4_peer *peer;
-	bool answered;           /* an answer is wanted */
+	bool wants_answer;       /* the target is to answer the request */
 	ptl_handle_any_t cookie; /* names the operation in the answer, from its start on; then it is
 				    in p4_peer.answers */
 	bool sent;               /* the send of the request has ended */
@@ -60,8 +59,7 @@ struct p4_op {
 
 	/* Until it is triggered: */
 	ptl_size_t threshold;
-	struct p4_ct *trigger; /* NULL: the operation was triggered */
-	ptl_handle_ct_t ct;    /* P4_CT_INC, P4_CT_SET */
+	ptl_handle_ct_t ct; /* P4_CT_INC, P4_CT_SET */
 	ptl_ct_event_t value;
 	struct p4_entry *entry; /* P4_ME_APPEND */
 	ptl_handle_me_t handle; /* P4_ME_UNLINK */
@@ -72,30 +70,30 @@ struct p4_op {
 };
 
 /* The functions of the context of answers. */
-extern const struct tq_match_ops p4_answer_ops;
+extern const struct tq_match_ops p4_initiator_ops;
 /* Returns the `user` of the entry that takes all answers. */
-void *p4_answer_entry(void);
+void *p4_initiator_answer_entry(void);
 /* Returns how many answers have come since the last call. Called without the lock. */
-uint64_t p4_answers_take(void);
+uint64_t p4_initiator_take_answers(void);
 
-/* Runs an operation that was triggered. Called without the lock, as are p4_op_send(),
- * p4_op_fail() and p4_op_sent(). */
-void p4_op_triggered(struct p4_work *work);
+/* Runs an operation that was triggered. Called without the lock, as are p4_initiator_send(),
+ * p4_initiator_fail() and p4_initiator_on_sent(). */
+void p4_initiator_run_triggered(struct p4_work *work);
 /* Sends the request to its process, whose address is there. The operation may be gone then. */
-void p4_op_send(struct p4_op *op);
+void p4_initiator_send(struct p4_op *op);
 /* Copies the data into the payload, a swap's after its operand. Returns false if there is no
  * memory. */
-bool p4_op_copy_data(struct p4_op *op);
+bool p4_initiator_copy_data(struct p4_op *op);
 /* Ends an operation that can't be sent. */
-void p4_op_fail(struct p4_op *op);
+void p4_initiator_fail(struct p4_op *op);
 /* Ends a send: `user` is the operation, which ends too unless its answer is yet to come. */
-void p4_op_sent(void *user, int error);
+void p4_initiator_on_sent(void *user, int error);
 /* Ends the wait for an answer that won't come. An answer that is already coming in ends by itself.
  * With the lock. */
-void p4_op_answer_failed(struct p4_op *op);
+void p4_initiator_fail_answer(struct p4_op *op);
 /* Frees an operation that was started, after the endpoint. With the lock. */
-void p4_op_drop(struct p4_op *op);
+void p4_initiator_drop(struct p4_op *op);
 /* Frees an operation that was not started. With the lock. */
-void p4_op_free(struct p4_op *op);
+void p4_initiator_free(struct p4_op *op);
 
 #endif

@@ -44,7 +44,7 @@ void PtlFini(void)
 void PtlAbort(void)
 {
 	atomic_store(&p4_lib.aborted, true);
-	p4_notify();
+	p4_wait_notify();
 }
 
 void p4_defer(struct p4_work *work, void (*run)(struct p4_work *work))

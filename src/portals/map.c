@@ -110,7 +110,9 @@ bool p4_map_fits(const struct p4_ni *ni, ptl_process_t id, uint32_t nid, uint32_
 
 /* ---- the user's functions ---- */
 
-/* The most processes of a map whose addresses are looked up before they are needed. */
+/* The most processes of a map whose addresses are looked up before they are needed. A choice: the
+ * first message to each of them waits for no look-up; in larger jobs most processes never talk to
+ * each other, and all would ask all at once. */
 #define EARLY_MAX 64
 
 /* Finds the processes of a small map, so that the first messages needn't wait for that. */

@@ -96,8 +96,9 @@ void p4_md_destroy(struct p4_md *md)
 	free(md);
 }
 
-/* The time that PtlMDRelease() waits for operations under way, because those that have reached
- * their target end soon. */
+/* The time (ms) that PtlMDRelease() waits for operations under way, because those that have reached
+ * their target end soon. A choice: far longer than an answer takes, and short for a user who is
+ * told PTL_IN_USE because the target is slow. */
 #define RELEASE_MS 100
 
 static bool is_idle(void *arg)

@@ -113,11 +113,11 @@ static int add_contexts(struct p4_ni *ni)
 	}
 	if (!error)
 		error = tq_ctx_add_bits(ep, CTX_ID(ni->index, P4_REPLY), NULL, 0, 0, TQ_CTX_OPEN,
-					sizeof(struct p4_wire_response), &p4_answer_ops, ni,
+					sizeof(struct p4_wire_response), &p4_initiator_ops, ni,
 					&ni->ctx[P4_REPLY]);
 	if (!error) {
 		error = tq_entry_append(ni->ctx[P4_REPLY], TQ_ANY_SOURCE, 0, 0, NULL, 0,
-					p4_answer_entry(), NULL);
+					p4_initiator_answer_entry(), NULL);
 		error = error < 0 ? error : 0;
 	}
 	if (error)
@@ -144,7 +144,7 @@ static int open_ni(unsigned index, unsigned options, const ptl_ni_limits_t *desi
 		goto close_endpoint;
 	p4_lock();
 	ni->handle = p4_handle_new(P4_NI, ni);
-	self = p4_peer_get(p4_own_locator().port, p4_own_locator().number);
+	self = p4_peer_get(p4_endpoint_locator().port, p4_endpoint_locator().number);
 	p4_unlock();
 	/* A process often sends to itself, and first. */
 	if (self)
@@ -163,17 +163,31 @@ free_ni:
 }
 
 /* Returns true if nothing uses the interface's contexts. */
-static bool is_idle(void *arg)
+static bool is_idle(const struct p4_ni *ni)
 {
-	const struct p4_ni *ni = arg;
+	p4_assert_held();
+	if (ni->nusers)
+		return false;
+	for (unsigned i = 0; i < P4_PTS; i++) {
+		if (ni->pts[i].nbusy || ni->pts[i].closing)
+			return false;
+	}
+	return true;
+}
+
+/* Makes progress until nothing uses the interface's contexts. */
+static void drain(const struct p4_ni *ni)
+{
 	bool idle;
 
-	p4_lock();
-	idle = !ni->nusers;
-	for (unsigned i = 0; i < P4_PTS; i++)
-		idle = idle && !ni->pts[i].nbusy && !ni->pts[i].closing;
-	p4_unlock_run();
-	return idle;
+	for (;;) {
+		p4_lock();
+		idle = is_idle(ni);
+		p4_unlock_run();
+		if (idle)
+			return;
+		p4_endpoint_progress();
+	}
 }
 
 static void close_ni(struct p4_ni *ni)
@@ -183,8 +197,7 @@ static void close_ni(struct p4_ni *ni)
 	ni->closing = true;
 	p4_handle_free(ni->handle);
 	p4_unlock();
-	while (!is_idle(ni))
-		p4_progress();
+	drain(ni);
 	remove_contexts(ni);
 	p4_lock();
 	p4_peers_leave(ni);
@@ -216,7 +229,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	pthread_mutex_lock(&changing);
 	if (!nis[index])
 		rc = open_ni(index, options, desired);
-	if (!rc && pid != PTL_PID_ANY && pid != p4_own_locator().number && !nis[index]->refs) {
+	if (!rc && pid != PTL_PID_ANY && pid != p4_endpoint_locator().number && !nis[index]->refs) {
 		p4_log(TQ_LOG_ERROR,
 		       "PtlNIInit: a process can't choose its pid, which is the number of a queue "
 		       "pair: pass PTL_PID_ANY.");
@@ -365,7 +378,7 @@ int PtlGetUid(ptl_handle_ni_t ni_handle, ptl_uid_t *uid)
 
 int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 {
-	struct tq_locator locator = p4_own_locator();
+	struct tq_locator locator = p4_endpoint_locator();
 
 	if (!p4_is_init())
 		return PTL_NO_INIT;
@@ -378,7 +391,7 @@ int PtlGetPhysId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 
 int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
 {
-	struct tq_locator locator = p4_own_locator();
+	struct tq_locator locator = p4_endpoint_locator();
 	struct p4_ni *ni;
 	int rc = PTL_ARG_INVALID;
 

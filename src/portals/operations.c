@@ -50,7 +50,7 @@ static int check_atomic(const struct p4_op *op)
 	const ptl_ni_limits_t *limits = &op->ni->limits;
 	ptl_size_t most =
 		op->kind == P4_ATOMIC ? limits->max_atomic_size : limits->max_fetch_atomic_size;
-	size_t size = p4_type_size(op->datatype);
+	size_t size = p4_atomic_type_size(op->datatype);
 	bool swap = op->operation >= PTL_SWAP;
 
 	if (!p4_atomic_is_valid(op->operation, op->datatype) || swap != (op->kind == P4_SWAP))
@@ -104,7 +104,7 @@ static int copy_volatile(struct p4_op *op)
 		return PTL_OK;
 	if (op->length > op->ni->limits.max_volatile_size)
 		return PTL_ARG_INVALID;
-	return p4_op_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
+	return p4_initiator_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
 }
 
 /* Starts a copy of the operation `like`, or has it triggered; `put` and `get` may be NULL. Returns
@@ -127,7 +127,7 @@ static int submit(const struct p4_op *like, ptl_process_t target, const struct p
 	op->tag = P4_TAG_SENT;
 	op->answer.tag = P4_TAG_ANSWER;
 	op->cookie = PTL_INVALID_HANDLE;
-	op->answered = get || op->ack_req != PTL_NO_ACK_REQ;
+	op->wants_answer = get || op->ack_req != PTL_NO_ACK_REQ;
 	rc = prepare(op, target, put, get, start, &ct);
 	/* A triggered operation sends what is there when it is triggered. */
 	if (!rc && !ct)
@@ -343,7 +343,7 @@ static int swap(const struct place *to, const struct place *from, ptl_size_t len
 	if (operation != PTL_SWAP) {
 		if (!operand)
 			return p4_is_init() ? PTL_ARG_INVALID : PTL_NO_INIT;
-		memcpy(op.operand, operand, p4_type_size(datatype));
+		memcpy(op.operand, operand, p4_atomic_type_size(datatype));
 	}
 	return submit(&op, target_id, from, to, start);
 }

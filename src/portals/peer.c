@@ -120,7 +120,7 @@ static void start_waiting(struct p4_peer *peer)
 		}
 		DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
 		p4_unlock();
-		p4_op_send(op);
+		p4_initiator_send(op);
 	}
 }
 
@@ -139,7 +139,7 @@ static void fail_waiting(struct p4_peer *peer)
 	p4_unlock();
 	while ((op = failed)) {
 		DL_DELETE2(failed, op, peer_prev, peer_next);
-		p4_op_fail(op);
+		p4_initiator_fail(op);
 	}
 }
 
@@ -148,7 +148,7 @@ static void look_up(const struct p4_peer *peer)
 	struct tq_locator locator = {peer->key.nid, peer->key.pid};
 
 	if (tq_look_up(p4_endpoint(), &locator))
-		p4_peer_found(NULL, &locator, NULL, 0, -EINVAL);
+		p4_peer_on_found(NULL, &locator, NULL, 0, -EINVAL);
 }
 
 void p4_peer_look_up(struct p4_peer *peer)
@@ -178,15 +178,15 @@ void p4_peer_start(struct p4_peer *peer, struct p4_op *op)
 	}
 	p4_unlock();
 	if (state == P4_PEER_READY)
-		p4_op_send(op);
+		p4_initiator_send(op);
 	else if (state == P4_PEER_FAILED)
-		p4_op_fail(op);
+		p4_initiator_fail(op);
 	else if (ask)
 		look_up(peer);
 }
 
-void p4_peer_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
-		   int error)
+void p4_peer_on_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
+		      int error)
 {
 	struct p4_peer *peer;
 	struct tq_peer *tq = NULL;
@@ -239,19 +239,19 @@ void p4_peers_check(void)
 		       "Process %#x:%u has closed its interfaces before it answered all that was "
 		       "sent to it.",
 		       peer->key.nid, peer->key.pid);
-		p4_peer_failed(peer);
+		p4_peer_fail(peer);
 	}
 	p4_unlock_run();
 }
 
-void p4_peer_failed(struct p4_peer *peer)
+void p4_peer_fail(struct p4_peer *peer)
 {
 	struct p4_op *op;
 
 	p4_assert_held();
 	peer->state = P4_PEER_FAILED;
 	while ((op = peer->answers))
-		p4_op_answer_failed(op);
+		p4_initiator_fail_answer(op);
 }
 
 void p4_peers_leave(const struct p4_ni *ni)
@@ -275,10 +275,10 @@ void p4_peers_destroy(void)
 	HASH_ITER(hh, peers, peer, tmp) {
 		while ((op = peer->waiting)) {
 			DL_DELETE2(peer->waiting, op, peer_prev, peer_next);
-			p4_op_free(op);
+			p4_initiator_free(op);
 		}
 		while (peer->answers)
-			p4_op_drop(peer->answers);
+			p4_initiator_drop(peer->answers);
 		HASH_DEL(peers, peer);
 		for (unsigned i = 0; i < P4_NIS; i++)
 			free(peer->ranks[i]);

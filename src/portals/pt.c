@@ -52,7 +52,7 @@ static void close_context(struct p4_work *work)
 	p4_lock();
 	pt->closing = false;
 	p4_unlock();
-	p4_notify();
+	p4_wait_notify();
 }
 
 static bool is_closed(void *arg)
@@ -87,7 +87,7 @@ static void disable(struct p4_pt *pt)
 	p4_defer(&pt->work, close_context);
 }
 
-void p4_pt_exhausted(struct p4_pt *pt)
+void p4_pt_disable_exhausted(struct p4_pt *pt)
 {
 	p4_assert_held();
 	if (!pt->enabled)
@@ -106,7 +106,7 @@ void p4_pt_release(struct p4_pt *pt, bool taken)
 		pt->ntaken--;
 	if (!pt->nbusy && pt->disabled_event)
 		post_disabled(pt);
-	p4_notify();
+	p4_wait_notify();
 }
 
 /* ---- the user's functions ---- */

@@ -32,7 +32,7 @@ struct p4_pt {
 struct p4_pt *p4_pt_of(ptl_handle_ni_t ni_handle, ptl_pt_index_t index);
 /* Disables the entry because something is exhausted; PTL_EVENT_PT_DISABLED follows what is under
  * way. Messages whose entries are in queues of the HCA may still come. */
-void p4_pt_exhausted(struct p4_pt *pt);
+void p4_pt_disable_exhausted(struct p4_pt *pt);
 /* Ends a message; `taken` says if an entry has taken the message. */
 void p4_pt_release(struct p4_pt *pt, bool taken);
 /* Posts an event to the entry's queue, if it has one. */

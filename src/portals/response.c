@@ -21,13 +21,13 @@ struct p4_response {
 	struct p4_arrival *arrival; /* NULL: nobody waits for the end of the send */
 };
 
-void p4_response_sent(void *user, int error)
+void p4_response_on_sent(void *user, int error)
 {
 	struct p4_response *response = user;
 
 	p4_lock();
 	if (response->arrival)
-		p4_arrival_replied(response->arrival, error);
+		p4_arrival_on_replied(response->arrival, error);
 	response->ni->nusers--;
 	p4_unlock_run();
 	free(response);
@@ -47,7 +47,7 @@ static void send_response(struct p4_work *work)
 		rc = tq_send_bits(response->ni->ctx[P4_REPLY], rc, 0, &response->wire,
 				  &response->buf, TQ_SEND_MATCHED, response, &req);
 	if (rc)
-		p4_response_sent(response, rc < 0 ? rc : 0);
+		p4_response_on_sent(response, rc < 0 ? rc : 0);
 }
 
 /* Returns true if the initiator waits for an answer. */
@@ -64,7 +64,7 @@ static uint8_t fail_of(const struct p4_arrival *arrival)
 	return arrival->req.ack_req == PTL_OC_ACK_REQ ? PTL_NI_OK : arrival->fail;
 }
 
-bool p4_respond(struct p4_arrival *arrival, const struct tq_buf *buf)
+bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf)
 {
 	const struct p4_wire_request *req = &arrival->req;
 	struct p4_response *response;

@@ -204,7 +204,7 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 		return TQ_PASS;
 	fail = violation_of(entry, &req);
 	if (!fail && !has_resources(entry)) {
-		p4_pt_exhausted(pt);
+		p4_pt_disable_exhausted(pt);
 		return TQ_PASS; /* disabled now, so no entry takes it */
 	}
 	p4_entry_post_link(entry);
@@ -224,7 +224,7 @@ static enum tq_verdict match(void *arg, void *user, const struct tq_envelope *en
 	(void)arg;
 	p4_lock();
 	if (envelope->taken)
-		verdict = p4_arrival_hit(envelope->taken, entry, take);
+		verdict = p4_arrival_decide_hit(envelope->taken, entry, take);
 	else
 		verdict = match_live(entry, envelope, take);
 	p4_unlock();
@@ -272,7 +272,7 @@ static ptl_ni_fail_t admit_to_overflow(struct p4_pt *pt, const struct p4_entry *
 		return PTL_NI_OK;
 	if (!(pt->options & PTL_PT_FLOWCTRL))
 		return PTL_NI_DROPPED;
-	p4_pt_exhausted(pt);
+	p4_pt_disable_exhausted(pt);
 	return PTL_NI_PT_DISABLED;
 }
 
@@ -311,7 +311,7 @@ static enum tq_disposition unexpected(void *arg, const struct tq_envelope *envel
 /* ---- the data are there ---- */
 
 /* Ends an entry whose message is lost. */
-static void entry_failed(struct p4_entry *entry)
+static void fail_entry(struct p4_entry *entry)
 {
 	p4_entry_leave(entry, P4_ENTRY_REMOVED);
 	if (!(entry->options & PTL_ME_EVENT_COMM_DISABLE))
@@ -340,11 +340,11 @@ static void end_direct(struct p4_entry *entry, const struct tq_arrival *message)
 		arrival = arrive(entry->pt, entry, &req, envelope->bits, PTL_NI_OK, &take);
 	if (!arrival) {
 		entry->pt->ni->status[PTL_SR_DROP_COUNT]++;
-		entry_failed(entry);
+		fail_entry(entry);
 		return;
 	}
 	arrival->mlength = message->received;
-	p4_arrival_done(arrival, 0);
+	p4_arrival_finish(arrival, 0);
 }
 
 static void done(void *arg, void *user, const struct tq_arrival *message)
@@ -360,15 +360,15 @@ static void done(void *arg, void *user, const struct tq_arrival *message)
 			break;
 		p4_entry_post_link(user);
 		if (message->error)
-			entry_failed(user);
+			fail_entry(user);
 		else
 			end_direct(user, message);
 		break;
 	case P4_TAG_ARRIVAL:
-		p4_arrival_done(arrival, message->error);
+		p4_arrival_finish(arrival, message->error);
 		break;
 	case P4_TAG_HIT:
-		p4_arrival_taken(
+		p4_arrival_leave_list(
 			(struct p4_arrival *)((char *)user - offsetof(struct p4_arrival, hit)));
 		break;
 	default:

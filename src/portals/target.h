@@ -41,7 +41,7 @@ struct p4_arrival {
 	unsigned reserved; /* events, in p4_eq.reserved */
 	bool header;       /* was put in the unexpected list */
 	bool stored;       /* the operation is done */
-	bool taken;        /* an entry or a search has taken it out of the unexpected list */
+	bool left_list;    /* an entry or a search has taken it out of the unexpected list */
 	void *data;        /* of an atomic operation: of the message, then of the reply */
 	void *start;       /* where the data are in the entry */
 	struct p4_window window;

@@ -9,9 +9,12 @@
 #include "lib.h"
 #include "peer.h"
 
-/* Polls in vain before a thread sleeps, and the longest sleep before it looks whether processes
- * whose answers are awaited have closed their interfaces. */
-#define SPINS    2000
+/* Polls in vain before a thread sleeps. A choice: to wake a thread takes longer than most answers,
+ * so one that polls for a while seldom sleeps; but it keeps a CPU from others meanwhile. */
+#define SPINS 2000
+/* The longest sleep (ms) before a thread looks whether processes whose answers are awaited have
+ * closed their interfaces: nothing wakes it for that. A choice: the user learns of such an end so
+ * much later, and a thread that sleeps wakes four times a second. */
 #define SLEEP_MS 250
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -19,7 +22,7 @@ static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static atomic_uint sleepers;
 static uint64_t notifications; /* guarded by `lock` */
 
-void p4_notify(void)
+void p4_wait_notify(void)
 {
 	/* The event comes before this look at the sleepers, and a sleeper's look for events after
 	 * it has counted itself. */
@@ -93,7 +96,7 @@ static int wait_until(const struct wait *wait, ptl_time_t timeout)
 			return PTL_ABORTED;
 		if (wait->ready(wait->arg))
 			return PTL_OK;
-		p4_progress();
+		p4_endpoint_progress();
 		if (wait->ready(wait->arg))
 			return PTL_OK;
 		if (!timeout)
@@ -102,7 +105,7 @@ static int wait_until(const struct wait *wait, ptl_time_t timeout)
 			until = now_ms() + timeout;
 		if (until && polls % 16 == 0 && now_ms() >= until)
 			return PTL_EQ_EMPTY;
-		if (++polls >= SPINS && p4_thread_makes_progress()) {
+		if (++polls >= SPINS && p4_endpoint_has_thread()) {
 			/* ready() may take what it finds, so it isn't asked again. */
 			uint64_t look = now_ms() + SLEEP_MS;
 
@@ -128,7 +131,7 @@ void p4_wait_for_end(bool (*ready)(void *arg), void *arg)
 	wait_until(&wait, PTL_TIME_FOREVER);
 }
 
-/* A wait of p4_poll(). */
+/* A wait of p4_wait_any(). */
 struct polling {
 	const struct p4_poll *poll;
 	unsigned which, first;
@@ -158,7 +161,7 @@ static bool poll_ready(void *arg)
 	return false;
 }
 
-int p4_poll(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which)
+int p4_wait_any(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which)
 {
 	struct polling polling = {.poll = poll};
 	int rc;

@@ -11,7 +11,7 @@
 
 /* Wakes threads that wait. Called after each change that may end a wait, with the lock or
  * without. */
-void p4_notify(void);
+void p4_wait_notify(void);
 
 /*
  * Calls ready(arg) until it returns true, or `timeout` ms have passed, or PtlAbort() was called.
@@ -40,6 +40,6 @@ struct p4_poll {
  * other arguments are wrong. Returns what take() has returned; PTL_EQ_EMPTY if the time is over;
  * PTL_INTERRUPTED if an object was freed meanwhile; PTL_ABORTED, PTL_NO_INIT or PTL_ARG_INVALID.
  */
-int p4_poll(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which);
+int p4_wait_any(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which);
 
 #endif

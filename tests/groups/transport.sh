@@ -16,7 +16,7 @@ run_sims() {
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
 	wanted "sim_exhaustive --rings 1" &&
 		run "${prefix}sim_exhaustive --rings 1" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any" --rings 1
-	for name in unit_handles unit_lock unit_timers unit_ring unit_bounds unit_tags unit_limits unit_deserted unit_ends unit_entries unit_device; do
+	for name in unit_handles unit_lock unit_timers unit_ring unit_bounds unit_tags unit_limits unit_join unit_deserted unit_ends unit_entries unit_device; do
 		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
 	done
 	return 0

@@ -88,7 +88,7 @@ within() {
 within && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
 	! grep -qF 'use the adapter' "$log"
 check "within nodes" $?
-advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_near)" -ge 1900 ] && ! advice 'came to tuples that had sent too few'
+advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_local)" -ge 1900 ] && ! advice 'came to tuples that had sent too few'
 check "no queue within nodes" $?
 within --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
 check "too few rings within nodes" $?
@@ -109,4 +109,9 @@ check "one process" $?
 
 job 2 && ! grep -q '^TupleQ: ' "$log"
 check "nothing without pml_tupleq_stats" $?
+
+# A communicator's state has its tuples, although more than it shows of another communicator are busier.
+mpi_job 60 2 --memlock unlimited -- "$TEST_BUILD/tests/mpi/dump" 7 100 &&
+	[ "$(grep -c ' source 0 tag [0-9]*: ' "$log")" -eq 1 ] && grep -q ' source 0 tag 7: ' "$log"
+check "the tuples of one communicator" $?
 exit $bad

@@ -41,13 +41,13 @@ static void allowed(void **state)
 	(void)state;
 	t_eq(sizeof(types) / sizeof(*types), PTL_DATATYPE_LAST);
 	for (size_t i = 0; i < PTL_DATATYPE_LAST; i++) {
-		t_eq(p4_type_size(types[i].type), types[i].size);
+		t_eq(p4_atomic_type_size(types[i].type), types[i].size);
 		for (ptl_op_t op = 0; op < 32; op++)
 			t_eq(p4_atomic_is_valid(op, types[i].type),
 			     op < PTL_OP_LAST && types[i].ops & BIT(op));
 	}
-	t_eq(p4_type_size(PTL_DATATYPE_LAST), 0);
-	t_eq(p4_type_size(0xff), 0);
+	t_eq(p4_atomic_type_size(PTL_DATATYPE_LAST), 0);
+	t_eq(p4_atomic_type_size(0xff), 0);
 	t_holds(!p4_atomic_is_valid(PTL_SUM, PTL_DATATYPE_LAST));
 	t_holds(!p4_atomic_is_valid(0xff, PTL_INT32_T));
 }

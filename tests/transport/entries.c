@@ -312,7 +312,7 @@ const struct tq_match_ops entries_ops = {match, unexpected, done};
 
 void entries_collected(struct tq_req *req)
 {
-	tq_core_entry_tell(req);
+	tq_core_entry_call_done(req);
 }
 
 /* ---- operations ---- */

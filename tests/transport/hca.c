@@ -51,7 +51,7 @@ void hca_control(struct model *model, int from, int to)
 		*bounce = (struct tq_bounce){.ep = to, .len = it->len, .msg = it->msg};
 		DL_APPEND(here->bounces, bounce);
 	}
-	kept = tq_core_control(&here->core, &here->peers[from], it->msg, it->len, bounce);
+	kept = tq_core_on_control(&here->core, &here->peers[from], it->msg, it->len, bounce);
 	t_true(bounce || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
 	/* A message that is not kept goes at once. A kept one may have been put already. */
 	if (bounce && !kept)
@@ -252,9 +252,9 @@ void hca_sent(struct model *model, int id, int qp)
 	if (d.lane)
 		d.lane->outstanding--;
 	if (d.kind == MODEL_DIRECT)
-		tq_core_sent(&ep->core, d.token, d.status);
+		tq_core_on_sent(&ep->core, d.token, d.status);
 	else
-		tq_core_rdma_done(&ep->core, d.token, d.status);
+		tq_core_on_rdma_done(&ep->core, d.token, d.status);
 }
 
 void hca_delivered(struct model *model, int id, int from, int qp)
@@ -266,7 +266,8 @@ void hca_delivered(struct model *model, int id, int from, int qp)
 	d.srq->unpolled--;
 	if (d.srq->state == MODEL_SRQ_WITHDRAWN || d.srq->state == MODEL_SRQ_DEAD)
 		return;
-	tq_core_delivered(&ep->core, d.token, d.len, d.status ? "a receive for it failed" : NULL);
+	tq_core_on_delivered(&ep->core, d.token, d.len,
+			     d.status ? "a receive for it failed" : NULL);
 	t_true(!d.status || failed || ep->peers[from].failing,
 	       "%d goes on with %d, of which a receive failed", id, from);
 }
@@ -284,7 +285,7 @@ void hca_srqs_gone(struct model *model, int id)
 			scatter(ep, model->srqs[i]->recvs, late, sizeof(late));
 	}
 	model_srqs_gone(ep);
-	tq_core_srqs_gone(&ep->core);
+	tq_core_on_srqs_gone(&ep->core);
 }
 
 void hca_lane_ready(struct model *model, int id, int to)
@@ -293,7 +294,7 @@ void hca_lane_ready(struct model *model, int id, int to)
 
 	ep->making[to]->confirmed |= 1u << to;
 	ep->making[to] = NULL;
-	tq_core_lane_ready(&ep->core, &ep->peers[to]);
+	tq_core_on_lane_ready(&ep->core, &ep->peers[to]);
 }
 
 /* ---- failures ---- */

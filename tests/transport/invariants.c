@@ -24,7 +24,7 @@ static void check_parked_tx_tuples(const struct model_ep *ep, const struct tq_ct
 	for (int rank = 0; rank < ctx->npeers; rank++) {
 		tuple = ctx->pairs[rank] ? ctx->pairs[rank]->tx_tuples : NULL;
 		for (; tuple; tuple = tuple->hh.next)
-			t_true(!tuple->parked || !tq_tx_tuple_quiet(tuple),
+			t_true(!tuple->parked || !tq_tx_tuple_is_quiet(tuple),
 			       "%d keeps a sender's record that nothing needs (tag %d)", ep->id,
 			       (int32_t)tuple->tag);
 	}
@@ -38,7 +38,7 @@ static void check_records(const struct model_ep *ep)
 	const struct tq_ctx *ctx;
 
 	DL_FOREACH2(core->rx_tuple_parked, tuple, record_next)
-		t_true(!tq_rx_tuple_quiet(tuple),
+		t_true(!tq_rx_tuple_is_quiet(tuple),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
 		       (int32_t)tuple->tag);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
@@ -49,7 +49,7 @@ static void check_records(const struct model_ep *ep)
  * then. */
 static void check_idle(const struct model_ep *ep)
 {
-	if (!tq_core_idle(&ep->core))
+	if (!tq_core_is_idle(&ep->core))
 		return;
 	for (int qp = 0; qp < MODEL_QPS; qp++)
 		t_true(!ep->sq[qp] || ep->sq[qp]->kind == MODEL_READ,

@@ -109,12 +109,15 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	struct model_ep *ep = net;
 	int to = addressee(ep, link);
 	uint8_t type = *(uint8_t *)buf;
+	/* An EAGER_BITS has more in front, but is not longer in all than an EAGER. */
+	size_t head =
+		type == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager);
 	struct model_item *it;
 
 	t_true(ep->eager && buf == ep->eager && len == ep->eager_len,
 	       "eager_send() of another buffer");
 	t_true(tq_msg_has_data(type), "eager_send(): %s", tq_msg_name(type));
-	t_true(!tq_msg_check(buf, len) && len <= TQ_MSG_DATA_AT(type) + ep->limits.control_data_max,
+	t_true(!tq_msg_check(buf, len) && len <= head + ep->limits.control_data_max,
 	       "%s malformed or too long", tq_msg_name(type));
 	t_true(!(flags & ~TQ_CONTROL_SOLICITED), "eager_send(): flags");
 	check_asking(ep, to, buf);
@@ -165,7 +168,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	return 0;
 }
 
-static bool op_data_ready(void *net, struct tq_link *link)
+static bool op_prepare_data(void *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -384,7 +387,7 @@ const struct tq_net_ops model_ops = {
 	.control = op_control,
 	.eager_buf = op_eager_buf,
 	.eager_send = op_eager_send,
-	.data_ready = op_data_ready,
+	.prepare_data = op_prepare_data,
 	.is_local = op_is_local,
 	.try_readable = op_try_readable,
 	.copy = op_copy,

@@ -171,8 +171,8 @@ struct model_ep {
 	bool reserve_used;
 	uint8_t *eager; /* between eager_buf() and eager_send() */
 	uint32_t eager_len;
-	bool data_sure;     /* data_ready() has promised it */
-	bool reminds;       /* tq_core_reminded() is to be called */
+	bool data_sure;     /* prepare_data() has promised it */
+	bool reminds;       /* tq_core_on_reminded() is to be called */
 	bool backpressured; /* the endpoint wants no eager data */
 	struct model_sent *sent;
 };

@@ -134,7 +134,7 @@ static void check_stalled(const struct world *world, const struct op *send)
 static void check_send(const struct world *world, const struct op *send)
 {
 	const struct tq_core *core = &world->model.ep[send->at].core;
-	bool copied = tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT &&
+	bool copied = tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT &&
 		      send->len < (uint64_t)core->params->copy_limit;
 
 	if (!send->started || lost(world, send))
@@ -250,7 +250,7 @@ static void check_core(struct world *world, int e)
 	struct tq_ctx *ctx;
 
 	if (world->broken[0] < 0)
-		t_true(tq_core_idle(core), "%d: %llu sends are outstanding", e,
+		t_true(tq_core_is_idle(core), "%d: %llu sends are outstanding", e,
 		       (unsigned long long)core->outstanding);
 	t_true(!core->copies && !core->pieces && !core->room && !core->lost,
 	       "%d: deferred work is left", e);

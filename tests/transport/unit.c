@@ -266,7 +266,7 @@ int unit_recv(int rank, int32_t tag, struct tq_req **req)
 
 void unit_comes(const void *msg, size_t len)
 {
-	tq_core_control(&unit.core, &unit.peer, msg, (uint32_t)len, NULL);
+	tq_core_on_control(&unit.core, &unit.peer, msg, (uint32_t)len, NULL);
 }
 
 /* ---- results ---- */

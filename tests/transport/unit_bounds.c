@@ -215,7 +215,7 @@ static bool given_back(void)
 
 	unit_start(NULL, NULL);
 	for (int i = 0; i < 20; i++)
-		after = tq_rx_policy_recalled(&tuple, TQ_RECALL_ASKED);
+		after = tq_rx_policy_on_recall(&tuple, TQ_RECALL_ASKED);
 	return unit_stop() && tuple.gave_back && after == TQ_BACKOFF_ASKED;
 }
 

@@ -72,9 +72,9 @@ int main(void)
 		return 1;
 	unit_check("deserted", "a receive waits", !receive(some, &req));
 	unit_check("deserted", "so does one of another context", !receive(whole, &kept));
-	tq_core_peer_failed(&unit.core, &others[0]);
+	tq_core_on_peer_failed(&unit.core, &others[0]);
 	unit_check("deserted", "as long as one peer is left", !tq_core_ended(&unit.core));
-	tq_core_peer_failed(&unit.core, &unit.peer);
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
 	unit_check("deserted", "it ends when the last one fails", ended(req) == -EIO);
 	tq_core_release(req);
 	unit_check("deserted", "others fail at once", receive(some, &req) == -EIO);
@@ -95,10 +95,10 @@ int main(void)
 	tq_core_peer_fini(&unit.core, &unit.peer);
 	unit.peer = (struct tq_peer){0};
 	unit_check("deserted", "a peer that is gone is not looked at", !tq_core_ended(&unit.core));
-	tq_core_peer_failed(&unit.core, &others[1]);
+	tq_core_on_peer_failed(&unit.core, &others[1]);
 	unit_check("deserted", "the last of the others ends a receive", ended(kept) == -EIO);
 	tq_core_release(kept);
-	tq_core_broken(&unit.core);
+	tq_core_on_broken(&unit.core);
 	unit_check("deserted", "an adapter that fails ends receives in an open context",
 		   ended(joined) == -EIO);
 	tq_core_release(joined);

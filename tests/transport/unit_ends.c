@@ -217,7 +217,7 @@ static bool drained_late(void)
 	hold();
 	ok = nkept == 1 && append(&nkept) == 1 && !tq_core_ended(&unit.core);
 	remove_peer();
-	tq_core_srqs_gone(&unit.core);
+	tq_core_on_srqs_gone(&unit.core);
 	req = tq_core_ended(&unit.core);
 	ok = ok && req && req->user == &nkept && req->status.error == -EIO && !req->next;
 	if (req)
@@ -261,7 +261,7 @@ static bool in_order(void)
 	bits_come(TAG, 2, false);
 	ok = ok && !tq_core_has_ended(&unit.core);
 	entry->prefix->bits = htole64(TAG);
-	tq_core_delivered(&unit.core, entry, sizeof(uint64_t), NULL);
+	tq_core_on_delivered(&unit.core, entry, sizeof(uint64_t), NULL);
 	req = tq_core_ended(&unit.core);
 	ok = ok && req && req->user == &first && req->next && req->next->user == &second;
 	for (struct tq_req *next; req; req = next) {

@@ -40,9 +40,9 @@ static void call_poll(void)
 	tq_core_poll(&unit.core);
 }
 
-static void call_idle(void)
+static void call_is_idle(void)
 {
-	tq_core_idle(&unit.core);
+	tq_core_is_idle(&unit.core);
 }
 
 static void call_ended(void)
@@ -66,9 +66,9 @@ static void call_peer_fini(void)
 	tq_core_peer_fini(&unit.core, &unit.peer);
 }
 
-static void call_peer_idle(void)
+static void call_peer_is_idle(void)
 {
-	tq_core_peer_idle(&unit.peer);
+	tq_core_peer_is_idle(&unit.peer);
 }
 
 static void call_ctx_add(void)
@@ -104,9 +104,9 @@ static void call_give_back_crowded(void)
 	tq_core_give_back_crowded(unit.ctx, 0, TAG);
 }
 
-static void call_recv_looks(void)
+static void call_recv_should_poll(void)
 {
-	tq_core_recv_looks(unit.ctx, 0, TAG);
+	tq_core_recv_should_poll(unit.ctx, 0, TAG);
 }
 
 static void call_recv(void)
@@ -141,19 +141,19 @@ static void call_tuple_infos(void)
 	tq_core_tuple_infos(&unit.core, &info, 1);
 }
 
-static void call_control(void)
+static void call_on_control(void)
 {
 	struct tq_msg_answer fin = {.hdr = tq_msg_hdr(TQ_MSG_FIN, 0)};
 
-	tq_core_control(&unit.core, &unit.peer, &fin, sizeof(fin), NULL);
+	tq_core_on_control(&unit.core, &unit.peer, &fin, sizeof(fin), NULL);
 }
 
-static void call_lane_ready(void)
+static void call_on_lane_ready(void)
 {
-	tq_core_lane_ready(&unit.core, &unit.peer);
+	tq_core_on_lane_ready(&unit.core, &unit.peer);
 }
 
-static void call_awaits(void)
+static void call_take_awaited(void)
 {
 	tq_core_take_awaited(&unit.peer);
 }
@@ -163,19 +163,19 @@ static void call_awaits_answer(void)
 	tq_core_awaits_answer(&unit.peer);
 }
 
-static void call_peer_failed(void)
+static void call_on_peer_failed(void)
 {
-	tq_core_peer_failed(&unit.core, &unit.peer);
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
 }
 
-static void call_srqs_gone(void)
+static void call_on_srqs_gone(void)
 {
-	tq_core_srqs_gone(&unit.core);
+	tq_core_on_srqs_gone(&unit.core);
 }
 
-static void call_broken(void)
+static void call_on_broken(void)
 {
-	tq_core_broken(&unit.core);
+	tq_core_on_broken(&unit.core);
 }
 
 #define ENTRY(name)                            \
@@ -187,32 +187,32 @@ static const struct {
 	void (*call)(void);
 } entries[] = {
 	ENTRY(poll),
-	ENTRY(idle),
+	ENTRY(is_idle),
 	ENTRY(ended),
 	ENTRY(ended_unfailed),
 	ENTRY(peer_init),
 	ENTRY(peer_fini),
-	ENTRY(peer_idle),
+	ENTRY(peer_is_idle),
 	ENTRY(ctx_add),
 	ENTRY(ctx_set_flags),
 	ENTRY(ctx_remove),
 	ENTRY(send),
 	ENTRY(pays_to_wait),
 	ENTRY(give_back_crowded),
-	ENTRY(recv_looks),
+	ENTRY(recv_should_poll),
 	ENTRY(recv),
 	ENTRY(cancel),
 	ENTRY(end_receives),
 	ENTRY(probe),
 	ENTRY(mprobe),
 	ENTRY(tuple_infos),
-	ENTRY(control),
-	ENTRY(lane_ready),
-	ENTRY(awaits),
+	ENTRY(on_control),
+	ENTRY(on_lane_ready),
+	ENTRY(take_awaited),
 	ENTRY(awaits_answer),
-	ENTRY(peer_failed),
-	ENTRY(srqs_gone),
-	ENTRY(broken),
+	ENTRY(on_peer_failed),
+	ENTRY(on_srqs_gone),
+	ENTRY(on_broken),
 };
 
 /* ---- the child processes ---- */

@@ -222,7 +222,7 @@ static bool sender_fails(void)
 		if (unit.asks.n && tag % 2)
 			offer(unit.asks.of[unit.asks.n - 1]);
 	}
-	tq_core_peer_failed(&unit.core, &unit.peer);
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
 	unit_poll();
 	ok &= sender_within(0) && !unit.stats.asked && !unit.core.ntx_tuples_queued;
 	return unit_stop() && ok;
@@ -321,7 +321,7 @@ static bool offers_made(void)
 		ok &= receiver_within(most);
 	}
 	ok &= unit.stats.tuples == most;
-	tq_core_peer_failed(&unit.core, &unit.peer);
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
 	unit_poll();
 	ok &= receiver_within(0) && !unit.stats.tuples;
 	return unit_stop() && ok;
@@ -362,8 +362,8 @@ static bool never_stops(uint64_t data)
 	unit_set("unexpected_limit", "64K");
 	while (!unit.given_up && kept < most) {
 		m.head.env.cseq = tq_put32(tq_get32(m.head.env.cseq) + 1);
-		tq_core_control(&unit.core, &unit.peer, &m, (uint32_t)(sizeof(m.head) + data),
-				NULL);
+		tq_core_on_control(&unit.core, &unit.peer, &m, (uint32_t)(sizeof(m.head) + data),
+				   NULL);
 		kept += data + sizeof(struct tq_unexpected);
 		tq_core_poll(&unit.core);
 	}

@@ -110,7 +110,7 @@ static bool long_counts(void)
 	unit.core.tx_tuple_lru->sent = 0;
 	ok &= sent(7) && unit.core.tx_tuple_lru->sent == 1;
 	ok &= sent_long(7) && unit.core.tx_tuple_lru->sent == 33;
-	tq_core_peer_failed(&unit.core, &unit.peer);
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
 	tq_core_release(tq_core_ended(&unit.core));
 	unit.peer.failed = 0;
 	return unit_stop() && ok;

@@ -187,7 +187,7 @@ static void do_break(struct world *world, int ep)
 	}
 	other = world->broken[world->broken[0] == ep];
 	world->peer_failed[ep] = true;
-	tq_core_peer_failed(&world->model.ep[ep].core, &world->model.ep[ep].peers[other]);
+	tq_core_on_peer_failed(&world->model.ep[ep].core, &world->model.ep[ep].peers[other]);
 }
 
 static void remove_ctxs(struct world *world, int ep)
@@ -204,7 +204,7 @@ static void user_act(struct world *world, int act)
 
 	if (act >= ACT_REMIND) {
 		world->model.ep[ep].reminds = false;
-		tq_core_reminded(&world->model.ep[ep].core);
+		tq_core_on_reminded(&world->model.ep[ep].core);
 	} else if (act >= ACT_REMOVE) {
 		remove_ctxs(world, ep);
 	} else if (act >= ACT_GONE) {

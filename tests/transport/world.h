@@ -53,7 +53,7 @@ struct world {
 	uint64_t break_at;      /* the first step at which a connection may fail */
 	int broken[2];          /* the two ends of the connection that has failed; -1: none has */
 	bool waits[MODEL_EPS];  /* a poll changed nothing, and nothing has happened there since */
-	bool peer_failed[MODEL_EPS]; /* tq_core_peer_failed() was called */
+	bool peer_failed[MODEL_EPS]; /* tq_core_on_peer_failed() was called */
 	uint32_t nposted[MODEL_EPS];
 	struct op *taken[MODEL_EPS]; /* mprobes whose messages are still to be received */
 	uint64_t step;

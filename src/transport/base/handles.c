@@ -8,7 +8,7 @@
 
 #define INDEX_MASK ((1u << TQ_HANDLE_INDEX_BITS) - 1)
 #define GEN_MASK   (UINT32_MAX >> TQ_HANDLE_INDEX_BITS)
-#define FIRST_ROOM 64u
+#define FIRST_ROOM 64u /* slots of the table at first; it doubles */
 
 static void append_free(struct tq_handles *handles, uint32_t index)
 {

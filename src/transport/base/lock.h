@@ -22,6 +22,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+/* Looks at a lock that is taken before the thread yields its CPU, and the interval of later ones.
+ * A choice: the looks take less than a microsecond if the lock's cache line stays here, about as
+ * long as the lock is held mostly, so a thread on another CPU seldom makes the system call; if the
+ * holder has lost its CPU, more looks would only delay it. */
 #define TQ_LOCK_SPINS 100
 
 struct tq_lock {

@@ -46,7 +46,7 @@ static bool is_device(const char *item, size_t len)
 
 #define DEVICE_LIST "devices, or devices and ports, such as mlx5_0 or mlx5_0:1,mlx5_1"
 
-static bool check_devices(const char *list)
+static bool are_devices(const char *list)
 {
 	while (*list) {
 		size_t len = strcspn(list, ",");

@@ -145,8 +145,8 @@ static bool drain(struct tq_ep *ep)
 	/* This comes first, because the protocol waits for the completions that it forces. */
 	bool control = tq_control_drain(&ep->net);
 
-	return control && tq_rdma_idle(&ep->net) && tq_core_idle(&ep->core) &&
-	       tq_connections_settled(&ep->net);
+	return control && tq_rdma_is_idle(&ep->net) && tq_core_is_idle(&ep->core) &&
+	       tq_connections_are_settled(&ep->net);
 }
 
 int tq_flush(struct tq_ep *ep)
@@ -185,8 +185,8 @@ void tq_close(struct tq_ep *ep)
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
 	 * processes of this node may still need. */
 	tq_links_leave(&ep->net);
-	while (!tq_links_left(&ep->net) || tq_srqs_withdrawn(&ep->net) ||
-	       !tq_connections_settled(&ep->net))
+	while (!tq_links_have_left(&ep->net) || tq_srqs_has_withdrawn(&ep->net) ||
+	       !tq_connections_are_settled(&ep->net))
 		progress_leaving(ep);
 	unlock(ep);
 	tq_service_stop(ep);
@@ -222,7 +222,7 @@ static void fail_if_reported(struct tq_ep *ep, struct tq_peer *peer)
 	tq_log(&ep->job, TQ_LOG_ERROR,
 	       "The connection to %s failed before that process was added as a peer.",
 	       tq_link_name(peer->link));
-	tq_core_peer_failed(&ep->core, peer);
+	tq_core_on_peer_failed(&ep->core, peer);
 }
 
 int tq_peer_add(struct tq_ep *ep, const void *address, size_t len, const char *name,
@@ -264,7 +264,7 @@ static bool drain_peer(struct tq_ep *ep, const struct tq_peer *peer)
 	/* This comes first, because the protocol waits for the completions that it forces. */
 	bool control = tq_control_drain_link(&ep->net, peer->link);
 
-	return control && tq_core_peer_idle(peer);
+	return control && tq_core_peer_is_idle(peer);
 }
 
 /* Drains the lanes of all peers' nodes at the same time. Returns true if no peer has anything under
@@ -278,18 +278,19 @@ static bool drain_peers(struct tq_ep *ep, struct tq_peer *const peers[], size_t 
 	return idle;
 }
 
-static bool all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+static bool have_all_left(const struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (!tq_link_left(&ep->net, peers[i]->link))
+		if (!tq_link_has_left(&ep->net, peers[i]->link))
 			return false;
 	}
 	return true;
 }
 
-/* Returns true if the adapter reads nothing from the peers, which have left. A message that came
- * before a peer's BYE_ACK may have started a read, and so may a copy that failed. */
-static bool reads_ended(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+/* Gives up the connections to peers, which have left, that the adapter still reads from. Returns
+ * true if there are none. A message that came before a peer's BYE_ACK may have started a read, and
+ * so may a copy that failed. */
+static bool end_reads(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	bool ended = true;
 
@@ -297,7 +298,7 @@ static bool reads_ended(struct tq_ep *ep, struct tq_peer *const peers[], size_t 
 	while (tq_core_has_copies(&ep->core))
 		tq_core_poll(&ep->core);
 	for (size_t i = 0; i < n; i++) {
-		if (tq_core_peer_idle(peers[i]))
+		if (tq_core_peer_is_idle(peers[i]))
 			continue;
 		tq_link_abandon(&ep->net, peers[i]->link);
 		ended = false;
@@ -331,7 +332,7 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 	 * process gets a core. */
 	for (size_t i = 0; i < n; i++)
 		tq_link_leave(&ep->net, peers[i]->link);
-	while (!all_left(ep, peers, n) || !reads_ended(ep, peers, n))
+	while (!have_all_left(ep, peers, n) || !end_reads(ep, peers, n))
 		progress_leaving(ep);
 	for (size_t i = 0; i < n; i++)
 		peer_free(ep, peers[i]);

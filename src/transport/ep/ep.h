@@ -27,11 +27,11 @@ struct tq_ep {
 	 * anyway. */
 	_Atomic(struct tq_req *) completed_list;
 	/*
-	 * Ended requests of contexts with match bits. One thread at a time (`telling`: there is
-	 * one) calls done() for them, until there are no more.
+	 * Ended requests of contexts with match bits. One thread at a time (`calling_done`: there
+	 * is one) calls done() for them, until there are no more.
 	 */
 	struct tq_req *arrivals, **arrivals_tail;
-	bool telling;
+	bool calling_done;
 	/* Calls of tq_progress(), which tell the service thread that the application makes
 	 * progress. */
 	_Atomic uint64_t progress;
@@ -47,7 +47,8 @@ struct tq_ep {
 	struct tq_ep *next, *prev; /* share.c */
 };
 
-/* Completions that are handled at most in one go, so that the lock is free now and then. */
+/* Completions that are handled at most in one go. A choice: other threads wait for the lock for so
+ * many, and each go looks at other work once. */
 #define TQ_EP_BUDGET 64
 /* Other work than completions is looked at after each poll that found some, and after so many
  * that found none. */

@@ -11,13 +11,13 @@
 
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
 {
-	return tq_address_locator(&ep->net.connections->address, locator);
+	return tq_look_up_locator(&ep->net.connections->address, locator);
 }
 
 int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
 {
 	/* The address stays as it is while the peer is there. */
-	return tq_address_locator(&peer->link->contact->address, locator);
+	return tq_look_up_locator(&peer->link->contact->address, locator);
 }
 
 void tq_look_up_open(struct tq_ep *ep, tq_found *found, void *arg)
@@ -41,7 +41,7 @@ int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 	return rc;
 }
 
-bool tq_ep_tell_found(struct tq_ep *ep)
+bool tq_ep_call_found(struct tq_ep *ep)
 {
 	struct tq_look_up_result *result, *next;
 

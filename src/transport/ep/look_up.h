@@ -7,6 +7,6 @@
 
 /* Calls found() for the results of look-ups. Returns true if there were some. Called without the
  * lock. */
-bool tq_ep_tell_found(struct tq_ep *ep);
+bool tq_ep_call_found(struct tq_ep *ep);
 
 #endif

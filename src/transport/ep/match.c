@@ -52,7 +52,7 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
 	int rc;
 
 	tq_lock(&ep->lock);
-	if (flags & TQ_ENTRY_QUEUE && tq_core_recv_looks(ctx, rank, bits & ~ignore))
+	if (flags & TQ_ENTRY_QUEUE && tq_core_recv_should_poll(ctx, rank, bits & ~ignore))
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);

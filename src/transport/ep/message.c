@@ -82,7 +82,7 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	if (rc != -EIO)
 		return rc;
 	tq_connections_report(&ep->net);
-	while (!has_failed(ctx, rank) && !tq_connections_settled(&ep->net))
+	while (!has_failed(ctx, rank) && !tq_connections_are_settled(&ep->net))
 		tq_ep_progress(ep);
 	return rc;
 }
@@ -147,7 +147,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	if (tq_core_recv_looks(ctx, rank, (uint32_t)tag))
+	if (tq_core_recv_should_poll(ctx, rank, (uint32_t)tag))
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);

@@ -35,9 +35,9 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
 		if (req->kind < TQ_REQ_RMA)
 			ep->job.complete(req->user, &req->status);
 		else if (req->kind == TQ_REQ_RMA)
-			tq_core_rma_tell(req);
+			tq_core_rma_call_done(req);
 		else
-			tq_core_entry_tell(req);
+			tq_core_entry_call_done(req);
 		last = req;
 	}
 	last->next = atomic_load_explicit(&ep->completed_list, memory_order_relaxed);
@@ -57,7 +57,7 @@ int tq_ep_poll(struct tq_ep *ep)
 	int events = tq_ep_copy(ep);
 
 	events += tq_net_events(&ep->net, TQ_EP_BUDGET);
-	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_withdrawn(&ep->net)) {
+	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_has_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
 		if (tq_core_has_ended(&ep->core)) {
@@ -79,8 +79,8 @@ static struct tq_req *take_ended(struct tq_ep *ep)
 		return NULL;
 	/* The log says what failed, and why, before the user's request ends. */
 	tq_connections_report(&ep->net);
-	return tq_connections_settled(&ep->net) ? tq_core_ended(&ep->core)
-						: tq_core_ended_unfailed(&ep->core);
+	return tq_connections_are_settled(&ep->net) ? tq_core_ended(&ep->core)
+						    : tq_core_ended_unfailed(&ep->core);
 }
 
 /* Leaves the ended requests of contexts with match bits to the thread that is calling done().
@@ -102,7 +102,7 @@ static struct tq_req *leave_arrivals(struct tq_ep *ep, struct tq_req *list)
 
 /* Calls done() for the requests that other threads have left meanwhile. Returns false if there were
  * none: then this thread is no longer the one that calls done(). */
-static bool tell_left(struct tq_ep *ep)
+static bool complete_left(struct tq_ep *ep)
 {
 	struct tq_req *list;
 
@@ -111,7 +111,7 @@ static bool tell_left(struct tq_ep *ep)
 	ep->arrivals = NULL;
 	ep->arrivals_tail = &ep->arrivals;
 	if (!list)
-		ep->telling = false;
+		ep->calling_done = false;
 	tq_ep_unlock(ep);
 	if (list)
 		tq_ep_complete(ep, list);
@@ -121,20 +121,20 @@ static bool tell_left(struct tq_ep *ep)
 bool tq_ep_complete_unlock(struct tq_ep *ep)
 {
 	struct tq_req *list = take_ended(ep);
-	bool tells = false;
+	bool calls = false;
 
 	if (list && ep->core.has_bits) {
-		if (ep->telling)
+		if (ep->calling_done)
 			list = leave_arrivals(ep, list);
 		else
-			ep->telling = tells = true;
+			ep->calling_done = calls = true;
 	}
 	tq_ep_unlock(ep);
 	if (!list)
 		return false;
 	tq_ep_complete(ep, list);
-	while (tells)
-		tells = tell_left(ep);
+	while (calls)
+		calls = complete_left(ep);
 	return true;
 }
 
@@ -162,7 +162,7 @@ int tq_progress(struct tq_ep *ep)
 		return 0;
 	}
 	events = progress_unlock(ep);
-	tq_ep_tell_found(ep);
+	tq_ep_call_found(ep);
 	tq_lock_let_pass(&ep->lock);
 	return events;
 }

@@ -41,7 +41,7 @@ static bool is_flushed(const struct tq_ep *ep, const struct tq_peer *peer)
 	if (tq_core_has_ended(&ep->core))
 		return false;
 	if (!peer)
-		return !ep->core.nrma && tq_connections_settled(&ep->net);
+		return !ep->core.nrma && tq_connections_are_settled(&ep->net);
 	return !peer->nrma && (peer->failed || !tq_link_has_failed(peer->link));
 }
 

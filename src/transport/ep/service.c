@@ -154,7 +154,7 @@ static bool complete_unlock(struct tq_ep *ep)
 	}
 	tq_ep_release_completed(ep);
 	ended = tq_ep_complete_unlock(ep);
-	return tq_ep_tell_found(ep) || ended;
+	return tq_ep_call_found(ep) || ended;
 }
 
 static void *run(void *arg)

@@ -63,7 +63,7 @@ int tq_address_node(const void *bytes, size_t len, struct tq_node_id *node)
 
 	static_assert(sizeof(node->bytes) == sizeof(address->gid) + sizeof(address->domain),
 		      "all of it");
-	if (!tq_address_is_ours(bytes, len))
+	if (!tq_address_is_valid(bytes, len))
 		return -EPROTO;
 	memcpy(node->bytes, address->gid, sizeof(address->gid));
 	memcpy(node->bytes + sizeof(address->gid), &address->domain, sizeof(address->domain));

@@ -50,7 +50,7 @@ void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey
 	memcpy(address->gid, dev->gid.raw, sizeof(address->gid));
 }
 
-bool tq_address_is_ours(const void *bytes, size_t len)
+bool tq_address_is_valid(const void *bytes, size_t len)
 {
 	struct tq_address address;
 
@@ -68,7 +68,7 @@ int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,
 {
 	const struct tq_device *dev = &net->dev;
 
-	if (!tq_address_is_ours(bytes, len))
+	if (!tq_address_is_valid(bytes, len))
 		return -EPROTO;
 	memcpy(address, bytes, sizeof(*address));
 	if (address->link_layer != dev->port.link_layer ||

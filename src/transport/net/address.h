@@ -41,7 +41,7 @@ int tq_gid_reach(const union ibv_gid *gid);
 void tq_address_fill(const struct tq_net *net, uint32_t ud_qpn, uint32_t ud_qkey, uint64_t nonce,
 		     uint64_t inbox, struct tq_address *address);
 /* Returns true if the bytes have the form of this version's addresses. */
-bool tq_address_is_ours(const void *bytes, size_t len);
+bool tq_address_is_valid(const void *bytes, size_t len);
 /* Copies an address. Returns -EPROTO if the bytes are no address of this version, -ENETUNREACH if
  * the address can't be reached from this port. */
 int tq_address_check(const struct tq_net *net, const void *bytes, size_t len,

@@ -279,7 +279,7 @@ static void use_again(struct tq_net *net, struct tq_bounce *bounce, struct tq_li
 
 /* Logs, once, that posting failed. That happens on a device that is gone, where nothing else works,
  * either. */
-static void not_posted(struct tq_net *net)
+static void log_not_posted(struct tq_net *net)
 {
 	if (!net->banks->not_posted)
 		tq_log(net->job, TQ_LOG_ERROR,
@@ -299,7 +299,7 @@ static void return_credit(struct tq_net *net, const struct tq_bounce *bounce)
 static void post_again(struct tq_net *net, struct tq_bounce *bounce)
 {
 	if (bounce_post(bounce))
-		not_posted(net);
+		log_not_posted(net);
 	else
 		return_credit(net, bounce);
 }
@@ -307,31 +307,25 @@ static void post_again(struct tq_net *net, struct tq_bounce *bounce)
 /* Posts some used buffers in one call: ringing a doorbell costs more than a receive. */
 static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
 {
+	struct tq_bounce *bounce[USE_AT_ONCE];
 	struct bounce_wr some[USE_AT_ONCE];
 	struct ibv_recv_wr *bad;
-	struct tq_bounce *bounce;
-	bool posted = true;
-	unsigned n = 0, i;
+	unsigned n;
 
-	LL_FOREACH(bank->used[cls], bounce) {
-		bounce_wr(bounce, &some[n]);
+	for (n = 0; n < USE_AT_ONCE && bank->used[cls]; n++) {
+		bounce[n] = bank->used[cls];
+		LL_DELETE(bank->used[cls], bounce[n]);
+		bounce_wr(bounce[n], &some[n]);
 		if (n)
 			some[n - 1].wr.next = &some[n].wr;
-		if (++n == USE_AT_ONCE)
-			break;
 	}
 	if (ibv_post_srq_recv(bank->srq[cls], &some[0].wr, &bad))
-		not_posted(net);
+		log_not_posted(net);
 	else
 		bad = NULL;
 	/* The buffers from `bad` on were not posted: their senders get no credit back. */
-	for (i = 0; i < n; i++) {
-		bounce = bank->used[cls];
-		LL_DELETE(bank->used[cls], bounce);
-		posted = posted && &some[i].wr != bad;
-		if (posted)
-			return_credit(net, bounce);
-	}
+	for (unsigned i = 0; i < n && &some[i].wr != bad; i++)
+		return_credit(net, bounce[i]);
 }
 
 void tq_banks_poll(struct tq_net *net)
@@ -462,7 +456,7 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 		use_again(net, bounce, link);
 		break;
 	default:
-		if (tq_core_control(net->core, link->peer, bounce->buf, wc->byte_len, bounce))
+		if (tq_core_on_control(net->core, link->peer, bounce->buf, wc->byte_len, bounce))
 			keep(net, bounce, link);
 		else
 			use_again(net, bounce, link);

@@ -42,7 +42,7 @@ struct tq_bank *tq_bank_find(struct tq_net *net);
 void tq_bank_forget(struct tq_net *net, struct tq_link *link);
 /* Posts used buffers again; after that the credits for them may go. */
 void tq_banks_poll(struct tq_net *net);
-/* Takes a buffer back that tq_core_control() kept. */
+/* Takes a buffer back that tq_core_on_control() kept. */
 void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *bounce);
 
 #endif

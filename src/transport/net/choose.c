@@ -35,7 +35,7 @@ struct choice {
 };
 
 /* Returns true if "device" or "device:port" is in a list of such names, separated by commas. */
-static bool listed(const char *list, const char *device, unsigned port)
+static bool is_listed(const char *list, const char *device, unsigned port)
 {
 	size_t len = strlen(device), n;
 	char *end;
@@ -52,7 +52,7 @@ static bool listed(const char *list, const char *device, unsigned port)
 }
 
 /* Returns true if the list names the device or a port of it. Ports are looked at later. */
-static bool device_listed(const char *list, const char *device)
+static bool is_device_listed(const char *list, const char *device)
 {
 	size_t len = strlen(device), n;
 
@@ -64,14 +64,14 @@ static bool device_listed(const char *list, const char *device)
 	return false;
 }
 
-static bool port_allowed(const struct tq_params *params, const char *device, unsigned port)
+static bool is_port_allowed(const struct tq_params *params, const char *device, unsigned port)
 {
-	if (*params->if_include && !listed(params->if_include, device, port))
+	if (*params->if_include && !is_listed(params->if_include, device, port))
 		return false;
-	return !listed(params->if_exclude, device, port);
+	return !is_listed(params->if_exclude, device, port);
 }
 
-static bool better(const struct merit *a, const struct merit *b)
+static bool is_better(const struct merit *a, const struct merit *b)
 {
 	if (a->works != b->works)
 		return a->works;
@@ -136,14 +136,14 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 	unsigned i;
 
 	for (i = 1; i <= nports; i++) {
-		if (!port_allowed(net->params, name, i))
+		if (!is_port_allowed(net->params, name, i))
 			continue;
 		if (ibv_query_port(verbs, (uint8_t)i, &port) || port.state != IBV_PORT_ACTIVE) {
 			snprintf(choice->down, sizeof(choice->down), "%s:%u", name, i);
 			continue;
 		}
 		merit = merit_of(net, verbs, (uint8_t)i);
-		if (!choice->device || better(&merit, &choice->merit)) {
+		if (!choice->device || is_better(&merit, &choice->merit)) {
 			choice->device = verbs->device;
 			choice->port = (uint8_t)i;
 			choice->merit = merit;
@@ -220,9 +220,9 @@ static void look_at_device(struct tq_net *net, struct ibv_device *device, struct
 
 	snprintf(choice->there + said, sizeof(choice->there) - said, "%s%s", said ? ", " : "",
 		 name);
-	if (*params->if_include && !device_listed(params->if_include, name))
+	if (*params->if_include && !is_device_listed(params->if_include, name))
 		return;
-	if (listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
+	if (is_listed(params->if_exclude, name, 0)) /* the whole device: no port has this number */
 		return;
 	choice->allowed++;
 	verbs = ibv_open_device(device);

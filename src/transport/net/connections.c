@@ -33,28 +33,28 @@ static void handle(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	switch ((enum tq_oob_type)datagram->type) {
 	case TQ_OOB_REQ:
-		tq_on_request(net, (const void *)datagram);
+		tq_target_on_request(net, (const void *)datagram);
 		break;
 	case TQ_OOB_REP:
-		tq_on_reply(net, (const void *)datagram);
+		tq_lane_on_answer(net, (const void *)datagram);
 		break;
 	case TQ_OOB_BYE:
 	case TQ_OOB_BYE_ACK:
-		tq_on_bye(net, datagram);
+		tq_link_on_bye(net, datagram);
 		break;
 	case TQ_OOB_CUT:
 	case TQ_OOB_CUT_ACK:
-		tq_on_cut(net, datagram);
+		tq_link_on_cut(net, datagram);
 		break;
 	case TQ_OOB_ASK:
 	case TQ_OOB_FATE:
-		tq_on_fate(net, datagram);
+		tq_fate_on_datagram(net, datagram);
 		break;
 	case TQ_OOB_WAKE:
 		break; /* the poll that took the datagram looks at the rings, too */
 	case TQ_OOB_LOOK_UP:
 	case TQ_OOB_LOOKED_UP:
-		tq_on_look_up(net, (const void *)datagram);
+		tq_look_up_on_datagram(net, (const void *)datagram);
 		break;
 	}
 }
@@ -136,7 +136,7 @@ int tq_connections_report(struct tq_net *net)
 		contact->failed_next = NULL;
 		tq_link_say_why(net, link);
 		if (link->peer)
-			tq_core_peer_failed(net->core, link->peer);
+			tq_core_on_peer_failed(net->core, link->peer);
 		n++;
 		tq_links_tear_down(net); /* others may have failed with it */
 		next = &net->connections->broken;
@@ -151,7 +151,7 @@ static void fail_all(struct tq_net *net, const char *why)
 
 	HASH_ITER(hh, net->connections->links, link, tmp) {
 		if (!tq_link_has_failed(link))
-			link->contact->reported = true;
+			link->contact->user_knows = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN, "The connection to %s failed: %s.",
 			     tq_link_name(link), why);
 		/* Nobody can be asked any more. */
@@ -176,13 +176,30 @@ void tq_connections_break(struct tq_net *net)
 	DL_FOREACH(net->connections->flushing, lane)
 		tq_lane_flush(net, lane);
 	tq_connections_report(net);
-	tq_core_broken(net->core);
+	tq_core_on_broken(net->core);
 }
 
-bool tq_connections_settled(const struct tq_net *net)
+bool tq_connections_are_settled(const struct tq_net *net)
 {
 	tq_assert_held(net->lock);
 	return !net->connections->failing && !net->connections->broken;
+}
+
+/* Returns true if the last check of the link's process was on this lane, and has not ended. */
+static bool is_being_checked(const struct tq_lane *lane, const struct tq_link *link)
+{
+	return link->contact->checked == lane &&
+	       lane->posted - link->contact->check_wqe <= lane->outstanding;
+}
+
+/* Posts an empty RDMA write to the link's process, unless one is under way: where a round trip
+ * takes longer than the keepalive, the lane would never be empty, and tq_flush() waits for that. */
+static void check_by_lane(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+{
+	if (is_being_checked(lane, link) || tq_lane_drain(net, lane, link))
+		return;
+	link->contact->checked = lane;
+	link->contact->check_wqe = lane->posted - 1;
 }
 
 /*
@@ -206,8 +223,8 @@ static void check_peer(struct tq_net *net, struct tq_link *link)
 				     tq_link_name(link));
 		else if (net->params->service_thread)
 			tq_lane_request(net, link, TQ_LANE_CONTROL);
-	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_confirmed(lane, link)) {
-		tq_lane_drain(net, lane, link);
+	} else if (lane && lane->state == TQ_LANE_READY && tq_lane_is_confirmed(lane, link)) {
+		check_by_lane(net, lane, link);
 	}
 }
 

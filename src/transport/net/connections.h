@@ -20,7 +20,7 @@ uint64_t tq_connections_next(const struct tq_net *net);
 int tq_connections_report(struct tq_net *net);
 /* Returns true if all that has failed is reported. Else the user must not hear of a failure yet:
  * whether a process has died is still being found out, for a quarter of a second at most. */
-bool tq_connections_settled(const struct tq_net *net);
+bool tq_connections_are_settled(const struct tq_net *net);
 /* Fails all connections, with all that is under way: net->broken_reason says why. */
 void tq_connections_break(struct tq_net *net);
 

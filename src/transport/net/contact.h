@@ -28,6 +28,9 @@ struct tq_contact {
 	/* Lanes to it. */
 	struct tq_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
 	bool no_outbox;                          /* its inbox can't be attached */
+	/* The lane on which connections.c has checked it last, and the number of the WQE. */
+	const struct tq_lane *checked;
+	uint32_t check_wqe;
 	/* Its memory: peer_memory.c. */
 	enum tq_memory memory;
 	pid_t pid;
@@ -62,7 +65,9 @@ struct tq_contact {
 	uint32_t mates_asked;       /* mates asked so far in this round */
 	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
 	bool logged;                /* the log has said why */
-	bool reported;              /* the user has read of it, with the culprit's */
+	/* The user knows of the failure: by the sentence on the culprit or on the adapter, or
+	 * because the user has removed the peer. So the log says why as no error. */
+	bool user_knows;
 	bool blamed; /* another process has cut its connection because of this one's */
 	struct tq_timer cut_timer;   /* tells its process again that the link has failed */
 	uint64_t cut_until;          /* ns: CUT is repeated until then; 0: it isn't */

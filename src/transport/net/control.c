@@ -28,7 +28,7 @@ struct tq_control {
 	void *scratch;     /* where a message gets its header */
 	struct tq_sg lent; /* the buffer that tq_control_buf() gave; reg NULL: a place of a lane, or
 			      of a ring */
-	struct tq_link *data_link; /* the link that tq_control_data_ready() returned true for */
+	struct tq_link *data_link; /* the link that tq_control_prepare_data() returned true for */
 };
 
 int tq_control_open(struct tq_net *net)
@@ -199,14 +199,14 @@ bool tq_control_moves(const struct tq_link *link)
 	return link->backlog && !link->backpressured && !tq_link_has_failed(link);
 }
 
-bool tq_control_data_ready(struct tq_net *net, struct tq_link *link)
+bool tq_control_prepare_data(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_control *control = net->control;
 	uint32_t len = tq_copy_piece_max(net);
 	struct tq_sg copy;
 
 	tq_assert_held(net->lock);
-	if (!tq_post_ready(net, link, len))
+	if (!tq_post_is_ready(net, link, len))
 		return false;
 	if (!tq_post_room(net, link, len) && !tq_copy_has_piece(net)) {
 		if (!tq_copy_get(net, len, &copy))
@@ -244,7 +244,7 @@ int tq_control_accept(struct tq_net *net, struct tq_link *link, bool ring,
 
 	if (error)
 		return error;
-	tq_link_up(net, link, TQ_THERE);
+	tq_link_set_up(net, link, TQ_THERE);
 	*terms = (struct tq_control_terms){0};
 	for (int cls = 0; cls < TQ_CLASSES; cls++) {
 		terms->srqn[cls] = bank->srqn[cls];

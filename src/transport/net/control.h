@@ -12,13 +12,14 @@
 int tq_control_open(struct tq_net *net);
 void tq_control_close(struct tq_net *net);
 
-/* The operations of struct tq_net_ops: control, eager_buf, eager_send, data_ready, backpressure. */
+/* The operations of struct tq_net_ops: control, eager_buf, eager_send, prepare_data and
+ * backpressure. */
 int tq_control_send(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		    unsigned flags);
 void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len);
 int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
 			unsigned flags);
-bool tq_control_data_ready(struct tq_net *net, struct tq_link *link);
+bool tq_control_prepare_data(struct tq_net *net, struct tq_link *link);
 void tq_control_backpressure(struct tq_net *net, bool stop);
 
 /* Returns true if messages wait, to any peer. */

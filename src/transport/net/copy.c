@@ -27,7 +27,8 @@ static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the h
  * and a registration. */
 #define SKIP 256u
 
-/* Buffers in the reserves. */
+/* Buffers in the reserves: of small messages, and of pieces. A choice: one of each would do for
+ * progress; with more, that many go at once when the pool is used up. */
 #define MSGS   64u
 #define PIECES 4u
 
@@ -287,7 +288,7 @@ uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg)
 	return buffer_bytes(((const struct tq_slab *)sg->reg)->size);
 }
 
-bool tq_copy_wanted_back(const struct tq_net *net, const struct tq_sg *sg)
+bool tq_copy_is_wanted_back(const struct tq_net *net, const struct tq_sg *sg)
 {
 	uint64_t bytes = tq_copy_bytes(net, sg);
 

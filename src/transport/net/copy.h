@@ -56,6 +56,6 @@ void tq_copy_put(struct tq_net *net, struct tq_sg *sg);
 uint64_t tq_copy_bytes(const struct tq_net *net, const struct tq_sg *sg);
 /* Returns true if a send from this buffer should be signalled, because the pool wants the buffer
  * back soon. */
-bool tq_copy_wanted_back(const struct tq_net *net, const struct tq_sg *sg);
+bool tq_copy_is_wanted_back(const struct tq_net *net, const struct tq_sg *sg);
 
 #endif

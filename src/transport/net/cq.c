@@ -162,7 +162,7 @@ static int poll_cq(struct tq_net *net, struct tq_cq *cq, int budget)
 
 	if (n >= 0)
 		return n;
-	tq_net_broken(net, "a completion queue of the adapter can't be polled");
+	tq_net_set_broken(net, "a completion queue of the adapter can't be polled");
 	return 1;
 }
 

@@ -7,7 +7,7 @@
 #define TQ_NET_DATAGRAM_H
 
 #include "net/address.h"
-#include "net/link.h"
+#include "net/objects.h"
 
 enum tq_oob_type {
 	TQ_OOB_REQ = 1, /* asks for a connection */

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "net/address.h"
-#include "net/link.h"
 #include "net/objects.h"
 
 /* Inline data (bytes) that a QP is asked for. Room for more would make each WQE larger, which costs
@@ -135,7 +134,7 @@ static int choose_mtu(struct tq_net *net)
 	return -EINVAL;
 }
 
-static bool odp_wanted(struct tq_net *net)
+static bool choose_odp(struct tq_net *net)
 {
 	const uint32_t needed = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_WRITE |
 				IBV_ODP_SUPPORT_READ | IBV_ODP_SUPPORT_SRQ_RECV;
@@ -275,9 +274,9 @@ void tq_device_events(struct tq_net *net)
 
 	while (!ibv_get_async_event(net->dev.verbs, &event)) {
 		if (event.event_type == IBV_EVENT_CQ_ERR)
-			tq_net_broken(net, "a completion queue of the adapter is in error");
+			tq_net_set_broken(net, "a completion queue of the adapter is in error");
 		else if (event.event_type == IBV_EVENT_DEVICE_FATAL)
-			tq_net_broken(net, "the adapter is in error");
+			tq_net_set_broken(net, "the adapter is in error");
 		ibv_ack_async_event(&event);
 	}
 }
@@ -306,7 +305,7 @@ int tq_device_open(struct tq_net *net)
 	rc = unblock_events(net);
 	if (rc)
 		goto dealloc;
-	dev->odp = odp_wanted(net);
+	dev->odp = choose_odp(net);
 	describe(dev);
 	return 0;
 

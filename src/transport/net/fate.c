@@ -139,7 +139,7 @@ static void take_answer(struct tq_net *net, const struct tq_link *mate,
 		tq_fate_decide(net, about, TQ_FATE_DIED);
 }
 
-void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram)
+void tq_fate_on_datagram(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	const struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 

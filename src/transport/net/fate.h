@@ -21,7 +21,7 @@ void tq_fate_conclude(struct tq_net *net, struct tq_link *link);
 /* Returns true while an inquiry is under way. */
 bool tq_fate_is_open(const struct tq_link *link);
 /* Handles TQ_OOB_ASK and TQ_OOB_FATE. */
-void tq_on_fate(struct tq_net *net, const struct tq_oob_hdr *datagram);
+void tq_fate_on_datagram(struct tq_net *net, const struct tq_oob_hdr *datagram);
 /* Returns the end of the sentence for the log, which says what to look at; "": nothing. */
 const char *tq_fate_text(const struct tq_link *link);
 

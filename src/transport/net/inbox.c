@@ -189,7 +189,7 @@ static bool handle(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	if (hdr->type == TQ_MSG_BACKPRESSURE)
 		link->backpressured = tq_get32(backpressure->stop) != 0;
 	else if (hdr->type != TQ_MSG_CREDIT)
-		tq_core_control(net->core, link->peer, msg, len, NULL);
+		tq_core_on_control(net->core, link->peer, msg, len, NULL);
 	return true;
 }
 
@@ -203,7 +203,7 @@ static void say_room(struct tq_net *net, struct tq_link *link)
 }
 
 /* Takes note that the ring is empty. */
-static void found_empty(struct tq_net *net, struct tq_inbox_ring *ring)
+static void note_empty(struct tq_net *net, struct tq_inbox_ring *ring)
 {
 	if (ring->emptied == ring->in.read) {
 		ring->in_vain++;
@@ -231,7 +231,7 @@ static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint6
 			return false;
 		rc = tq_ring_read(&ring->in, inbox->message, inbox->longest, &len);
 		if (!rc) {
-			found_empty(net, ring);
+			note_empty(net, ring);
 			break;
 		}
 		if (rc < 0 || !handle(net, link, inbox->message, len)) {

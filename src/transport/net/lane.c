@@ -223,7 +223,7 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		      struct ibv_send_wr *wr, const struct tq_sg *copy, tq_lane_again *again,
 		      struct tq_posted **posted)
 {
-	bool back = tq_copy_wanted_back(net, copy);
+	bool back = tq_copy_is_wanted_back(net, copy);
 	int rc;
 
 	if (back)
@@ -245,7 +245,7 @@ void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
 	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
 		struct tq_posted *slot = tq_lane_slot(lane, i);
 
-		if (!slot->again || !tq_lane_confirmed(lane, slot->link) ||
+		if (!slot->again || !tq_lane_is_confirmed(lane, slot->link) ||
 		    tq_link_has_failed(slot->link))
 			continue;
 		TQ_COUNT(net->stats, repeated);
@@ -294,7 +294,7 @@ void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
 
 /* ---- the processes that a lane is usable towards ---- */
 
-bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link)
+bool tq_lane_is_confirmed(const struct tq_lane *lane, const struct tq_link *link)
 {
 	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
 		if (lane->confirmed[i] == link)
@@ -305,7 +305,7 @@ bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link)
 
 int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link)
 {
-	if (tq_lane_confirmed(lane, link))
+	if (tq_lane_is_confirmed(lane, link))
 		return 0;
 	if (lane->nconfirmed == lane->confirmed_room) {
 		uint32_t room = lane->confirmed_room ? 2 * lane->confirmed_room : 4;

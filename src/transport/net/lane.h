@@ -175,7 +175,7 @@ void tq_lane_settle(struct tq_net *net, struct tq_lane *lane);
 /* ---- the processes that a lane is usable towards ---- */
 
 /* Returns true if the link's process has confirmed the lane. */
-bool tq_lane_confirmed(const struct tq_lane *lane, const struct tq_link *link);
+bool tq_lane_is_confirmed(const struct tq_lane *lane, const struct tq_link *link);
 /* Takes note that the link's process has confirmed the lane. Returns 0 or -ENOMEM. */
 int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link);
 /* Takes a link that goes off the lane. */

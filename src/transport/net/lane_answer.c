@@ -9,6 +9,7 @@
 #include "net/lane_connect.h"
 #include "net/lane_fail.h"
 #include "net/lane_qp.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/outbox.h"
 #include "net/request.h"
@@ -78,7 +79,7 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 		return;
 	}
 	if (lane->kind == TQ_LANE_HOLD) {
-		tq_core_lane_ready(net->core, link->peer);
+		tq_core_on_lane_ready(net->core, link->peer);
 		return;
 	}
 	link->ready[lane->kind] = lane;
@@ -87,7 +88,7 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 	take_terms(net, link, rep);
 	if (tq_link_has_failed(link))
 		return;
-	tq_link_up(net, link, TQ_HERE);
+	tq_link_set_up(net, link, TQ_HERE);
 	if (link->size[TQ_SMALL] < TQ_MSG_MAX ||
 	    link->size[TQ_LARGE] < net->limits.control_data_max + sizeof(struct tq_msg_eager))
 		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP,
@@ -117,6 +118,7 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 			tq_lane_retire(net, lane);
 			return;
 		}
+		tq_requests_restart(net, lane);
 	}
 	tq_request_end(net, request);
 	take_confirmation(net, lane, link, rep);
@@ -156,7 +158,7 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 	tq_request_end(net, request);
 }
 
-void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep)
+void tq_lane_on_answer(struct tq_net *net, const struct tq_oob_rep *rep)
 {
 	uint64_t txid = tq_get64(rep->hdr.txid);
 	struct tq_request *request;

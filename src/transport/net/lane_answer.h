@@ -7,6 +7,6 @@
 #include "net/objects.h"
 
 /* Handles an answer. */
-void tq_on_reply(struct tq_net *net, const struct tq_oob_rep *rep);
+void tq_lane_on_answer(struct tq_net *net, const struct tq_oob_rep *rep);
 
 #endif

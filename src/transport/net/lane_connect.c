@@ -7,6 +7,7 @@
 #include "net/contact.h"
 #include "net/lane_direct.h"
 #include "net/lane_qp.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 #include "net/node.h"
 #include "net/request.h"
@@ -184,7 +185,7 @@ struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link)
 		return NULL;
 	DL_FOREACH(node->hold, lane) {
 		if (lane->state == TQ_LANE_READY && !lane->taken) {
-			if (tq_lane_confirmed(lane, link)) {
+			if (tq_lane_is_confirmed(lane, link)) {
 				lane->taken = true;
 				lane->user = link;
 				return lane;
@@ -232,7 +233,7 @@ int tq_lanes_report_hold(struct tq_net *net)
 		link->contact->wants_hold_next = NULL;
 		link->contact->wants_hold = false;
 		if (!tq_link_has_failed(link) && link->peer)
-			tq_core_lane_ready(net->core, link->peer);
+			tq_core_on_lane_ready(net->core, link->peer);
 	}
 	return n;
 }

@@ -22,7 +22,7 @@
  */
 struct tq_lane *tq_lane_request(struct tq_net *net, struct tq_link *link, enum tq_lane_kind kind);
 /* Takes a free hold lane that is usable towards the link's process. If there is none now, asks for
- * one within the limits and returns NULL: tq_core_lane_ready() is called when there is one. */
+ * one within the limits and returns NULL: tq_core_on_lane_ready() is called when there is one. */
 struct tq_lane *tq_lane_hold_get(struct tq_net *net, struct tq_link *link);
 /* Gives a hold lane back that tq_lane_hold_get() has returned. */
 void tq_lane_hold_put(struct tq_net *net, struct tq_lane *lane);

@@ -23,7 +23,7 @@ static void direct_done(struct tq_net *net, struct tq_posted *last, const struct
 		net->copies_sent -= slot->size;
 		/* A drain has no token. */
 		if (slot->token)
-			tq_core_sent(net->core, slot->token, slot == last ? status : 0);
+			tq_core_on_sent(net->core, slot->token, slot == last ? status : 0);
 	} while (slot != last);
 }
 
@@ -87,7 +87,7 @@ int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lan
 	if (tq_link_has_failed(link))
 		return -EIO;
 	if (flags & TQ_DIRECT_LAZY && flags & TQ_DIRECT_COPY) {
-		if (tq_copy_wanted_back(net, sg))
+		if (tq_copy_is_wanted_back(net, sg))
 			flags &= ~TQ_DIRECT_LAZY;
 		else
 			size = tq_copy_bytes(net, sg);

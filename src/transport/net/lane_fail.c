@@ -6,6 +6,7 @@
 
 #include "net/contact.h"
 #include "net/lane_connect.h"
+#include "net/link.h"
 #include "net/link_fail.h"
 
 /* Returns true if the target has refused a WQE with a NAK. Then it has executed all that was posted
@@ -61,7 +62,7 @@ static void shared_lane_fail(struct tq_net *net, struct tq_lane *lane, struct tq
 		if (tq_link_has_failed(link))
 			continue;
 		link->contact->culprit = culprit->nonce;
-		link->contact->reported = true;
+		link->contact->user_knows = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "The %s connection to %s failed with that to %s.", kind,
 			     tq_link_name(link), tq_link_name(culprit));
@@ -87,7 +88,7 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 
 	if (lane->state == TQ_LANE_FAILED)
 		return;
-	if (!tq_lane_confirmed(lane, link))
+	if (!tq_lane_is_confirmed(lane, link))
 		link = NULL;
 	/* No work of the lane failed before: the queue pair did. */
 	if (wc->status == IBV_WC_WR_FLUSH_ERR)

@@ -26,8 +26,8 @@ static const struct tq_states states[TQ_LINK_ENDS] = {
 	[TQ_THERE] = {"link's peer", state_names, next_states},
 };
 
-static void set(struct tq_net *net, struct tq_link *link, enum tq_link_end end,
-		enum tq_link_state to)
+static void set_state(struct tq_net *net, struct tq_link *link, enum tq_link_end end,
+		      enum tq_link_state to)
 {
 	tq_states_change(&states[end], net->trace, link, link->state[end], to);
 	link->state[end] = to;
@@ -36,34 +36,34 @@ static void set(struct tq_net *net, struct tq_link *link, enum tq_link_end end,
 void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] == TQ_LINK_NEW)
-		set(net, link, end, TQ_LINK_CONNECTING);
+		set_state(net, link, end, TQ_LINK_CONNECTING);
 }
 
-void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+void tq_link_set_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] < TQ_LINK_UP)
-		set(net, link, end, TQ_LINK_UP);
+		set_state(net, link, end, TQ_LINK_UP);
 }
 
 void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] < TQ_LINK_QUIET)
-		set(net, link, end, TQ_LINK_CLOSING);
+		set_state(net, link, end, TQ_LINK_CLOSING);
 	else if (link->state[end] == TQ_LINK_QUIET)
-		set(net, link, end, TQ_LINK_CLOSED);
+		set_state(net, link, end, TQ_LINK_CLOSED);
 }
 
-void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
+void tq_link_set_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end)
 {
 	if (link->state[end] < TQ_LINK_QUIET)
-		set(net, link, end, TQ_LINK_QUIET);
+		set_state(net, link, end, TQ_LINK_QUIET);
 	else if (link->state[end] == TQ_LINK_CLOSING)
-		set(net, link, end, TQ_LINK_CLOSED);
+		set_state(net, link, end, TQ_LINK_CLOSED);
 }
 
 void tq_link_mark_failed(struct tq_net *net, struct tq_link *link)
 {
-	set(net, link, TQ_HERE, TQ_LINK_FAILED);
+	set_state(net, link, TQ_HERE, TQ_LINK_FAILED);
 }
 
 bool tq_link_waits(const struct tq_link *link)

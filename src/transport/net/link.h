@@ -34,8 +34,6 @@ enum tq_link_state {
 
 enum tq_link_end { TQ_HERE, TQ_THERE, TQ_LINK_ENDS };
 
-enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES }; /* of control messages, by length */
-
 #define TQ_CREDITS_MAX 255u /* of a sender in a class: a header's byte returns them all */
 
 struct tq_link {
@@ -117,9 +115,9 @@ static inline bool tq_link_is_open(const struct tq_link *link)
  * connected; the process says goodbye; the process sends BYE_ACK. A link that has
  * failed stays so. */
 void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
-void tq_link_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
-void tq_link_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
 /* Takes note that the link has failed here. The rest of that is tq_link_fail(). */
 void tq_link_mark_failed(struct tq_net *net, struct tq_link *link);
 /* Returns true if sends are under way that end only by what the link's process does. */

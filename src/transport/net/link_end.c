@@ -48,7 +48,7 @@ void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
 	const char *why = contact->why ? contact->why : "A connection failed.";
 	/* A peer that closed cleanly is news only if messages were lost. */
 	bool news = !tq_link_is_closing(link, TQ_THERE) || tq_link_waits(link);
-	enum tq_log_level level = news && !contact->reported ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
+	enum tq_log_level level = news && !contact->user_knows ? TQ_LOG_ERROR : TQ_LOG_DEBUG;
 
 	contact->logged = true;
 	net->failures += news;

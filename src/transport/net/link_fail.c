@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "net/contact.h"
 #include "net/fate.h"
+#include "net/link.h"
 #include "net/oob.h"
 
 /* Times between two CUTs without an answer: the first is longer than most processes take to answer,
@@ -122,7 +123,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 			     "%s has cut the connection: it failed there.", tq_link_name(link));
 	} else {
 		/* Other processes of that node will say the same. */
-		link->contact->reported = tq_link_has_failed(culprit) || culprit->contact->blamed;
+		link->contact->user_knows = tq_link_has_failed(culprit) || culprit->contact->blamed;
 		culprit->contact->blamed = true;
 		tq_link_fail(net, link, TQ_FAIL_KNOWN,
 			     "%s has cut the connection: it failed there with that to %s.",
@@ -130,7 +131,7 @@ static void cut_off(struct tq_net *net, struct tq_link *link, struct tq_link *cu
 	}
 }
 
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
+void tq_link_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 	struct tq_oob_hdr ack;
@@ -144,7 +145,7 @@ void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *datagram)
 	}
 	ack = tq_oob_hdr(net, link, TQ_OOB_CUT_ACK, 0);
 	tq_oob_send(net, link, &ack, sizeof(ack));
-	tq_link_quiet(net, link, TQ_THERE);
+	tq_link_set_quiet(net, link, TQ_THERE);
 	if (!tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_HERE))
 		cut_off(net, link, tq_link_by_nonce(net, tq_get64(datagram->txid)));
 }

@@ -28,7 +28,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 void tq_link_cut(struct tq_net *net, struct tq_link *link);
 /* Handles CUT, by which a process says that its connection to this one has failed, and CUT_ACK, by
  * which it says that it knows of the failure here. */
-void tq_on_cut(struct tq_net *net, const struct tq_oob_hdr *cut);
+void tq_link_on_cut(struct tq_net *net, const struct tq_oob_hdr *cut);
 /* Stops telling the link's process that the link has failed here. */
 void tq_link_cut_end(struct tq_net *net, struct tq_link *link);
 

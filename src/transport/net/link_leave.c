@@ -27,11 +27,11 @@ static void send_bye_ack(struct tq_net *net, struct tq_link *link)
 	if (tq_link_waits(link))
 		tq_outbox_cut(link);
 	tq_outbox_leave(link);
-	tq_link_quiet(net, link, TQ_HERE);
+	tq_link_set_quiet(net, link, TQ_HERE);
 	tq_oob_send(net, link, &ack, sizeof(ack));
 }
 
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
+void tq_link_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 {
 	struct tq_link *link = tq_link_by_nonce(net, tq_get64(datagram->from));
 
@@ -40,7 +40,7 @@ void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram)
 	/* Messages that the process has sent before its goodbye come first. */
 	tq_inbox_drain(net, link);
 	if (datagram->type == TQ_OOB_BYE_ACK) {
-		tq_link_quiet(net, link, TQ_THERE);
+		tq_link_set_quiet(net, link, TQ_THERE);
 		/* The process may leave as well, and need not wait for this one. */
 		if (tq_link_is_closing(link, TQ_HERE) && !tq_link_is_quiet(link, TQ_HERE))
 			send_bye_ack(net, link);
@@ -131,10 +131,10 @@ static bool has_left(const struct tq_link *link)
 	       (!contact->owes_bye && (!is_awaited(link) || tq_now() >= contact->leave_until));
 }
 
-bool tq_link_left(const struct tq_net *net, const struct tq_link *link)
+bool tq_link_has_left(const struct tq_net *net, const struct tq_link *link)
 {
 	tq_assert_held(net->lock);
-	return has_left(link) && tq_oob_idle(net);
+	return has_left(link) && tq_oob_is_idle(net);
 }
 
 void tq_link_abandon(struct tq_net *net, struct tq_link *link)
@@ -142,7 +142,7 @@ void tq_link_abandon(struct tq_net *net, struct tq_link *link)
 	tq_assert_held(net->lock);
 	if (tq_link_has_failed(link))
 		return;
-	link->contact->reported = true; /* no error: the user has removed the peer */
+	link->contact->user_knows = true;
 	tq_link_fail(net, link, TQ_FAIL_KNOWN, "%s was removed.", tq_link_name(link));
 }
 
@@ -155,7 +155,7 @@ void tq_links_leave(struct tq_net *net)
 		tq_link_leave(net, link);
 }
 
-bool tq_links_left(const struct tq_net *net)
+bool tq_links_have_left(const struct tq_net *net)
 {
 	struct tq_link *link, *tmp;
 
@@ -164,5 +164,5 @@ bool tq_links_left(const struct tq_net *net)
 		if (!has_left(link))
 			return false;
 	}
-	return tq_oob_idle(net);
+	return tq_oob_is_idle(net);
 }

@@ -7,7 +7,7 @@
 #include "net/objects.h"
 
 /* Handles BYE and BYE_ACK. */
-void tq_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
+void tq_link_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);
 /* Sends each BYE_ACK that is due. The caller has waited until all that was sent has arrived. */
 void tq_links_send_bye_acks(struct tq_net *net);
 
@@ -19,8 +19,8 @@ void tq_link_leave(struct tq_net *net, struct tq_link *link);
 void tq_links_leave(struct tq_net *net);
 /* Each returns true if the processes have sent BYE_ACK, or the wait for it is over, and no datagram
  * is under way, whose address handle may go with its link. */
-bool tq_link_left(const struct tq_net *net, const struct tq_link *link);
-bool tq_links_left(const struct tq_net *net);
+bool tq_link_has_left(const struct tq_net *net, const struct tq_link *link);
+bool tq_links_have_left(const struct tq_net *net);
 /* Ends what waits for a connection to a process that has left, or is to be posted to it. The
  * adapter still carries out what is posted. */
 void tq_link_abandon(struct tq_net *net, struct tq_link *link);

@@ -7,6 +7,7 @@
 
 #include "net/contact.h"
 #include "net/fate.h"
+#include "net/link.h"
 #include "net/node.h"
 
 /* Processes that have asked and are no peers. */
@@ -52,7 +53,7 @@ free_link:
 	return -ENOMEM;
 }
 
-struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address)
+struct tq_link *tq_link_make_unnamed(struct tq_net *net, const struct tq_address *address)
 {
 	struct tq_address checked;
 	struct tq_link *link;

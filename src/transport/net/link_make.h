@@ -11,6 +11,6 @@
 int tq_link_make(struct tq_net *net, const struct tq_address *address, struct tq_link **made);
 /* Makes the link of a process that asked before it was a peer. NULL: the address is invalid, or
  * there are too many such processes. */
-struct tq_link *tq_link_unnamed(struct tq_net *net, const struct tq_address *address);
+struct tq_link *tq_link_make_unnamed(struct tq_net *net, const struct tq_address *address);
 
 #endif

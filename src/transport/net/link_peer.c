@@ -43,7 +43,7 @@ int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_pee
 	TQ_LEVEL(net->stats, unnamed, -1);
 	TQ_LEVEL(net->stats, peers, 1);
 	*added = link;
-	tq_targets_named(net, link);
+	tq_targets_answer_kept(net, link);
 	return 0;
 }
 

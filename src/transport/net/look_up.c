@@ -37,7 +37,7 @@ struct tq_look_ups {
 
 static const uint8_t ipv4_prefix[12] = {[10] = 0xff, [11] = 0xff};
 
-int tq_address_locator(const struct tq_address *address, struct tq_locator *locator)
+int tq_look_up_locator(const struct tq_address *address, struct tq_locator *locator)
 {
 	const uint8_t *ipv4 = address->gid + sizeof(ipv4_prefix);
 
@@ -186,7 +186,7 @@ int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
 	tq_assert_held(net->lock);
 	if (!net->look_ups)
 		return -ENOMEM;
-	error = tq_address_locator(&net->connections->address, &own);
+	error = tq_look_up_locator(&net->connections->address, &own);
 	if (error)
 		return error;
 	if (!memcmp(&own, locator, sizeof(own))) {
@@ -234,7 +234,7 @@ static void answer(struct tq_net *net, const struct tq_locator *locator)
 	ibv_destroy_ah(ah);
 }
 
-void tq_on_look_up(struct tq_net *net, const struct tq_oob_look_up *datagram)
+void tq_look_up_on_datagram(struct tq_net *net, const struct tq_oob_look_up *datagram)
 {
 	struct tq_address address;
 	struct tq_locator locator;
@@ -242,13 +242,13 @@ void tq_on_look_up(struct tq_net *net, const struct tq_oob_look_up *datagram)
 
 	if (!net->look_ups ||
 	    tq_address_check(net, &datagram->address, sizeof(address), &address) ||
-	    tq_address_locator(&address, &locator)) {
+	    tq_look_up_locator(&address, &locator)) {
 		TQ_COUNT(net->stats, dropped);
 		return;
 	}
 	if (datagram->hdr.type == TQ_OOB_LOOK_UP) {
 		answer(net, &locator);
-		tq_look_up_unnamed(net, &address);
+		tq_look_up_add_unnamed(net, &address);
 		return;
 	}
 	look_up = find(net, &locator);
@@ -257,14 +257,14 @@ void tq_on_look_up(struct tq_net *net, const struct tq_oob_look_up *datagram)
 	end(net, look_up, &address, 0);
 }
 
-void tq_look_up_unnamed(struct tq_net *net, const struct tq_address *address)
+void tq_look_up_add_unnamed(struct tq_net *net, const struct tq_address *address)
 {
 	struct tq_look_ups *look_ups = net->look_ups;
 	struct tq_look_up_result *result = NULL;
 	struct tq_locator locator;
 	const struct tq_link *link;
 
-	if (!look_ups || tq_address_locator(address, &locator))
+	if (!look_ups || tq_look_up_locator(address, &locator))
 		return;
 	link = tq_link_by_nonce(net, tq_get64(address->nonce));
 	if (link && link->peer)

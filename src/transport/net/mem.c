@@ -295,7 +295,7 @@ describe:
 	snprintf(dev->text + used, sizeof(dev->text) - used, ", %s", what);
 }
 
-bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge)
+bool tq_mem_get_sink(struct tq_net *net, struct ibv_sge *sge)
 {
 	const struct tq_mem *mem = net->mem;
 

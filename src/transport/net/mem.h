@@ -68,6 +68,6 @@ void tq_mem_free(struct tq_net *net, void *addr);
 
 /* Fills in the SGE at the end of each receive; its length is what the sink takes at most. Returns
  * false if there is no sink. */
-bool tq_mem_sink(struct tq_net *net, struct ibv_sge *sge);
+bool tq_mem_get_sink(struct tq_net *net, struct ibv_sge *sge);
 
 #endif

@@ -31,9 +31,9 @@ static int net_eager_send(void *net, struct tq_link *link, void *buf, uint32_t l
 	return tq_control_buf_send(net, link, buf, len, flags);
 }
 
-static bool net_data_ready(void *net, struct tq_link *link)
+static bool net_prepare_data(void *net, struct tq_link *link)
 {
-	return tq_control_data_ready(net, link);
+	return tq_control_prepare_data(net, link);
 }
 
 static bool net_is_local(void *net, struct tq_link *link)
@@ -157,14 +157,15 @@ static void net_peer_fail(void *net, struct tq_link *link, const char *why)
 	tq_outbox_cut(link);
 }
 
-/* Longer than most messages take. */
+/* ns, longer than most messages take. A message with match bits that has no entry comes to light
+ * after three times that (proto/overdue.c); a shorter time would announce messages in vain. */
 #define REMIND_AFTER (TQ_MS / 4)
 
 static void remind_due(struct tq_net *net, void *owner, uint64_t now)
 {
 	(void)owner;
 	(void)now;
-	tq_core_reminded(net->core);
+	tq_core_on_reminded(net->core);
 }
 
 static void net_remind(void *arg)
@@ -178,7 +179,7 @@ const struct tq_net_ops tq_net_ops = {
 	.control = net_control,
 	.eager_buf = net_eager_buf,
 	.eager_send = net_eager_send,
-	.data_ready = net_data_ready,
+	.prepare_data = net_prepare_data,
 	.is_local = net_is_local,
 	.try_readable = net_try_readable,
 	.copy = net_copy,

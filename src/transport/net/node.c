@@ -9,7 +9,8 @@
 #include "net/address.h"
 #include "net/objects.h"
 
-/* The interval between attempts to resolve an address. */
+/* The interval between attempts to resolve an address, in which the kernel asks the network. The
+ * caller waits for the kernel's answer, so attempts are rare; connect_timeout ends them. */
 #define AH_INTERVAL (1000 * TQ_MS)
 
 struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *address)

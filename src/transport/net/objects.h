@@ -34,6 +34,8 @@ struct tq_look_ups;
 struct tq_node;
 struct tq_posted;
 
+enum tq_class { TQ_SMALL, TQ_LARGE, TQ_CLASSES }; /* of control messages, by length */
+
 /* The files for connections: links, requests, targets, and how they end. */
 struct tq_connections {
 	struct tq_address address;
@@ -129,7 +131,7 @@ struct tq_net {
 
 /* Takes note that the adapter, or a queue of it, has failed for good: at the next tq_net_work() all
  * ends. */
-static inline void tq_net_broken(struct tq_net *net, const char *why)
+static inline void tq_net_set_broken(struct tq_net *net, const char *why)
 {
 	if (!net->broken_reason)
 		net->broken_reason = why;

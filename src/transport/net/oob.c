@@ -6,10 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "net/link.h"
 #include "net/mem.h"
 #include "net/node.h"
 
-/* A job's processes may all ask one of them at once. What overflows is sent again. */
+/* Buffers for datagrams. A job's processes may all ask one of them at once. A choice: what
+ * overflows is lost and sent again, which delays a connection; each buffer takes ROOM bytes of
+ * registered memory. */
 #define RECVS        256
 #define SENDS        64
 #define POST_AT_ONCE 64u /* receives that are posted in one call */
@@ -34,7 +37,7 @@ struct tq_oob {
 	uint32_t nrecvs, nsends;
 };
 
-static bool known_length(uint8_t type, uint32_t len)
+static bool is_length_of(uint8_t type, uint32_t len)
 {
 	switch (type) {
 	case TQ_OOB_REQ:
@@ -69,7 +72,7 @@ static bool is_valid(const struct tq_oob *oob, const struct tq_oob_hdr *hdr, uin
 	return len >= sizeof(*hdr) && tq_get32(hdr->magic) == TQ_ADDRESS_MAGIC &&
 	       tq_get16(hdr->version) == TQ_ADDRESS_VERSION &&
 	       tq_get64(hdr->to) == (is_look_up(hdr->type) ? 0 : oob->nonce) &&
-	       known_length(hdr->type, len);
+	       is_length_of(hdr->type, len);
 }
 
 static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
@@ -186,7 +189,7 @@ bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_
 	return true;
 }
 
-bool tq_oob_idle(const struct tq_net *net)
+bool tq_oob_is_idle(const struct tq_net *net)
 {
 	const struct datagram *datagram;
 	uint32_t n;

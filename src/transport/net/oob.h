@@ -30,6 +30,6 @@ bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *dat
 bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
 		    const void *datagram, size_t len);
 /* Returns true if no datagram is under way from here, or the network is broken. */
-bool tq_oob_idle(const struct tq_net *net);
+bool tq_oob_is_idle(const struct tq_net *net);
 
 #endif

@@ -15,7 +15,7 @@ static inline int tq_post_class(const struct tq_link *link, uint32_t len)
  * returns NULL. */
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
 /* Returns true if a message of this length can go now. */
-bool tq_post_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
+bool tq_post_is_ready(struct tq_net *net, struct tq_link *link, uint32_t len);
 /* Returns the place where a message of this length is written to for the next tq_post() to send it
  * without a copy; NULL: it can't go now, or is too long for that. */
 void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len);

@@ -17,7 +17,8 @@
 #include "net/link.h"
 #include "net/link_fail.h"
 
-/* Puts that may wait for a peer. */
+/* Puts that may wait for a peer. A choice: more than a caller starts that heeds -EAGAIN, and a
+ * bound for the memory of one that doesn't. */
 #define PUTS_MAX 65536u
 
 struct tq_put {

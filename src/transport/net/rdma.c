@@ -134,9 +134,9 @@ static void tell(struct tq_net *net, struct tq_rdma_op *op)
 
 	op_put(net, op);
 	if (send)
-		tq_core_sent(net->core, token, status);
+		tq_core_on_sent(net->core, token, status);
 	else
-		tq_core_rdma_done(net->core, token, status);
+		tq_core_on_rdma_done(net->core, token, status);
 }
 
 static void chunk_done(struct tq_net *net, struct tq_posted *chunk, const struct ibv_wc *wc)
@@ -432,7 +432,7 @@ void tq_rdma_forget(struct tq_net *net, struct tq_link *link)
 	}
 }
 
-bool tq_rdma_idle(const struct tq_net *net)
+bool tq_rdma_is_idle(const struct tq_net *net)
 {
 	tq_assert_held(net->lock);
 	return !net->rdma->nops;

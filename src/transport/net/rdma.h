@@ -21,6 +21,6 @@ int tq_rdma_poll(struct tq_net *net);
 /* Drops what is queued for the link, which goes. */
 void tq_rdma_forget(struct tq_net *net, struct tq_link *link);
 /* Returns true if nothing is queued or under way. */
-bool tq_rdma_idle(const struct tq_net *net);
+bool tq_rdma_is_idle(const struct tq_net *net);
 
 #endif

@@ -40,12 +40,12 @@ static void request_send(struct tq_net *net, struct tq_request *request)
 
 	req.ring = lane->kind == TQ_LANE_CONTROL && tq_outbox_attach(net, request->link);
 	tq_oob_send(net, request->link, &req, sizeof(req));
-	if (request->sent) {
+	if (request->repeats) {
 		TQ_COUNT(net->stats, connect_retries);
 		request->backoff =
 			request->backoff < MAX_BACKOFF / 2 ? 2 * request->backoff : MAX_BACKOFF;
 	} else {
-		request->sent = true;
+		request->sent = request->repeats = true;
 		request->heard = now;
 		request->backoff = FIRST_BACKOFF;
 	}
@@ -59,18 +59,28 @@ static void requests_go(struct tq_net *net, struct tq_lane *lane)
 	struct tq_request *request;
 
 	DL_FOREACH(lane->requests, request) {
-		if (!request->sent)
+		if (!request->repeats)
 			request_send(net, request);
 		if (lane->state != TQ_LANE_READY)
 			break;
 	}
 }
 
+/* Stops repeating a request. */
+static void stop(struct tq_net *net, struct tq_request *request)
+{
+	if (!request->repeats)
+		return;
+	tq_timer_stop(net, &request->timer);
+	request->repeats = false;
+	request->silent += tq_now() - request->heard;
+}
+
 /*
  * Moves a request behind the others of its lane, because its process hasn't made the TGT QP and the
- * others needn't wait for it. The request gets a new txid, so a late answer is ignored. Returns
- * false if nothing was moved: there are no others, the lane isn't CONNECTING, or it is a hold lane,
- * which nothing has to wait for.
+ * others needn't wait for it. Its answer may still come: a round trip may take longer than all
+ * requests have their turns. Returns false if nothing was moved: there are no others, the lane
+ * isn't CONNECTING, or it is a hold lane, which nothing has to wait for.
  */
 static bool pass_on(struct tq_net *net, struct tq_request *request)
 {
@@ -78,12 +88,7 @@ static bool pass_on(struct tq_net *net, struct tq_request *request)
 
 	if (lane->state != TQ_LANE_CONNECTING || lane->kind == TQ_LANE_HOLD || !request->next)
 		return false;
-	HASH_DEL(net->connections->requests, request);
-	request->txid = ++net->connections->txid;
-	HASH_ADD(hh, net->connections->requests, txid, sizeof(request->txid), request);
-	tq_timer_stop(net, &request->timer);
-	request->sent = false;
-	request->silent += tq_now() - request->heard;
+	stop(net, request);
 	DL_DELETE(lane->requests, request);
 	DL_APPEND(lane->requests, request);
 	requests_go(net, lane);
@@ -126,6 +131,21 @@ void tq_request_free(struct tq_net *net, struct tq_request *request)
 	TQ_LEVEL(net->stats, connect_requests, -1);
 	HASH_DEL(net->connections->requests, request);
 	free(request);
+}
+
+void tq_requests_restart(struct tq_net *net, struct tq_lane *lane)
+{
+	struct tq_request *request;
+
+	DL_FOREACH(lane->requests, request) {
+		if (!request->sent)
+			continue;
+		stop(net, request);
+		request->sent = false;
+		HASH_DEL(net->connections->requests, request);
+		request->txid = ++net->connections->txid;
+		HASH_ADD(hh, net->connections->requests, txid, sizeof(request->txid), request);
+	}
 }
 
 void tq_request_end(struct tq_net *net, struct tq_request *request)

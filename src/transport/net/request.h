@@ -13,11 +13,14 @@ struct tq_request {
 	uint64_t txid;
 	struct tq_link *link;
 	struct tq_lane *lane;
-	bool sent; /* with this txid; until the lane is READY, only the first of its list is */
-	struct tq_timer timer; /* armed once it is sent */
-	uint64_t backoff;      /* ns */
-	uint64_t heard;        /* ns: of the last sign of life, or of the start */
-	uint64_t silent; /* ns without a sign of life before `heard`, when it had earlier txids */
+	bool sent; /* with this txid, so its answer is taken */
+	/* The request is sent again until its answer comes; until the lane is READY, only the first
+	 * of its list is. */
+	bool repeats;
+	struct tq_timer timer;          /* armed while it repeats */
+	uint64_t backoff;               /* ns */
+	uint64_t heard;                 /* ns: of the last sign of life, or of the start */
+	uint64_t silent;                /* ns without a sign of life before it repeated last */
 	struct tq_request *next, *prev; /* tq_lane.requests */
 	UT_hash_handle hh;              /* tq_connections.requests, by txid */
 };
@@ -26,6 +29,9 @@ struct tq_request {
 int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 /* Forgets a request. */
 void tq_request_free(struct tq_net *net, struct tq_request *request);
+/* Has the requests of a lane that has become READY sent anew by tq_request_end(): they ask to open
+ * the TGT QP now, and the answers of processes that were asked to make one are late. */
+void tq_requests_restart(struct tq_net *net, struct tq_lane *lane);
 /* Forgets a request, and sends those of its lane that can go now. */
 void tq_request_end(struct tq_net *net, struct tq_request *request);
 /* Forgets all requests of the link, and sends those of their lanes that can go now. */

@@ -40,7 +40,8 @@ enum tq_asleep {
 	TQ_ASLEEP_ALL /* for any */
 };
 
-#define TQ_RINGS_MAX 512u /* rings of a process, as reader */
+/* The most rings of a process, as reader: their bits in tq_rings.ready fill a cache line. */
+#define TQ_RINGS_MAX 512u
 
 /* The memory of a process in which others of its node have rings: a segment (tq_segment_create())
  * that all of them map. */

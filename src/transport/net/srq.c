@@ -117,11 +117,11 @@ static void received(struct tq_net *net, struct tq_work *work, const struct ibv_
 	if (receive->srq->withdrawn)
 		return;
 	if (wc->status == IBV_WC_SUCCESS) {
-		tq_core_delivered(net->core, token, wc->byte_len, NULL);
+		tq_core_on_delivered(net->core, token, wc->byte_len, NULL);
 	} else {
 		snprintf(why, sizeof(why), "a receive for it failed: %s (vendor error 0x%x)",
 			 ibv_wc_status_str(wc->status), wc->vendor_err);
-		tq_core_delivered(net->core, token, 0, why);
+		tq_core_on_delivered(net->core, token, 0, why);
 	}
 }
 
@@ -194,7 +194,7 @@ static int fill_sges(struct tq_net *net, const struct tq_sg *sg, int nsg, struct
 		};
 		len += sg[i].len;
 	}
-	if (len < net->limits.max_direct && tq_mem_sink(net, &sink)) {
+	if (len < net->limits.max_direct && tq_mem_get_sink(net, &sink)) {
 		sink.length = (uint32_t)(net->limits.max_direct - len);
 		sge[n++] = sink;
 	}
@@ -258,7 +258,7 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 	TQ_LEVEL(net->stats, srqs_idle, 1);
 }
 
-bool tq_srqs_withdrawn(const struct tq_net *net)
+bool tq_srqs_has_withdrawn(const struct tq_net *net)
 {
 	tq_assert_held(net->lock);
 	return net->srqs->withdrawn;
@@ -272,6 +272,6 @@ int tq_srqs_poll(struct tq_net *net)
 		destroy(net, &net->srqs->withdrawn, net->srqs->withdrawn);
 	TQ_LEVEL(net->stats, srqs_withdrawn, -(int64_t)net->srqs->nwithdrawn);
 	net->srqs->nwithdrawn = 0;
-	tq_core_srqs_gone(net->core);
+	tq_core_on_srqs_gone(net->core);
 	return tq_cq_sweep(net);
 }

@@ -31,6 +31,6 @@ void tq_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe);
 int tq_srqs_poll(struct tq_net *net);
 /* Returns true if queues are withdrawn and not destroyed: the HCA may still write into the buffers
  * of their receives. */
-bool tq_srqs_withdrawn(const struct tq_net *net);
+bool tq_srqs_has_withdrawn(const struct tq_net *net);
 
 #endif

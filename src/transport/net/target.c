@@ -232,7 +232,7 @@ static bool is_sane(const struct tq_net *net, const struct tq_oob_req *req)
 	       !(tq_get32(req->psn) >> 24) && !(tq_get32(req->tgt_qpn) >> 24);
 }
 
-void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
+void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req)
 {
 	struct tq_target_key key = {tq_get64(req->hdr.from), tq_get64(req->hdr.txid)};
 	struct tq_target *target;
@@ -253,7 +253,7 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		return;
 	link = tq_link_by_nonce(net, key.nonce);
 	if (!link)
-		link = tq_link_unnamed(net, &req->address);
+		link = tq_link_make_unnamed(net, &req->address);
 	if (!link || memcmp(&link->contact->address, &req->address, sizeof(req->address))) {
 		TQ_COUNT(net->stats, dropped);
 		return;
@@ -264,14 +264,14 @@ void tq_on_request(struct tq_net *net, const struct tq_oob_req *req)
 		/* The process's messages can't be delivered before it is a peer, so they wait there
 		 * meanwhile. */
 		keep(net, link, req);
-		tq_look_up_unnamed(net, &link->contact->address);
+		tq_look_up_add_unnamed(net, &link->contact->address);
 		refuse(net, link, &rep, TQ_OOB_WAIT, 0);
 		return;
 	}
 	answer(net, link, req);
 }
 
-void tq_targets_named(struct tq_net *net, struct tq_link *link)
+void tq_targets_answer_kept(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *contact = link->contact;
 

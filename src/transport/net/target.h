@@ -20,9 +20,9 @@ struct tq_target {
 };
 
 /* Handles a request for a lane to this process. */
-void tq_on_request(struct tq_net *net, const struct tq_oob_req *req);
+void tq_target_on_request(struct tq_net *net, const struct tq_oob_req *req);
 /* Answers the requests that were kept for a link which has become a peer's. */
-void tq_targets_named(struct tq_net *net, struct tq_link *link);
+void tq_targets_answer_kept(struct tq_net *net, struct tq_link *link);
 /* Drops the link's TGT QPs; NULL: all. */
 void tq_targets_drop(struct tq_net *net, const struct tq_link *link);
 

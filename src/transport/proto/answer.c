@@ -47,7 +47,7 @@ static struct tq_tx_tuple *find_tx_tuple(struct tq_core *core, struct tq_peer *p
 
 /* ---- tuple queues ---- */
 
-void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *msg)
+void tq_answer_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_srqn *msg)
 {
 	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
@@ -65,7 +65,8 @@ void tq_on_srqn(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 			  tq_get64(msg->max_len));
 }
 
-void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_refuse *msg)
+void tq_answer_on_refuse(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_refuse *msg)
 {
 	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
@@ -79,7 +80,8 @@ void tq_on_refuse(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	tq_tx_tuple_refuse(tuple, tq_get32(msg->after));
 }
 
-void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recall *msg)
+void tq_answer_on_recall(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_recall *msg)
 {
 	struct tq_tx_tuple *tuple = find_tx_tuple(core, peer, msg->tx_tuple);
 
@@ -96,7 +98,7 @@ void tq_on_recall(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 
 /* ---- answers to RTS ---- */
 
-void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
+void tq_answer_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
 {
 	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 	struct tq_tx_tuple *tuple;
@@ -108,13 +110,14 @@ void tq_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_a
 	tuple = send->tx_tuple;
 	seq = send->seq;
 	len = send->buf.len;
-	tq_tx_tuple_resolved(send);
+	tq_tx_tuple_resolve(send);
 	tq_send_req_end(send, 0);
 	if (tuple)
-		tq_tx_policy_announced(tuple, seq, len);
+		tq_tx_policy_count_announced(tuple, seq, len);
 }
 
-void tq_on_cts_direct(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
+void tq_answer_on_cts_direct(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_answer *msg)
 {
 	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 	struct tq_tx_tuple *tuple;
@@ -142,10 +145,10 @@ static void send_written(struct tq_send_req *send, bool failed)
 	tq_peer_send(send->pair->peer, &m, sizeof(m), 0);
 }
 
-/* Takes note of what the receiver wants of a send's data, and that the RTS is resolved. Returns the
+/* Records which part of a send's data the receiver wants, and that the RTS is resolved. Returns the
  * send; NULL: none, or the receiver wants nothing, or more than there is. */
-static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
-				   const struct tq_msg_cts *msg)
+static struct tq_send_req *accept_cts(struct tq_core *core, struct tq_peer *peer,
+				      const struct tq_msg_cts *msg)
 {
 	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
 
@@ -155,15 +158,15 @@ static struct tq_send_req *granted(struct tq_core *core, struct tq_peer *peer,
 		drop(core);
 		return NULL;
 	}
-	tq_tx_tuple_resolved(send);
+	tq_tx_tuple_resolve(send);
 	send->recv_req = tq_get32(msg->recv_req);
 	send->wanted = tq_get64(msg->length);
 	return send;
 }
 
-void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
+void tq_answer_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, msg);
+	struct tq_send_req *send = accept_cts(core, peer, msg);
 	struct tq_sg list[TQ_MAX_PIECES];
 	int n, rc = -ENOMEM;
 
@@ -183,10 +186,10 @@ void tq_on_cts(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_c
 		tq_peer_fail(peer, "an RDMA write could not be posted");
 		return;
 	}
-	tq_send_req_set(send, TQ_SEND_REQ_WRITING);
+	tq_send_req_set_state(send, TQ_SEND_REQ_WRITING);
 }
 
-void tq_on_write_done(struct tq_send_req *send, int status)
+void tq_answer_on_write_done(struct tq_send_req *send, int status)
 {
 	assert(send->state == TQ_SEND_REQ_WRITING);
 	if (status == 0 && !send->pair->peer->failed)
@@ -194,9 +197,10 @@ void tq_on_write_done(struct tq_send_req *send, int status)
 	tq_send_req_end(send, status);
 }
 
-void tq_on_cts_pieces(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts *msg)
+void tq_answer_on_cts_pieces(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_cts *msg)
 {
-	struct tq_send_req *send = granted(core, peer, msg);
+	struct tq_send_req *send = accept_cts(core, peer, msg);
 
 	if (send)
 		tq_send_pieces_start(send, TQ_SEND_REQ_PIECES);
@@ -228,7 +232,8 @@ static struct tq_send_req *find_held(struct tq_core *core, struct tq_peer *peer,
 
 /* The message stays in its lane, so that its tuple's messages stay in order there. Its memory
  * stays as well, until the receiver has all data and lets the sink take the message. */
-void tq_on_cts_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_cts_held *msg)
+void tq_answer_on_cts_held(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_cts_held *msg)
 {
 	struct tq_send_req *send = find_held(core, peer, msg);
 

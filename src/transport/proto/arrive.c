@@ -146,8 +146,8 @@ static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, ui
 	return kept;
 }
 
-bool tq_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
-		 uint32_t len, struct tq_bounce *bounce)
+bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
+			uint32_t len, struct tq_bounce *bounce)
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
 	uint32_t ask = tq_get32(msg->env.ask);
@@ -200,7 +200,7 @@ static bool answer_direct(struct tq_rx_tuple *tuple, struct tq_unexpected *messa
 	return false;
 }
 
-void tq_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
+void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
 	uint32_t ask = tq_get32(msg->env.ask);
@@ -241,7 +241,7 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 		tq_peer_fail(peer, "its messages have headers of another length");
 		return NULL;
 	}
-	tq_mask_heard(pair);
+	tq_mask_announce(pair);
 	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
@@ -268,8 +268,9 @@ static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
 			    tuple->pair->peer, hdr, env->cseq, env->seq);
 }
 
-bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager_bits *msg,
-		      uint32_t len, struct tq_bounce *bounce)
+bool tq_arrive_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer,
+			     const struct tq_msg_eager_bits *msg, uint32_t len,
+			     struct tq_bounce *bounce)
 {
 	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
 	const char *header = (const char *)(msg + 1);
@@ -298,7 +299,8 @@ bool tq_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	return kept;
 }
 
-void tq_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts_bits *msg)
+void tq_arrive_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer,
+			   const struct tq_msg_rts_bits *msg)
 {
 	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
 	bool is_short = tq_get64(msg->length) <= tq_eager_max(ctx->core), early;

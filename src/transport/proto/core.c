@@ -75,7 +75,7 @@ static int poll_failing(struct tq_core *core)
 	int n = 0;
 
 	for (; core->failing; n++)
-		tq_core_peer_failed(core, core->failing);
+		tq_core_on_peer_failed(core, core->failing);
 	return n;
 }
 
@@ -97,7 +97,7 @@ int tq_core_poll(struct tq_core *core)
 	return events;
 }
 
-bool tq_core_idle(const struct tq_core *core)
+bool tq_core_is_idle(const struct tq_core *core)
 {
 	tq_assert_held(core->lock);
 	return core->outstanding == 0;

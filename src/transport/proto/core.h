@@ -21,7 +21,7 @@ void tq_core_destroy(struct tq_core *core);
  * deferred work was done. With core->service set, leaves all that touches user data. */
 int tq_core_poll(struct tq_core *core);
 /* Returns true if nothing that was sent is still needed here. */
-bool tq_core_idle(const struct tq_core *core);
+bool tq_core_is_idle(const struct tq_core *core);
 
 /* Returns true if data of messages that have come wait for tq_core_poll() by a thread of the
  * user's. */

@@ -33,7 +33,7 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 	return !ctx->peers[rank] || ctx->peers[rank]->failed;
 }
 
-bool tq_ctx_deserted(struct tq_ctx *ctx)
+bool tq_ctx_check_deserted(struct tq_ctx *ctx)
 {
 	/* Another peer may join an open context. */
 	if (ctx->core->broken || ctx->flags & TQ_CTX_OPEN)

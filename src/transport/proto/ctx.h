@@ -23,8 +23,9 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
 /* Takes the context's id away, as no receive waits for a message any more: new messages that carry
  * it are for the context's successor. */
 void tq_ctx_unname(struct tq_ctx *ctx);
-/* Returns true if no peer is left that could send to a receive from TQ_ANY_SOURCE there. False for
- * an open context, which other peers may join, unless the adapter has failed. */
-bool tq_ctx_deserted(struct tq_ctx *ctx);
+/* Checks for peers that have failed since the last call. Returns true if no peer is left that could
+ * send to a receive from TQ_ANY_SOURCE there. False for an open context, which other peers may
+ * join, unless the adapter has failed. */
+bool tq_ctx_check_deserted(struct tq_ctx *ctx);
 
 #endif

@@ -32,6 +32,8 @@ static void pair_free(struct tq_pair *pair)
 	while (*at != pair)
 		at = &(*at)->peer_next;
 	*at = pair->peer_next;
+	if (pair->peer->joined == pair)
+		pair->peer->joined = NULL;
 	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);
 	free(pair);
 }
@@ -54,7 +56,7 @@ static void forget_peer(struct tq_ctx *ctx, const struct tq_peer *peer)
 			ctx->peers[rank] = NULL;
 }
 
-void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer)
+void tq_ctxs_forget_peer(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_ctx *ctx;
 
@@ -121,7 +123,7 @@ static void ctx_begin(struct tq_ctx *ctx)
 	HASH_ADD(hh, ctx->core->ctxs, id, sizeof(ctx->id), ctx);
 	ctx->named = true;
 	TQ_LEVEL(ctx->core->stats, contexts, 1);
-	tq_orphans_take(ctx->core, ctx->id, tq_core_control);
+	tq_orphans_take(ctx->core, ctx->id, tq_core_on_control);
 }
 
 int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const peers[], int npeers,
@@ -221,7 +223,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 
 	tq_assert_held(core->lock);
 	if (ctx->flags & TQ_CTX_BITS)
-		tq_entries_end(ctx, -ECANCELED);
+		tq_entry_end_all(ctx, -ECANCELED);
 	if (!tq_ctx_keeps_id(ctx))
 		tq_ctx_unname(ctx);
 	/* Tuples stay until both sides have let go of them, so all queues go back now. */
@@ -239,7 +241,7 @@ void tq_core_ctx_remove(struct tq_ctx *ctx)
 
 /* ---- freeing ---- */
 
-static bool pair_quiet(const struct tq_pair *pair)
+static bool is_pair_quiet(const struct tq_pair *pair)
 {
 	const struct tq_tx_tuple *tx_tuple;
 	const struct tq_rx_tuple *rx_tuple;
@@ -247,7 +249,7 @@ static bool pair_quiet(const struct tq_pair *pair)
 	if (pair->send_reqs || pair->nfenced)
 		return false;
 	for (tx_tuple = pair->tx_tuples; tx_tuple; tx_tuple = tx_tuple->hh.next)
-		if (!tq_tx_tuple_quiet(tx_tuple))
+		if (!tq_tx_tuple_is_quiet(tx_tuple))
 			return false;
 	for (rx_tuple = pair->rx_tuples; rx_tuple; rx_tuple = rx_tuple->hh.next)
 		if (rx_tuple->srq)
@@ -257,14 +259,14 @@ static bool pair_quiet(const struct tq_pair *pair)
 
 /* Returns true if nothing is under way, and no peer has a handle of anything in the context
  * that it may still use. */
-static bool ctx_quiet(const struct tq_ctx *ctx)
+static bool is_ctx_quiet(const struct tq_ctx *ctx)
 {
 	int rank;
 
 	if (ctx->nrecvs || ctx->nqueue_matched)
 		return false;
 	for (rank = 0; rank < ctx->npeers; rank++)
-		if (ctx->pairs[rank] && !pair_quiet(ctx->pairs[rank]))
+		if (ctx->pairs[rank] && !is_pair_quiet(ctx->pairs[rank]))
 			return false;
 	return true;
 }
@@ -279,7 +281,7 @@ void tq_ctxs_reap(struct tq_core *core)
 	while ((ctx = *at)) {
 		if (ctx->named && !tq_ctx_keeps_id(ctx))
 			tq_ctx_unname(ctx);
-		if (ctx->named || !ctx_quiet(ctx)) {
+		if (ctx->named || !is_ctx_quiet(ctx)) {
 			at = &ctx->removed_next;
 			continue;
 		}
@@ -296,7 +298,7 @@ void tq_ctxs_destroy(struct tq_core *core)
 		pairs_free(ctx);
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
 		pairs_free(ctx);
-	tq_core_srqs_gone(core); /* nobody waits for the SRQs any more */
+	tq_core_on_srqs_gone(core); /* nobody waits for the SRQs any more */
 	for (ctx = core->removed; ctx; ctx = next) {
 		next = ctx->removed_next;
 		if (ctx->named)
@@ -322,17 +324,17 @@ static void end_wild(struct tq_ctx *ctx)
 	}
 }
 
-void tq_ctxs_peer_failed(struct tq_core *core)
+void tq_ctxs_on_peer_failed(struct tq_core *core)
 {
 	struct tq_ctx *ctx;
 
 	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next) {
-		if (ctx->wild && !(ctx->flags & TQ_CTX_BITS) && tq_ctx_deserted(ctx))
+		if (ctx->wild && !(ctx->flags & TQ_CTX_BITS) && tq_ctx_check_deserted(ctx))
 			end_wild(ctx);
 	}
 }
 
-void tq_core_broken(struct tq_core *core)
+void tq_core_on_broken(struct tq_core *core)
 {
 	struct tq_ctx *ctx;
 

@@ -9,9 +9,9 @@
 void tq_ctxs_reap(struct tq_core *core);
 void tq_ctxs_destroy(struct tq_core *core);
 /* Ends receives from TQ_ANY_SOURCE in contexts in which the last peer has failed. */
-void tq_ctxs_peer_failed(struct tq_core *core);
+void tq_ctxs_on_peer_failed(struct tq_core *core);
 /* Frees all that contexts keep of a peer that goes. */
-void tq_ctxs_peer_gone(struct tq_core *core, struct tq_peer *peer);
+void tq_ctxs_forget_peer(struct tq_core *core, struct tq_peer *peer);
 
 /* ---- for ep/; results as in tupleq.h ---- */
 

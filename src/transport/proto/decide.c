@@ -70,7 +70,7 @@ static void deliver(struct tq_entry *entry, struct tq_unexpected *message)
 	entry->taken = with_bits->taken;
 	memcpy(entry->header, with_bits->header, recv->ctx->header_len);
 	if (message->kind == TQ_UNEXPECTED_STORED)
-		tq_fetch_stored(recv, message);
+		tq_fetch_end_stored(recv, message);
 	else if (message->kind == TQ_UNEXPECTED_DRAINING)
 		tq_drain_take(message, entry);
 	else

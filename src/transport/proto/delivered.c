@@ -35,9 +35,9 @@ static void held_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 {
 	struct tq_rx_tuple *tuple = recv->rx_tuple;
 
-	tq_recv_req_over(recv);
+	tq_recv_req_leave_active(recv);
 	tuple->nsrq--;
-	tq_rx_tuple_unheld(tuple);
+	tq_rx_tuple_on_unheld(tuple);
 	recv->req.status.length = len;
 	if (recv->wanted > len)
 		recv->wanted = len;
@@ -70,12 +70,12 @@ static void direct_delivered(struct tq_recv_req *recv, uint64_t len, int status)
 		tq_fetch_unbounce(recv);
 	else
 		tq_recv_req_complete(recv);
-	tq_rx_tuple_delivered(tuple);
+	tq_rx_tuple_on_delivered(tuple);
 }
 
 /* ---- both ---- */
 
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
+void tq_core_on_delivered(struct tq_core *core, void *token, uint64_t len, const char *error)
 {
 	struct tq_recv_req *recv = token;
 	struct tq_rx_tuple *tuple = recv->rx_tuple;
@@ -84,7 +84,7 @@ void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const ch
 
 	tq_assert_held(core->lock);
 	if (recv->req.kind == TQ_REQ_ENTRY) {
-		error = tq_entry_delivered(tq_entry_of(recv), len, error);
+		error = tq_entry_on_delivered(tq_entry_of(recv), len, error);
 		len = recv->req.status.length;
 	}
 	status = error ? -EIO : 0;

@@ -35,41 +35,41 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 		return false;
 	}
 	if (head->hdr.type == TQ_MSG_EAGER)
-		return tq_on_eager(ctx, peer, head, len, bounce);
+		return tq_arrive_on_eager(ctx, peer, head, len, bounce);
 	if (head->hdr.type == TQ_MSG_EAGER_BITS)
-		return tq_on_eager_bits(ctx, peer, msg, len, bounce);
+		return tq_arrive_on_eager_bits(ctx, peer, msg, len, bounce);
 	if (head->hdr.type == TQ_MSG_RTS)
-		tq_on_rts(ctx, peer, msg);
+		tq_arrive_on_rts(ctx, peer, msg);
 	else
-		tq_on_rts_bits(ctx, peer, msg);
+		tq_arrive_on_rts_bits(ctx, peer, msg);
 	return false;
 }
 
 /* Handles a message that the sender of a tuple wrote, but those with data or an envelope. Returns
  * false if the message isn't one. */
-static bool from_sender(struct tq_core *core, struct tq_peer *peer, const void *msg)
+static bool handle_from_sender(struct tq_core *core, struct tq_peer *peer, const void *msg)
 {
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_SWITCH:
-		tq_on_switch(core, peer, msg);
+		tq_rx_tuple_on_switch(core, peer, msg);
 		return true;
 	case TQ_MSG_HELD:
-		tq_on_held(core, peer, msg);
+		tq_rx_tuple_on_held(core, peer, msg);
 		return true;
 	case TQ_MSG_HELD_BITS:
-		tq_on_held_bits(core, peer, msg);
+		tq_rx_tuple_on_held_bits(core, peer, msg);
 		return true;
 	case TQ_MSG_RECALLED:
-		tq_on_recalled(core, peer, msg);
+		tq_rx_tuple_on_recalled(core, peer, msg);
 		return true;
 	case TQ_MSG_GIVEBACK:
-		tq_on_giveback(core, peer, msg);
+		tq_recall_on_giveback(core, peer, msg);
 		return true;
 	case TQ_MSG_NOTICE:
-		tq_on_notice(core, peer, msg);
+		tq_recall_on_notice(core, peer, msg);
 		return true;
 	case TQ_MSG_WRITTEN:
-		tq_on_written(core, peer, msg);
+		tq_fetch_on_written(core, peer, msg);
 		return true;
 	default:
 		return false;
@@ -77,43 +77,43 @@ static bool from_sender(struct tq_core *core, struct tq_peer *peer, const void *
 }
 
 /* Handles a message that the receiver of a tuple wrote. Returns false if the message isn't one. */
-static bool from_receiver(struct tq_core *core, struct tq_peer *peer, const void *msg)
+static bool handle_from_receiver(struct tq_core *core, struct tq_peer *peer, const void *msg)
 {
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_MASK:
-		tq_on_mask(core, peer, msg);
+		tq_mask_on_message(core, peer, msg);
 		return true;
 	case TQ_MSG_SRQN:
-		tq_on_srqn(core, peer, msg);
+		tq_answer_on_srqn(core, peer, msg);
 		return true;
 	case TQ_MSG_REFUSE:
-		tq_on_refuse(core, peer, msg);
+		tq_answer_on_refuse(core, peer, msg);
 		return true;
 	case TQ_MSG_RECALL:
-		tq_on_recall(core, peer, msg);
+		tq_answer_on_recall(core, peer, msg);
 		return true;
 	case TQ_MSG_FIN:
-		tq_on_fin(core, peer, msg);
+		tq_answer_on_fin(core, peer, msg);
 		return true;
 	case TQ_MSG_CTS:
-		tq_on_cts(core, peer, msg);
+		tq_answer_on_cts(core, peer, msg);
 		return true;
 	case TQ_MSG_CTS_PIECES:
-		tq_on_cts_pieces(core, peer, msg);
+		tq_answer_on_cts_pieces(core, peer, msg);
 		return true;
 	case TQ_MSG_CTS_DIRECT:
-		tq_on_cts_direct(core, peer, msg);
+		tq_answer_on_cts_direct(core, peer, msg);
 		return true;
 	case TQ_MSG_CTS_HELD:
-		tq_on_cts_held(core, peer, msg);
+		tq_answer_on_cts_held(core, peer, msg);
 		return true;
 	default:
 		return false;
 	}
 }
 
-bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
-		     struct tq_bounce *bounce)
+bool tq_core_on_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+			struct tq_bounce *bounce)
 {
 	tq_assert_held(core->lock);
 	core->changed = true;
@@ -128,9 +128,9 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 	case TQ_MSG_RTS_BITS:
 		return on_message(core, peer, msg, len, bounce);
 	case TQ_MSG_DATA:
-		return tq_on_data(core, peer, msg, len, bounce);
+		return tq_fetch_pieces_on_data(core, peer, msg, len, bounce);
 	default:
-		if (!from_sender(core, peer, msg) && !from_receiver(core, peer, msg))
+		if (!handle_from_sender(core, peer, msg) && !handle_from_receiver(core, peer, msg))
 			TQ_COUNT(core->stats, dropped);
 		return false;
 	}
@@ -138,7 +138,7 @@ bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg
 
 /* ---- completions, and lanes ---- */
 
-void tq_core_sent(struct tq_core *core, void *token, int status)
+void tq_core_on_sent(struct tq_core *core, void *token, int status)
 {
 	struct tq_send_req *send = token;
 	struct tq_peer *peer = send->pair->peer;
@@ -155,25 +155,25 @@ void tq_core_sent(struct tq_core *core, void *token, int status)
 		tq_peer_fail(peer, "it took a message whose data it had asked for");
 	if (send->state == TQ_SEND_REQ_AGAIN)
 		tq_send_pieces_end(send, status);
-	tq_tx_tuple_sent(tuple, send, status);
+	tq_tx_tuple_on_sent(tuple, send, status);
 }
 
-void tq_core_rdma_done(struct tq_core *core, void *token, int status)
+void tq_core_on_rdma_done(struct tq_core *core, void *token, int status)
 {
 	struct tq_req *req = token;
 
 	tq_assert_held(core->lock);
 	core->changed = true;
 	if (req->kind == TQ_REQ_RMA)
-		tq_on_rma_done((struct tq_rma_req *)req, status);
+		tq_rma_on_done((struct tq_rma_req *)req, status);
 	else if (req->kind == TQ_REQ_SEND)
-		tq_on_write_done((struct tq_send_req *)req, status);
+		tq_answer_on_write_done((struct tq_send_req *)req, status);
 	else
-		tq_on_read_done((struct tq_recv_req *)req, status);
+		tq_fetch_on_read_done((struct tq_recv_req *)req, status);
 }
 
-void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer)
+void tq_core_on_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
 	tq_assert_held(core->lock);
-	tq_tx_tuple_lane_ready(core, peer);
+	tq_tx_tuple_on_lane_ready(core, peer);
 }

@@ -44,7 +44,7 @@ static void drained(struct tq_recv_req *recv, int error)
 	}
 }
 
-void tq_drain_lost(struct tq_recv_req *recv, int error)
+void tq_drain_on_lost(struct tq_recv_req *recv, int error)
 {
 	struct tq_unexpected *message = recv->at_end == drained ? recv->req.user : NULL;
 	struct tq_entry *taker = message ? tq_unexpected_bits_of(message)->taker : NULL;

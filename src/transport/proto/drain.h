@@ -13,6 +13,6 @@ void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry);
 /* Handles the loss of the sender whose data `recv` awaits. If tq_drain() made `recv` and an entry
  * has taken the message, ends the entry and frees the message. The buffer stays until the queue is
  * gone. */
-void tq_drain_lost(struct tq_recv_req *recv, int error);
+void tq_drain_on_lost(struct tq_recv_req *recv, int error);
 
 #endif

@@ -109,7 +109,7 @@ int tq_core_entry_append(struct tq_ctx *ctx, const struct tq_want *want, const s
 		if (!pair)
 			return tq_pair_error(ctx, want->rank);
 	}
-	if (pair && flags & TQ_ENTRY_QUEUE && !is_search && tq_tuples_wanted(ctx->core))
+	if (pair && flags & TQ_ENTRY_QUEUE && !is_search && tq_wants_tuples(ctx->core))
 		tq_mask_consider(pair, want->ignore);
 	entry = tq_entry_new(ctx, want, buf ? buf : &none, user);
 	if (!entry)

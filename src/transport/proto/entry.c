@@ -94,7 +94,7 @@ bool tq_entry_prepare(struct tq_entry *entry)
 	return entry->prefix;
 }
 
-const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char *error)
+const char *tq_entry_on_delivered(struct tq_entry *entry, uint64_t len, const char *error)
 {
 	struct tq_recv_req *recv = &entry->recv;
 	const struct tq_rx_tuple *tuple = recv->rx_tuple;
@@ -134,7 +134,7 @@ static void end_tuple(struct tq_rx_tuple *tuple, int error)
 	tq_recall(tuple, TQ_RECALL_REMOVED);
 }
 
-void tq_entries_end(struct tq_ctx *ctx, int error)
+void tq_entry_end_all(struct tq_ctx *ctx, int error)
 {
 	struct tq_recv_req *recv;
 	struct tq_rx_tuple *tuple;
@@ -150,7 +150,7 @@ void tq_entries_end(struct tq_ctx *ctx, int error)
 	}
 }
 
-void tq_entry_released(struct tq_entry *entry)
+void tq_entry_forget_match(struct tq_entry *entry)
 {
 	if (!entry->queue)
 		return;
@@ -158,7 +158,7 @@ void tq_entry_released(struct tq_entry *entry)
 	entry->recv.req.core->changed = true;
 }
 
-void tq_core_entry_tell(struct tq_req *req)
+void tq_core_entry_call_done(struct tq_req *req)
 {
 	struct tq_entry *entry = (struct tq_entry *)req;
 	const struct tq_recv_req *recv = &entry->recv;

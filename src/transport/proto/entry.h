@@ -23,17 +23,17 @@ bool tq_entry_prepare(struct tq_entry *entry);
 /* Handles a message of `len` bytes in all that the HCA has placed into an entry of a queue. Sets
  * the length in the entry's status to that of the data. Returns `error`, or why this is no message
  * for the entry; NULL: nothing is wrong. */
-const char *tq_entry_delivered(struct tq_entry *entry, uint64_t len, const char *error);
+const char *tq_entry_on_delivered(struct tq_entry *entry, uint64_t len, const char *error);
 /* Ends an entry, in no list, whose user learns nothing of that. */
 void tq_entry_free(struct tq_entry *entry);
 /* Forgets a message that the HCA has matched: done() has returned. The context outlives that. */
-void tq_entry_released(struct tq_entry *entry);
+void tq_entry_forget_match(struct tq_entry *entry);
 /* Ends all entries of a context, now or when a recall brings them back. */
-void tq_entries_end(struct tq_ctx *ctx, int error);
+void tq_entry_end_all(struct tq_ctx *ctx, int error);
 
 /* ---- for ep/ ---- */
 
-/* Tells the user of an entry that has ended. Called without the lock. */
-void tq_core_entry_tell(struct tq_req *req);
+/* Calls done() of an entry that has ended. Called without the lock. */
+void tq_core_entry_call_done(struct tq_req *req);
 
 #endif

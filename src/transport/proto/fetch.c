@@ -31,7 +31,7 @@ static void send_fin(struct tq_peer *peer, uint32_t send_req)
 
 	/* A process that has received from itself may look at once whether the send has ended. */
 	if (peer->self)
-		tq_on_fin(peer->core, peer, &m);
+		tq_answer_on_fin(peer->core, peer, &m);
 	else
 		tq_peer_send(peer, &m, sizeof(m), 0);
 }
@@ -40,7 +40,7 @@ static void send_fin(struct tq_peer *peer, uint32_t send_req)
 
 static void copy_later(struct tq_recv_req *recv)
 {
-	tq_recv_req_to(recv, TQ_RECV_REQ_COPY);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_COPY);
 	DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
 }
 
@@ -98,7 +98,7 @@ static void ask_pieces(struct tq_recv_req *recv)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
 
-	tq_recv_req_under_way(recv, TQ_RECV_REQ_PIECES);
+	tq_recv_req_enter_active(recv, TQ_RECV_REQ_PIECES);
 	m.send_req = tq_put32(recv->send_req);
 	m.recv_req = tq_put32(recv->handle);
 	m.length = tq_put64(recv->wanted);
@@ -109,7 +109,7 @@ static void ask_write(struct tq_recv_req *recv)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
 
-	tq_recv_req_under_way(recv, TQ_RECV_REQ_WRITING);
+	tq_recv_req_enter_active(recv, TQ_RECV_REQ_WRITING);
 	m.send_req = tq_put32(recv->send_req);
 	m.recv_req = tq_put32(recv->handle);
 	m.addr = tq_put64((uintptr_t)recv->sg.addr);
@@ -118,9 +118,9 @@ static void ask_write(struct tq_recv_req *recv)
 	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
 }
 
-static bool by_read(const struct tq_core *core, const struct tq_unexpected *message)
+static bool should_read(const struct tq_core *core, const struct tq_unexpected *message)
 {
-	return message->flags & TQ_RTS_RKEY && tq_rget_wanted(core);
+	return message->flags & TQ_RTS_RKEY && tq_wants_rget(core);
 }
 
 /* Returns the way on which the data come: always through the adapter if they are scattered. */
@@ -133,7 +133,7 @@ static enum tq_way way_of(const struct tq_recv_req *recv)
 static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	struct tq_core *core = recv->req.core;
-	bool registered, read = by_read(core, message);
+	bool registered, read = should_read(core, message);
 	struct tq_sg list[TQ_MAX_PIECES];
 	uint64_t addr = message->addr;
 	uint32_t rkey = message->rkey;
@@ -153,7 +153,7 @@ static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message
 			tq_recv_req_end(recv, rc);
 			return;
 		} else {
-			tq_recv_req_under_way(recv, TQ_RECV_REQ_READING);
+			tq_recv_req_enter_active(recv, TQ_RECV_REQ_READING);
 			return;
 		}
 	}
@@ -174,11 +174,11 @@ static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message
 
 /* Returns true if the data are to be copied from the sender's memory. The service thread leaves
  * them to the adapter, if that can do without the sender. */
-static bool by_copy(const struct tq_recv_req *recv, const struct tq_unexpected *message)
+static bool should_copy(const struct tq_recv_req *recv, const struct tq_unexpected *message)
 {
 	if (!(message->flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY)) || way_of(recv) != TQ_WAY_COPY)
 		return false;
-	return !recv->req.core->service || !by_read(recv->req.core, message);
+	return !recv->req.core->service || !should_read(recv->req.core, message);
 }
 
 /* Returns the length of the part of the data that is copied next. */
@@ -235,18 +235,18 @@ static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 		tq_unexpected_free(message);
 		send_fin(recv->pair->peer, recv->send_req);
 		complete_in_turn(recv);
-	} else if (by_copy(recv, message)) {
+	} else if (should_copy(recv, message)) {
 		fetch_copy(recv, message);
 	} else {
 		fetch_remote(recv, message);
 	}
 }
 
-void tq_on_read_done(struct tq_recv_req *recv, int status)
+void tq_fetch_on_read_done(struct tq_recv_req *recv, int status)
 {
 	struct tq_core *core = recv->req.core;
 
-	tq_recv_req_over(recv);
+	tq_recv_req_leave_active(recv);
 	if (status) {
 		tq_recv_req_end(recv, status);
 		return;
@@ -257,7 +257,7 @@ void tq_on_read_done(struct tq_recv_req *recv, int status)
 	tq_recv_req_complete(recv);
 }
 
-void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
+void tq_fetch_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m)
 {
 	struct tq_recv_req *recv =
 		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_WRITING);
@@ -271,13 +271,13 @@ void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_m
 	}
 	TQ_COUNT(core->stats, recv_rput);
 	TQ_COUNT_N(core->stats, recv_rput_bytes, recv->wanted);
-	tq_recv_req_over(recv);
+	tq_recv_req_leave_active(recv);
 	complete_in_turn(recv);
 }
 
 /* ---- all ---- */
 
-static void matched(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag, uint64_t len)
+static void set_match(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag, uint64_t len)
 {
 	recv->pair = pair;
 	recv->req.status.source = pair->rank;
@@ -288,7 +288,7 @@ static void matched(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag
 
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
 {
-	matched(recv, recv->rx_tuple->pair, recv->want.tag, len);
+	set_match(recv, recv->rx_tuple->pair, recv->want.tag, len);
 	count_eager(recv->req.core, len);
 	tq_buf_unpack(&recv->buf, 0, data, recv->wanted);
 	tq_recv_req_complete(recv);
@@ -296,7 +296,7 @@ void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
 
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
-	matched(recv, message->pair, message->tag, message->length);
+	set_match(recv, message->pair, message->tag, message->length);
 	switch (message->kind) {
 	case TQ_UNEXPECTED_EAGER:
 		fetch_eager(recv, message);
@@ -307,17 +307,17 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 	case TQ_UNEXPECTED_HELD:
 		tq_held_fetch(recv, message);
 		break;
-	case TQ_UNEXPECTED_STORED:   /* tq_fetch_stored() */
+	case TQ_UNEXPECTED_STORED:   /* tq_fetch_end_stored() */
 	case TQ_UNEXPECTED_DRAINING: /* tq_drain_take() */
 		assert(!"another function takes it");
 		break;
 	}
 }
 
-void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
+void tq_fetch_end_stored(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	recv->buf.len = 0;
-	matched(recv, message->pair, message->tag, message->length);
+	set_match(recv, message->pair, message->tag, message->length);
 	tq_unexpected_free(message);
 	complete_in_turn(recv);
 }
@@ -369,11 +369,11 @@ int tq_fetch_poll(struct tq_core *core)
 
 static void fail(struct tq_recv_req *recv, int error)
 {
-	tq_recv_req_over(recv);
+	tq_recv_req_leave_active(recv);
 	tq_fetch_pieces_drop(recv);
 	if (recv->state == TQ_RECV_REQ_HELD) {
-		tq_drain_lost(recv, error);
-		tq_recv_req_lost(recv, error);
+		tq_drain_on_lost(recv, error);
+		tq_recv_req_end_lost(recv, error);
 	} else {
 		tq_recv_req_end(recv, error);
 	}

@@ -11,7 +11,7 @@
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Ends a receive that takes a message whose data its user has; both are in no queue. Frees the
  * message. */
-void tq_fetch_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
+void tq_fetch_end_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Copies the data of an eager message to an exact receive, in no queue, and ends the receive. Not
  * to be called in service mode. */
 void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
@@ -27,8 +27,9 @@ void tq_fetch_fail(struct tq_pair *pair, int error);
 void tq_fetch_drop(struct tq_pair *pair);
 
 /* Handles WRITTEN, which is checked: ends the receive, or asks for pieces if the write failed. */
-void tq_on_written(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_written *m);
+void tq_fetch_on_written(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_written *m);
 /* Ends the receive of an RDMA read that has ended, well or not. */
-void tq_on_read_done(struct tq_recv_req *recv, int status);
+void tq_fetch_on_read_done(struct tq_recv_req *recv, int status);
 
 #endif

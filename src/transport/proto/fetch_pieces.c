@@ -12,7 +12,7 @@
 #include "proto/recv_req.h"
 #include "proto/unexpected.h"
 
-static void pieces_over(struct tq_recv_req *recv)
+static void end_pieces(struct tq_recv_req *recv)
 {
 	struct tq_core *core = recv->req.core;
 
@@ -22,7 +22,7 @@ static void pieces_over(struct tq_recv_req *recv)
 		tq_held_again(recv);
 		return;
 	}
-	tq_recv_req_over(recv);
+	tq_recv_req_leave_active(recv);
 	tq_recv_req_complete(recv);
 }
 
@@ -72,11 +72,11 @@ void tq_fetch_pieces_copy(struct tq_recv_req *recv)
 {
 	copy_pieces(recv);
 	if (recv->got == recv->wanted)
-		pieces_over(recv);
+		end_pieces(recv);
 }
 
-bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
-		uint32_t len, struct tq_bounce *bounce)
+bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_data *m, uint32_t len, struct tq_bounce *bounce)
 {
 	struct tq_recv_req *recv =
 		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
@@ -95,7 +95,7 @@ bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 		tq_buf_unpack(&recv->buf, offset, m + 1, len);
 		recv->got += len;
 		if (recv->got == recv->wanted)
-			pieces_over(recv);
+			end_pieces(recv);
 		return false;
 	}
 	core->arriving = bounce;

@@ -11,7 +11,7 @@ void tq_fetch_pieces_copy(struct tq_recv_req *recv);
 /* Frees pieces that were kept, without a copy. */
 void tq_fetch_pieces_drop(struct tq_recv_req *recv);
 /* Handles a piece, which is checked. Returns true if the buffer is kept. */
-bool tq_on_data(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_data *m,
-		uint32_t len, struct tq_bounce *bounce);
+bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_data *m, uint32_t len, struct tq_bounce *bounce);
 
 #endif

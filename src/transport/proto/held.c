@@ -30,7 +30,7 @@ static uint64_t room_for(const struct tq_recv_req *recv)
 }
 
 /* Gets memory for the data of a matched probe, which has no user's buffer yet. */
-static bool own_buffer(struct tq_recv_req *recv)
+static bool alloc_buffer(struct tq_recv_req *recv)
 {
 	recv->sg = (struct tq_sg){.addr = malloc(recv->wanted), .len = recv->wanted};
 	recv->buf.addr = recv->sg.addr;
@@ -61,13 +61,13 @@ static int ask_again(struct tq_recv_req *recv)
 	recv->handle = tq_handle_new(&core->recv_reqs, recv);
 	if (!recv->handle)
 		return -ENOMEM;
-	if (recv->msg && !own_buffer(recv)) {
+	if (recv->msg && !alloc_buffer(recv)) {
 		tq_handle_free(&core->recv_reqs, recv->handle);
 		recv->handle = 0;
 		return -ENOMEM;
 	}
 	recv->pieces_asked = true;
-	tq_recv_req_under_way(recv, TQ_RECV_REQ_PIECES);
+	tq_recv_req_enter_active(recv, TQ_RECV_REQ_PIECES);
 	m.tx_tuple = tq_put32(recv->rx_tuple->tx_tuple);
 	m.seq = tq_put32(recv->send_req);
 	m.recv_req = tq_put32(recv->handle);
@@ -82,7 +82,7 @@ void tq_held_again(struct tq_recv_req *recv)
 {
 	tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
 	recv->handle = 0;
-	tq_recv_req_to(recv, TQ_RECV_REQ_HELD);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_HELD);
 }
 
 /* ---- posting ---- */
@@ -122,7 +122,7 @@ void tq_held_fetch(struct tq_recv_req *recv, struct tq_unexpected *message)
 	recv->send_req = message->seq;
 	tq_unexpected_free(message);
 	recv->rx_tuple = tuple;
-	tq_recv_req_under_way(recv, TQ_RECV_REQ_HELD);
+	tq_recv_req_enter_active(recv, TQ_RECV_REQ_HELD);
 	if (!tuple->room && !post_held(recv))
 		return;
 	if (!tuple->room)

@@ -26,7 +26,7 @@ enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len)
 	return readable ? TQ_WAY_COPY : always ? TQ_WAY_PIECES : TQ_WAY_ADAPTER;
 }
 
-bool tq_local_wants_queue(const struct tq_peer *peer, uint64_t len)
+bool tq_local_way_wants_queue(const struct tq_peer *peer, uint64_t len)
 {
 	const struct tq_core *core = peer->core;
 	const struct tq_params *params = core->params;

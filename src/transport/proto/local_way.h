@@ -16,6 +16,6 @@ enum tq_way {
 enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len);
 /* Returns true if a message of `len` bytes should ask for a tuple queue, because there is no faster
  * way to the peer. */
-bool tq_local_wants_queue(const struct tq_peer *peer, uint64_t len);
+bool tq_local_way_wants_queue(const struct tq_peer *peer, uint64_t len);
 
 #endif

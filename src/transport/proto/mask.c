@@ -27,7 +27,7 @@ static void announce(struct tq_pair *pair)
 	tq_peer_send(pair->peer, &m, sizeof(m), 0);
 }
 
-void tq_mask_heard(struct tq_pair *pair)
+void tq_mask_announce(struct tq_pair *pair)
 {
 	pair->heard = true;
 	if (pair->mask_due)
@@ -104,7 +104,7 @@ void tq_mask_consider(struct tq_pair *pair, uint64_t ignore)
 		announce(pair);
 }
 
-void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg)
+void tq_mask_on_message(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg)
 {
 	struct tq_pair *pair = peer->pairs;
 

@@ -11,8 +11,8 @@
  * that ignores these bits and could lie in a queue. */
 void tq_mask_consider(struct tq_pair *pair, uint64_t ignore);
 /* Names the mask to a sender that a message has come from, if that is due. */
-void tq_mask_heard(struct tq_pair *pair);
+void tq_mask_announce(struct tq_pair *pair);
 /* Handles MASK, which is checked, at the sender: its next messages go by the mask named there. */
-void tq_on_mask(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg);
+void tq_mask_on_message(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_mask *msg);
 
 #endif

@@ -30,12 +30,13 @@
 #include "proto/want.h"
 #include "proto/wild.h"
 
-/* Messages that are looked at to find one that may overtake those before it. */
+/* Messages that are looked at to find one that may overtake those before it. A choice: a receive
+ * that finds none has looked in vain, and overtaking is allowed, not promised. */
 #define OVERTAKE_LOOK 32
 
 /* Returns true if a tuple is being recalled that the receive could match. Then the receive
  * takes nothing from this sender, because a held message may yet turn out to come first. */
-static bool fenced(const struct tq_pair *pair, const struct tq_want *want)
+static bool is_fenced(const struct tq_pair *pair, const struct tq_want *want)
 {
 	struct tq_rx_tuple *tuple;
 
@@ -72,7 +73,7 @@ static struct tq_unexpected *from_pair(const struct tq_pair *pair, const struct 
 {
 	struct tq_unexpected *message;
 
-	if (fenced(pair, want))
+	if (is_fenced(pair, want))
 		return NULL;
 	message = first_of(pair, want);
 	if (!message || message->rx_tuple->state == TQ_RX_TUPLE_DIRECT)
@@ -203,18 +204,14 @@ static void match(struct tq_recv_req *recv, struct tq_unexpected *message)
 	tq_fetch(recv, message);
 }
 
-/* Returns true if the receive takes a message that has just come although its sender is
+/* Returns true if a receive may take a message that has just come although tuples of its sender are
  * fenced. */
-static bool overtakes(const struct tq_unexpected *message, const struct tq_recv_req *recv)
+static bool may_pass_fence(const struct tq_unexpected *message)
 {
 	const struct tq_rx_tuple *tuple = message->rx_tuple;
 
-	if (!may_overtake(message->pair->ctx, tuple->tag) || tuple->unexpected ||
-	    tuple->state == TQ_RX_TUPLE_RECALLING)
-		return false;
-	if (fenced(message->pair, &recv->want))
-		TQ_COUNT(message->pair->ctx->core->stats, recv_overtaking);
-	return true;
+	return may_overtake(message->pair->ctx, tuple->tag) && !tuple->unexpected &&
+	       tuple->state != TQ_RX_TUPLE_RECALLING;
 }
 
 void tq_match_arrival(struct tq_unexpected *message)
@@ -233,7 +230,9 @@ void tq_match_arrival(struct tq_unexpected *message)
 		return;
 	}
 	recv = first_receive(tuple);
-	if (recv && (!message->pair->nfenced || overtakes(message, recv))) {
+	if (recv && (!message->pair->nfenced || may_pass_fence(message))) {
+		if (is_fenced(message->pair, &recv->want))
+			TQ_COUNT(ctx->core->stats, recv_overtaking);
 		match(recv, message);
 		tq_match_settle(ctx);
 		return;

@@ -338,13 +338,9 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
 	return (int32_t)(a - b) < 0;
 }
 
-/* The length of the longest message without data, which a small control buffer must hold; and the
- * bytes that a message of this type has in front of at most limits.control_data_max bytes of data.
- * An EAGER_BITS has more in front, but is not longer in all than an EAGER.
- */
+/* The length of the longest message without data, which a small control buffer must hold. The
+ * longest message with data is an EAGER with limits.control_data_max bytes. */
 #define TQ_MSG_MAX 112u
-#define TQ_MSG_DATA_AT(type) \
-	((type) == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager))
 
 /* Returns true if messages of this type may have data. */
 static inline bool tq_msg_has_data(uint8_t type)

@@ -39,7 +39,7 @@ struct tq_sg {
 /* The data are copied before the call returns; at most limits.max_inline bytes. */
 #define TQ_DIRECT_INLINE 1u
 #define TQ_DIRECT_BULK   2u /* its receive is certain: no lane is needed (lane is NULL) */
-/* On a lane: tq_core_sent() may come late, when a later send of the lane ends or after
+/* On a lane: tq_core_on_sent() may come late, when a later send of the lane ends or after
  * report(). The network bounds what such sends keep of the pool of copies. */
 #define TQ_DIRECT_LAZY 4u
 #define TQ_DIRECT_COPY 8u /* from the pool of copies: one piece */
@@ -79,14 +79,14 @@ struct tq_net_ops {
 	 * Returns a buffer for a message with data of `len` bytes in all, which the caller fills
 	 * and hands to eager_send(). Between the two no operation but is_local() and
 	 * try_readable() is called. NULL: the pool of copies is empty, or the peer asked for no
-	 * more eager data. (Neither counts right after data_ready() has returned true: DATA
+	 * more eager data. (Neither counts right after prepare_data() has returned true: DATA
 	 * answers a receive, and must come through.)
 	 */
 	void *(*eager_buf)(void *net, struct tq_link *link, uint32_t len);
 	int (*eager_send)(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags);
-	/* Returns true if a DATA message would go at once (credit, queue, buffer). The
-	 * protocol sends pieces only then, and asks again at tq_core_poll(). */
-	bool (*data_ready)(void *net, struct tq_link *link);
+	/* Prepares for a DATA message. Returns true if one would go at once (credit, queue,
+	 * buffer). The protocol sends pieces only then, and asks again at tq_core_poll(). */
+	bool (*prepare_data)(void *net, struct tq_link *link);
 
 	/* Returns true if messages with data reach the peer sooner than what goes to a tuple queue,
 	 * and without the HCA: through shared memory. */
@@ -113,14 +113,14 @@ struct tq_net_ops {
 
 	/*
 	 * Returns an exclusive hold lane that is usable towards the peer now, or NULL: then one
-	 * is being connected if the limits allow, and tq_core_lane_ready() is called. lane_put()
+	 * is being connected if the limits allow, and tq_core_on_lane_ready() is called. lane_put()
 	 * takes back a lane on which nothing is outstanding.
 	 */
 	struct tq_lane *(*lane_get)(void *net, struct tq_link *link);
 	void (*lane_put)(void *net, struct tq_lane *lane);
 
 	/* Sends to a tuple's SRQ on a hold lane (or TQ_DIRECT_BULK). Ends with
-	 * tq_core_sent(token). -EAGAIN: the queue is full; not with TQ_DIRECT_BULK, where the
+	 * tq_core_on_sent(token). -EAGAIN: the queue is full; not with TQ_DIRECT_BULK, where the
 	 * network queues. -EIO. */
 	int (*direct)(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		      const struct tq_sg *sg, int nsg, unsigned flags, void *token);
@@ -128,8 +128,8 @@ struct tq_net_ops {
 	void (*report)(void *net, struct tq_lane *lane);
 
 	/* RDMA on the bulk lane, in chunks, queued inside; the remote memory is one piece. Ends
-	 * with tq_core_rdma_done(token). A write of at most max_inline bytes needs no registration.
-	 * -EIO, -ENOMEM. */
+	 * with tq_core_on_rdma_done(token). A write of at most max_inline bytes needs no
+	 * registration. -EIO, -ENOMEM. */
 	int (*read)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
 		    uint32_t rkey, void *token);
 	int (*write)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
@@ -140,19 +140,19 @@ struct tq_net_ops {
 	int (*atomic)(void *net, struct tq_link *link, const struct tq_atomic *atomic,
 		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 
-	/* Has tq_core_reminded() called once, after a time in which most messages arrive. */
+	/* Has tq_core_on_reminded() called once, after a time in which most messages arrive. */
 	void (*remind)(void *net);
 
 	/* Returns an empty tuple queue; NULL: at a limit. */
 	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
 	/* Posts a receive, to which the network adds the sink up to max_direct. Ends with
-	 * tq_core_delivered(token). -EAGAIN: no room in the queue or in the CQ; an empty queue
+	 * tq_core_on_delivered(token). -EAGAIN: no room in the queue or in the CQ; an empty queue
 	 * has room for one. */
 	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
 	/* Gives a tuple queue back. One that is empty and `safe`, as no sender will send to it
 	 * any more, is kept for another tuple. Others are withdrawn with the receives in them:
-	 * they are destroyed soon, which tq_core_srqs_gone() reports. Until then a sender that
+	 * they are destroyed soon, which tq_core_on_srqs_gone() reports. Until then a sender that
 	 * gave no answer may still fill those receives. */
 	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
 
@@ -161,7 +161,7 @@ struct tq_net_ops {
 	struct tq_reg *(*reg)(void *net, void *addr, uint64_t len, bool write, void **cookie);
 	void (*unreg)(void *net, struct tq_reg *reg, void *cookie);
 
-	/* Gives back a control buffer that tq_core_control() kept. */
+	/* Gives back a control buffer that tq_core_on_control() kept. */
 	void (*bounce_put)(void *net, struct tq_bounce *bounce);
 	/* Tells all peers (or those that ask later) to stop or resume eager sends, as
 	 * unexpected data are at their limit, or below it again. */
@@ -179,20 +179,20 @@ struct tq_net_ops {
  * are reported in their order. Returns true if the protocol keeps the buffer `bounce` (an EAGER or
  * DATA message's) until bounce_put(); else the network may reuse it.
  */
-bool tq_core_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
-		     struct tq_bounce *bounce);
+bool tq_core_on_control(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
+			struct tq_bounce *bounce);
 /* Report that a direct send, or an RDMA operation, has ended; `status` is 0 or -EIO. Only the
  * reports of one lane come in their order. */
-void tq_core_sent(struct tq_core *core, void *token, int status);
-void tq_core_rdma_done(struct tq_core *core, void *token, int status);
+void tq_core_on_sent(struct tq_core *core, void *token, int status);
+void tq_core_on_rdma_done(struct tq_core *core, void *token, int status);
 /* Reports that a receive of a tuple queue took a message of `len` bytes (which may be more than its
  * buffer: the sink took the rest). Only the reports of one lane come in their order. `error`: NULL,
  * or the reason why the receive took none, for which its sender is failed. */
-void tq_core_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
+void tq_core_on_delivered(struct tq_core *core, void *token, uint64_t len, const char *error);
 /* Reports that lane_get() may return a lane to the peer now. */
-void tq_core_lane_ready(struct tq_core *core, struct tq_peer *peer);
+void tq_core_on_lane_ready(struct tq_core *core, struct tq_peer *peer);
 /* Reports that the time that remind() asked for is over. */
-void tq_core_reminded(struct tq_core *core);
+void tq_core_on_reminded(struct tq_core *core);
 /* Returns true if a receive that only this peer's messages fit waits in the library, and not in a
  * tuple queue, or if the peer was probed for in vain since the last call. */
 bool tq_core_take_awaited(struct tq_peer *peer);
@@ -200,14 +200,14 @@ bool tq_core_take_awaited(struct tq_peer *peer);
  * ends direct sends and RDMA writes by itself, if with an error. */
 bool tq_core_awaits_answer(const struct tq_peer *peer);
 /* Ends everything towards and from the peer with an error, because the connection to it has failed
- * for good. Posted operations (tokens) still end by tq_core_sent() and tq_core_rdma_done(), with
- * -EIO: until then the HCA may use their memory. */
-void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer);
+ * for good. Posted operations (tokens) still end by tq_core_on_sent() and tq_core_on_rdma_done(),
+ * with -EIO: until then the HCA may use their memory. */
+void tq_core_on_peer_failed(struct tq_core *core, struct tq_peer *peer);
 /* Reports that all SRQs that srq_put() withdrew are gone: nothing writes to receives that were in
  * one. */
-void tq_core_srqs_gone(struct tq_core *core);
+void tq_core_on_srqs_gone(struct tq_core *core);
 /* Ends receives from TQ_ANY_SOURCE, because the device has failed, and with it all peers. The
  * network reports each of these, too. */
-void tq_core_broken(struct tq_core *core);
+void tq_core_on_broken(struct tq_core *core);
 
 #endif

@@ -56,6 +56,9 @@ struct tq_pieces {
 
 /* ---- who talks to whom ---- */
 
+/* Places for tuples that were looked up lately, on each side of a pair, by their tag modulo this
+ * number. A choice: programs use few tags at a time, and each place costs a pointer in each pair.
+ */
 #define TQ_RECENT 16u
 
 /* A peer in a context. */
@@ -102,20 +105,21 @@ struct tq_peer {
 	struct tq_core *core;
 	struct tq_link *link;
 	struct tq_idle_lanes *idle_lanes;
-	int failed;  /* 0, or -EIO since tq_core_peer_failed() */
-	bool self;   /* is this process */
-	bool probed; /* by its rank, in vain, since the last tq_core_take_awaited() */
+	int failed;      /* 0, or -EIO since tq_core_on_peer_failed() */
+	bool self;       /* is this process */
+	bool probed;     /* by its rank, in vain, since the last tq_core_take_awaited() */
+	uint32_t nasked; /* tuples to there in TQ_TX_TUPLE_ASKED */
+	uint64_t nrma;   /* operations on its memory that are under way */
 	/* Objects that the peer has here; a correct peer has only so many of each: */
 	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
-	uint32_t nasked;           /* tuples to there in TQ_TX_TUPLE_ASKED */
-	uint64_t nrma;             /* operations on its memory that are under way */
 	struct tq_pair *pairs;
-	bool failing;         /* marked by tq_peer_fail(): what is under way has yet to end */
-	struct tq_peer *next; /* core->failing */
+	struct tq_pair *joined; /* that tq_core_ctx_join() has found last; NULL: none */
+	bool failing;           /* marked by tq_peer_fail(): what is under way has yet to end */
+	struct tq_peer *next;   /* core->failing */
 };
 
 #define TQ_CTX_BITS (1u << 31) /* in flags: the context has match bits */
@@ -160,8 +164,14 @@ struct tq_ctx {
 /* A message for a context that is not here yet. */
 struct tq_orphan;
 
+/* Lines of `once`, as a power of two: 2^11 lines of two names of 4 bytes are 16 KiB, which leaves
+ * room in a first-level cache. Where more tags have had one message, names are overwritten, and
+ * those tags start anew, except for one in TQ_GUESS. */
 #define TQ_ONCE_BITS 11
-#define TQ_FREE_MAX  4096u
+/* Objects of a kind that are kept for the next ones. A choice: those that are needed again and
+ * again cost no malloc(), and what stays after a burst is bounded (1 MiB of objects of 256 bytes).
+ */
+#define TQ_FREE_MAX 4096u
 
 struct tq_core {
 	const struct tq_net_ops *ops;
@@ -205,12 +215,12 @@ struct tq_core {
 	uint32_t dice;
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
 	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
-	bool reminds;                     /* tq_core_reminded() will be called */
+	bool reminds;                     /* tq_core_on_reminded() will be called */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
 	/* Contexts that their users have removed, and that stay for what is under way. */
 	struct tq_ctx *removed;
 	bool changed; /* something happened that may have been the last in one of those */
-	bool broken;  /* by tq_core_broken() */
+	bool broken;  /* by tq_core_on_broken() */
 	struct tq_orphan *orphans;
 	/* Work that goes on when sends complete; the service thread waits for that, too. */
 	uint32_t nrecalling;  /* tx_tuples in RECALLING */

@@ -62,7 +62,7 @@ static void look(struct tq_tx_tuple *tuple)
 	}
 }
 
-void tq_core_reminded(struct tq_core *core)
+void tq_core_on_reminded(struct tq_core *core)
 {
 	struct tq_tx_tuple *tuple, *next;
 

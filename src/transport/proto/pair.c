@@ -59,13 +59,20 @@ static int vacant_rank(struct tq_ctx *ctx)
 
 int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer)
 {
-	struct tq_pair *pair;
+	struct tq_pair *pair = peer->joined;
 	int rank;
 
 	tq_assert_held(ctx->core->lock);
+	/* Each message to an open context comes through here, most to the one of the message
+	 * before.
+	 */
+	if (pair && pair->ctx == ctx)
+		return pair->rank;
 	for (pair = peer->pairs; pair; pair = pair->peer_next) {
-		if (pair->ctx == ctx)
+		if (pair->ctx == ctx) {
+			peer->joined = pair;
 			return pair->rank;
+		}
 	}
 	rank = vacant_rank(ctx);
 	if (rank < 0)

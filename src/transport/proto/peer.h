@@ -8,7 +8,7 @@
 
 /*
  * Marks the peer as failed, because the peer did what no correct peer does, or a message to it was
- * lost. Nothing of the peer ends before the next tq_core_poll() or tq_core_peer_failed(), so the
+ * lost. Nothing of the peer ends before the next tq_core_poll() or tq_core_on_peer_failed(), so the
  * caller may go on with its requests and queues. Messages of the peer are dropped from here on.
  */
 void tq_peer_fail(struct tq_peer *peer, const char *why);

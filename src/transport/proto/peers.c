@@ -23,7 +23,7 @@ int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link
 	peer->probed = false;
 	peer->orphan_rts = peer->unexpected_rts = peer->nheld = peer->nasked = 0;
 	peer->orphan_bytes = peer->unexpected_bytes = peer->nrma = 0;
-	peer->pairs = NULL;
+	peer->pairs = peer->joined = NULL;
 	return tq_tx_lanes_join(peer, node);
 }
 
@@ -56,7 +56,7 @@ bool tq_core_awaits_answer(const struct tq_peer *peer)
 	return false;
 }
 
-bool tq_core_peer_idle(const struct tq_peer *peer)
+bool tq_core_peer_is_idle(const struct tq_peer *peer)
 {
 	const struct tq_pair *pair;
 
@@ -72,7 +72,7 @@ bool tq_core_peer_idle(const struct tq_peer *peer)
 
 /* ---- the end ---- */
 
-void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
+void tq_core_on_peer_failed(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_pair *pair;
 
@@ -85,10 +85,10 @@ void tq_core_peer_failed(struct tq_core *core, struct tq_peer *peer)
 	peer->failed = -EIO;
 	core->changed = true;
 	for (pair = peer->pairs; pair; pair = pair->peer_next) {
-		tq_send_pair_failed(pair, -EIO);
-		tq_recv_pair_failed(pair, -EIO);
+		tq_send_pair_fail(pair, -EIO);
+		tq_recv_pair_fail(pair, -EIO);
 	}
-	tq_ctxs_peer_failed(core);
+	tq_ctxs_on_peer_failed(core);
 }
 
 /* Returns the last of the receives that end when their queues are gone. */
@@ -106,8 +106,8 @@ bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer)
 	ended = core->ended_tail;
 	lost = last_lost(core);
 	/* Contexts that were removed may still wait for the peer to answer recalls. */
-	tq_core_peer_failed(core, peer);
-	tq_ctxs_peer_gone(core, peer);
+	tq_core_on_peer_failed(core, peer);
+	tq_ctxs_forget_peer(core, peer);
 	tq_orphans_drop(core, peer);
 	tq_tx_lanes_leave(peer);
 	return core->ended_tail != ended || last_lost(core) != lost;

@@ -14,6 +14,6 @@ int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link
 bool tq_core_peer_fini(struct tq_core *core, struct tq_peer *peer);
 /* Returns true if nothing that was sent to the peer is still needed here, the HCA reads nothing of
  * the peer's into users' memory, and no operation of tq_rma() is under way there. */
-bool tq_core_peer_idle(const struct tq_peer *peer);
+bool tq_core_peer_is_idle(const struct tq_peer *peer);
 
 #endif

@@ -6,7 +6,8 @@
 
 #include "proto/net_ops.h"
 
-/* Prefixes that are registered together. */
+/* Prefixes that are registered together. A choice: a registration costs about 10 us, which so
+ * many share, and a slab stays until the end. */
 #define SLAB 64
 
 struct tq_prefix_slab {

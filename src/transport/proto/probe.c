@@ -68,7 +68,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 	if (*message)
 		return 1;
 	if (rank == TQ_ANY_SOURCE)
-		return tq_ctx_deserted(ctx) ? -EIO : 0;
+		return tq_ctx_check_deserted(ctx) ? -EIO : 0;
 	if (!ctx->peers[rank])
 		return tq_pair_error(ctx, rank);
 	ctx->peers[rank]->probed = true;
@@ -190,14 +190,14 @@ static void leave_pair(struct tq_msg *msg)
 	msg->message = NULL;
 }
 
-void tq_probe_pair_gone(struct tq_pair *pair)
+void tq_probe_forget_pair(struct tq_pair *pair)
 {
 	while (pair->probed)
 		leave_pair(pair->probed);
 }
 
 /* Gives what leave_pair() has kept to the receive that wants it. */
-static void receive_left(struct tq_msg *msg, struct tq_recv_req *recv)
+static void give_left(struct tq_msg *msg, struct tq_recv_req *recv)
 {
 	uint64_t length = msg->status.length;
 
@@ -235,14 +235,14 @@ int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, stru
 			tq_fetch(recv, message);
 		}
 	} else if (!msg->drain) {
-		receive_left(msg, recv);
+		give_left(msg, recv);
 	} else if (msg->drained) {
 		hand_over(msg, recv);
 	} else {
-		tq_recv_req_to(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
+		tq_recv_req_set_state(recv, TQ_RECV_REQ_HELD); /* can't be cancelled any more */
 		msg->taker = recv;
 	}
-	return tq_recv_req_started(recv, req, status);
+	return tq_recv_req_finish_start(recv, req, status);
 }
 
 struct tq_core *tq_core_of_msg(const struct tq_msg *msg)

@@ -11,7 +11,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status);
 /* Keeps what matched probes have taken of the messages of a pair that goes, for tq_core_mrecv(). */
-void tq_probe_pair_gone(struct tq_pair *pair);
+void tq_probe_forget_pair(struct tq_pair *pair);
 struct tq_core *tq_core_of_msg(const struct tq_msg *msg);
 
 #endif

@@ -46,7 +46,7 @@ void tq_recall_fence(struct tq_rx_tuple *tuple)
 {
 	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_RECALLING);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_RECALLING);
 	DL_DELETE(pair->ctx->queued, tuple);
 	DL_DELETE2(pair->ctx->core->lru, tuple, lru_prev, lru_next);
 	pair->nfenced_user += tq_want_is_user_tag(tuple->tag);
@@ -58,7 +58,7 @@ void tq_recall_unfence(struct tq_rx_tuple *tuple)
 {
 	struct tq_pair *pair = tuple->pair;
 
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_CONTROL);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_CONTROL);
 	pair->nfenced_user -= tq_want_is_user_tag(tuple->tag);
 	if (!--pair->nfenced)
 		DL_DELETE(pair->ctx->fenced, pair);
@@ -74,7 +74,7 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	m.tx_tuple = tq_put32(tuple->tx_tuple);
 	m.rx_tuple = tq_put32(tuple->handle);
 	m.position = tq_put32(tuple->pos - tuple->base);
-	m.after = tq_put32(tq_rx_policy_recalled(tuple, why));
+	m.after = tq_put32(tq_rx_policy_on_recall(tuple, why));
 	m.hdr.flags = tuple->gave_back ? TQ_RECALL_LONG : 0;
 
 	tq_recall_fence(tuple);
@@ -105,7 +105,8 @@ void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_r
 	}
 }
 
-void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg)
+void tq_recall_on_giveback(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_giveback *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
@@ -123,7 +124,8 @@ static uint32_t first_due(const struct tq_rx_tuple *tuple)
 	return tuple->pos - (has_bits ? tuple->nsrq : 0);
 }
 
-void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg)
+void tq_recall_on_notice(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_notice *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 	bool early, is_late;

@@ -20,7 +20,9 @@ void tq_recall_fence(struct tq_rx_tuple *tuple);
 void tq_recall_unfence(struct tq_rx_tuple *tuple);
 /* Handle GIVEBACK and NOTICE, which are checked: the tuple is recalled if its sender asks for that,
  * or if too many of its messages come before their receives. */
-void tq_on_giveback(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_giveback *msg);
-void tq_on_notice(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_notice *msg);
+void tq_recall_on_giveback(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_giveback *msg);
+void tq_recall_on_notice(struct tq_core *core, struct tq_peer *peer,
+			 const struct tq_msg_notice *msg);
 
 #endif

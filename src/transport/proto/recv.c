@@ -42,7 +42,7 @@ static int post_wild(struct tq_recv_req *recv)
 		tq_fetch(recv, message);
 		return 0;
 	}
-	if (want->rank == TQ_ANY_SOURCE ? tq_ctx_deserted(ctx)
+	if (want->rank == TQ_ANY_SOURCE ? tq_ctx_check_deserted(ctx)
 					: ctx->pairs[want->rank]->peer->failed != 0)
 		return -EIO;
 	DL_APPEND(ctx->wild, recv);
@@ -102,13 +102,13 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	recv->order = ctx->order++;
 	rc = rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
-		return tq_recv_req_started(recv, req, status);
+		return tq_recv_req_finish_start(recv, req, status);
 	ctx->nrecvs--;
 	tq_core_release(&recv->req);
 	return rc;
 }
 
-bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, uint64_t tag)
+bool tq_core_recv_should_poll(const struct tq_ctx *ctx, int rank, uint64_t tag)
 {
 	const struct tq_pair *pair = rank >= 0 && rank < ctx->npeers ? ctx->pairs[rank] : NULL;
 	const struct tq_rx_tuple *tuple = pair ? pair->recent_rx_tuples[tq_pair_recent(tag)] : NULL;

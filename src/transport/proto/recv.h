@@ -9,7 +9,7 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		 struct tq_req **req, struct tq_status *status);
 /* Returns true if the network should be polled before this receive is posted: a NOTICE that has
  * come says then that its message was early. */
-bool tq_core_recv_looks(const struct tq_ctx *ctx, int rank, uint64_t tag);
+bool tq_core_recv_should_poll(const struct tq_ctx *ctx, int rank, uint64_t tag);
 int tq_core_cancel(struct tq_req *req);
 /* Ends with `error` the receives in context `id` that have this tag and have not matched yet: those
  * in a tuple queue when its recall brings them back. Nothing happens without such a context. */

@@ -26,7 +26,7 @@ static void drop_unfetched(struct tq_pair *pair)
 	}
 }
 
-void tq_recv_pair_failed(struct tq_pair *pair, int error)
+void tq_recv_pair_fail(struct tq_pair *pair, int error)
 {
 	struct tq_ctx *ctx = pair->ctx;
 	struct tq_rx_tuple *tuple;
@@ -82,7 +82,7 @@ void tq_recv_pair_free(struct tq_pair *pair)
 	for (tuple = pair->rx_tuples; tuple; tuple = tuple->hh.next)
 		tq_rx_tuple_fail(tuple, -ECANCELED);
 	tq_fetch_drop(pair);
-	tq_probe_pair_gone(pair);
+	tq_probe_forget_pair(pair);
 	while ((message = pair->unexpected)) {
 		tq_unexpected_unlink(message);
 		tq_unexpected_free(message);

@@ -7,7 +7,7 @@
 
 /* Ends the receives that only the peer, which has failed, could end. Drops messages whose data are
  * lost with it. RDMA reads end with their completions. */
-void tq_recv_pair_failed(struct tq_pair *pair, int error);
+void tq_recv_pair_fail(struct tq_pair *pair, int error);
 /* Returns true if a receive that only this peer's messages fit waits in a queue of the library. */
 bool tq_recv_pair_awaits(const struct tq_pair *pair);
 /* Returns true if the HCA reads the peer's data into users' memory. */

@@ -36,7 +36,7 @@ static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
 
 static const struct tq_states states = {"recv", state_names, next_states};
 
-void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state to)
+void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state to)
 {
 	tq_states_change(&states, recv->req.core->trace, recv, recv->state, to);
 	recv->state = to;
@@ -73,7 +73,7 @@ void tq_recv_req_end(struct tq_recv_req *recv, int error)
 		return;
 	}
 	tq_recv_mem_release(recv);
-	tq_recv_req_to(recv, TQ_RECV_REQ_ENDED);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_ENDED);
 	recv->ctx->nrecvs--;
 	recv->req.core->changed = true;
 	recv->req.status.error = error;
@@ -93,7 +93,8 @@ void tq_recv_req_complete(struct tq_recv_req *recv)
 	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
 }
 
-int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status)
+int tq_recv_req_finish_start(struct tq_recv_req *recv, struct tq_req **req,
+			     struct tq_status *status)
 {
 	recv->starting = false;
 	if (recv->state != TQ_RECV_REQ_ENDED) {
@@ -107,15 +108,15 @@ int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq
 
 /* ---- under way ---- */
 
-void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state)
+void tq_recv_req_enter_active(struct tq_recv_req *recv, enum tq_recv_req_state state)
 {
 	/* In other states, before PIECES, it is in the list. */
 	if (recv->state == TQ_RECV_REQ_POSTED || recv->state == TQ_RECV_REQ_COPY)
 		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
-	tq_recv_req_to(recv, state);
+	tq_recv_req_set_state(recv, state);
 }
 
-void tq_recv_req_over(struct tq_recv_req *recv)
+void tq_recv_req_leave_active(struct tq_recv_req *recv)
 {
 	DL_DELETE2(recv->pair->active, recv, active_prev, active_next);
 	if (recv->handle)
@@ -136,14 +137,14 @@ struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer
 
 /* ---- its sender is lost ---- */
 
-void tq_recv_req_lost(struct tq_recv_req *recv, int error)
+void tq_recv_req_end_lost(struct tq_recv_req *recv, int error)
 {
 	recv->req.status.error = error;
-	tq_recv_req_to(recv, TQ_RECV_REQ_LOST);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_LOST);
 	DL_APPEND2(recv->req.core->lost, recv, core_prev, core_next);
 }
 
-void tq_core_srqs_gone(struct tq_core *core)
+void tq_core_on_srqs_gone(struct tq_core *core)
 {
 	struct tq_recv_req *recv;
 

@@ -9,7 +9,7 @@
 struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user);
 /* Changes the state; the one place that does. */
-void tq_recv_req_to(struct tq_recv_req *recv, enum tq_recv_req_state state);
+void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state state);
 /* Ends a receive that is in no queue, and gives its memory back. */
 void tq_recv_req_end(struct tq_recv_req *recv, int error);
 /* Ends a receive all of whose wanted bytes are there. */
@@ -18,15 +18,16 @@ void tq_recv_req_complete(struct tq_recv_req *recv);
  * none, and the message is counted as dropped. */
 struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
 				      uint32_t handle, enum tq_recv_req_state state);
-/* Returns what a user's call returns for the receive that it has started: 0 and the request, or 1
- * and the status if the receive has ended already, and is released. */
-int tq_recv_req_started(struct tq_recv_req *recv, struct tq_req **req, struct tq_status *status);
+/* Ends the start of a receive. Returns what the user's call returns: 0 and the request, or 1 and
+ * the status if the receive has ended already, and is released. */
+int tq_recv_req_finish_start(struct tq_recv_req *recv, struct tq_req **req,
+			     struct tq_status *status);
 /* Enters the receive into pair->active as one whose data are under way, or takes it out of there,
  * before its end. */
-void tq_recv_req_under_way(struct tq_recv_req *recv, enum tq_recv_req_state state);
-void tq_recv_req_over(struct tq_recv_req *recv);
+void tq_recv_req_enter_active(struct tq_recv_req *recv, enum tq_recv_req_state state);
+void tq_recv_req_leave_active(struct tq_recv_req *recv);
 /* Ends a receive, in no list, whose sender is lost: with `error`, when the SRQ that the receive may
  * be in is gone. */
-void tq_recv_req_lost(struct tq_recv_req *recv, int error);
+void tq_recv_req_end_lost(struct tq_recv_req *recv, int error);
 
 #endif

@@ -66,6 +66,6 @@ void tq_core_release(struct tq_req *req)
 {
 	tq_assert_held(req->core->lock);
 	if (req->kind == TQ_REQ_ENTRY)
-		tq_entry_released((struct tq_entry *)req);
+		tq_entry_forget_match((struct tq_entry *)req);
 	tq_req_free(req);
 }

@@ -130,7 +130,7 @@ int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *r
 		count(core, rma);
 	} else if (rc == -EIO) {
 		/* The log has yet to say why: until then the request stays in the list. */
-		tq_on_rma_done(op, rc);
+		tq_rma_on_done(op, rc);
 	} else {
 		unload(op);
 		tq_core_release(&op->req);
@@ -139,13 +139,13 @@ int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *r
 	return 0;
 }
 
-void tq_on_rma_done(struct tq_rma_req *op, int status)
+void tq_rma_on_done(struct tq_rma_req *op, int status)
 {
 	unload(op);
 	tq_req_end(&op->req, status);
 }
 
-void tq_core_rma_tell(const struct tq_req *req)
+void tq_core_rma_call_done(const struct tq_req *req)
 {
 	((const struct tq_rma_req *)req)->done(req->user, req->status.error);
 }

@@ -90,7 +90,7 @@ void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 }
 
 /* Returns true if a wildcard could have matched the tuple, which has match bits, lately. */
-static bool bits_wild_since(const struct tq_rx_tuple *tuple)
+static bool bits_had_wildcard_since(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
@@ -103,13 +103,13 @@ static bool bits_wild_since(const struct tq_rx_tuple *tuple)
 	return false;
 }
 
-static bool wild_since(const struct tq_rx_tuple *tuple)
+static bool had_wildcard_since(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 	struct tq_wildtag *wildtag;
 
 	if (ctx->wild_recent)
-		return bits_wild_since(tuple);
+		return bits_had_wildcard_since(tuple);
 
 	if (tq_want_is_user_tag(tuple->tag) &&
 	    (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
@@ -126,7 +126,7 @@ void tq_rx_policy_message(struct tq_rx_tuple *tuple)
 		tuple->quiet++;
 	if (tuple->seen == ctx->wild_at)
 		return;
-	if (wild_since(tuple))
+	if (had_wildcard_since(tuple))
 		note_disturbance(tuple);
 	tuple->seen = ctx->wild_at;
 }
@@ -165,7 +165,7 @@ void tq_rx_policy_software(const struct tq_rx_tuple *tuple)
 	const struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_stats *stats = core->stats;
 
-	if (!tq_tuples_wanted(core))
+	if (!tq_wants_tuples(core))
 		return;
 	switch (tuple->no_queue) {
 	case TQ_NO_QUEUE_NEW:
@@ -186,7 +186,7 @@ void tq_rx_policy_software(const struct tq_rx_tuple *tuple)
 	}
 }
 
-uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why)
+uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 {
 	uint32_t least = 0;
 

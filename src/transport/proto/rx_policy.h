@@ -30,12 +30,12 @@ void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early);
 bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early);
 /* Counts a message that comes by no queue, by the reason, if the protocol has tuple queues. */
 void tq_rx_policy_software(const struct tq_rx_tuple *tuple);
-/* Records that the tuple is recalled. Returns how many messages its sender shall send before it
- * asks again. */
-uint32_t tq_rx_policy_recalled(struct tq_rx_tuple *tuple, enum tq_recall_why why);
+/* Records that the tuple is being recalled. Returns how many messages its sender shall send before
+ * it asks again. */
+uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why);
 /*
  * Decides on a request for a queue, by a short message or a long one. Returns 0 if the tuple may
- * have one, else as tq_rx_policy_recalled(). *idle is a tuple that is to be recalled to make room;
+ * have one, else as tq_rx_policy_on_recall(). *idle is a tuple that is to be recalled to make room;
  * NULL: none.
  */
 uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle);

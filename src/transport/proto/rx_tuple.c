@@ -41,7 +41,7 @@ static bool offer(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 	tuple->switched = tuple->recalled = false;
 	tuple->held_came = 0;
 	tuple->late = (struct tq_share){0};
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_OFFERED);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_OFFERED);
 	DL_APPEND(tuple->pair->ctx->queued, tuple);
 	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
 	tuple->used_at = core->nmessages;
@@ -96,7 +96,8 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 
 /* ---- direct ---- */
 
-void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg)
+void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_switch *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 	struct tq_unexpected *message;
@@ -121,7 +122,7 @@ void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_ms
 	tuple->pos = tuple->base - n;
 	for (message = tuple->unexpected; message; message = message->tuple_next)
 		message->seq = tuple->base - n--;
-	tq_rx_tuple_to(tuple, TQ_RX_TUPLE_DIRECT);
+	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_DIRECT);
 	TQ_COUNT(core->stats, promotions);
 	tuple->no_queue = TQ_NO_QUEUE_NEW;
 	tuple->info.promotions++;
@@ -162,7 +163,7 @@ static int post(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 		tq_recv_mem_release(recv);
 		return rc;
 	}
-	tq_recv_req_to(recv, TQ_RECV_REQ_SRQ);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_SRQ);
 	DL_APPEND(tuple->in_srq, recv);
 	tuple->nsrq++;
 	return 0;

@@ -11,7 +11,8 @@
 void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short);
 /* Answers such a request with REFUSE. */
 void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after);
-void tq_on_switch(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_switch *msg);
+void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
+			   const struct tq_msg_switch *msg);
 /* Gives the next positions of a DIRECT tuple to waiting receives, as far as there is room. Does
  * nothing for a tuple in another state. */
 void tq_rx_tuple_flow(struct tq_rx_tuple *tuple);

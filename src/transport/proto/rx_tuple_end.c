@@ -39,7 +39,7 @@ static void put_srq(struct tq_rx_tuple *tuple)
 	tq_rx_tuple_rest(tuple);
 }
 
-void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple)
+void tq_rx_tuple_on_unheld(struct tq_rx_tuple *tuple)
 {
 	assert(tuple->nheld && tuple->srq);
 	tuple->pair->peer->nheld--;
@@ -49,13 +49,13 @@ void tq_rx_tuple_unheld(struct tq_rx_tuple *tuple)
 }
 
 /* Gives receives that were in the SRQ their old place: before all that wait. */
-static void receives_back(struct tq_rx_tuple *tuple)
+static void give_receives_back(struct tq_rx_tuple *tuple)
 {
 	struct tq_recv_req *recv;
 
 	DL_FOREACH(tuple->in_srq, recv) {
 		tq_recv_mem_release(recv);
-		tq_recv_req_to(recv, TQ_RECV_REQ_POSTED);
+		tq_recv_req_set_state(recv, TQ_RECV_REQ_POSTED);
 	}
 	DL_CONCAT(tuple->in_srq, tuple->posted);
 	tuple->posted = tuple->in_srq;
@@ -91,7 +91,7 @@ static void try_close(struct tq_rx_tuple *tuple)
 	tq_recall_unfence(tuple);
 	if (!tuple->held) {
 		put_srq(tuple);
-		receives_back(tuple);
+		give_receives_back(tuple);
 	}
 	for (message = tuple->held; message; message = next) {
 		next = message->tuple_next;
@@ -119,7 +119,7 @@ void tq_rx_tuple_take_out(struct tq_rx_tuple *tuple, struct tq_recv_req *recv)
 	tuple->pair->ctx->core->nmessages++;
 }
 
-void tq_rx_tuple_delivered(struct tq_rx_tuple *tuple)
+void tq_rx_tuple_on_delivered(struct tq_rx_tuple *tuple)
 {
 	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		try_close(tuple);
@@ -189,7 +189,7 @@ static bool add_held(struct tq_rx_tuple *tuple, struct tq_unexpected *message,
 	return true;
 }
 
-void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
+void tq_rx_tuple_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
 {
 	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, false);
 
@@ -205,7 +205,8 @@ void tq_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_
 	}
 }
 
-void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held_bits *msg)
+void tq_rx_tuple_on_held_bits(struct tq_core *core, struct tq_peer *peer,
+			      const struct tq_msg_held_bits *msg)
 {
 	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, true);
 	uint64_t bits = tq_get64(msg->bits);
@@ -222,7 +223,8 @@ void tq_on_held_bits(struct tq_core *core, struct tq_peer *peer, const struct tq
 		 &msg->one);
 }
 
-void tq_on_recalled(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_recalled *msg)
+void tq_rx_tuple_on_recalled(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_recalled *msg)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
 
@@ -266,7 +268,7 @@ void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error)
 	tuple->room = NULL; /* these receives are in pair->active too */
 	while ((recv = tuple->in_srq)) {
 		DL_DELETE(tuple->in_srq, recv);
-		tq_recv_req_lost(recv, error);
+		tq_recv_req_end_lost(recv, error);
 	}
 	if (tuple->srq)
 		put_srq(tuple);

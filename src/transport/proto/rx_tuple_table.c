@@ -26,7 +26,7 @@ static const uint16_t next_states[TQ_RX_TUPLE_STATES] = {
 
 static const struct tq_states states = {"rx_tuple", state_names, next_states};
 
-void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
+void tq_rx_tuple_set_state(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state to)
 {
 	tq_states_change(&states, tuple->pair->ctx->core->trace, tuple, tuple->state, to);
 	tuple->state = to;
@@ -68,7 +68,7 @@ void tq_rx_tuples_trim(struct tq_core *core, uint32_t more)
 	       core->rx_tuple_lru) {
 		struct tq_rx_tuple *tuple = core->rx_tuple_lru;
 
-		if (tq_rx_tuple_quiet(tuple))
+		if (tq_rx_tuple_is_quiet(tuple))
 			tq_rx_tuple_free(tuple);
 		else
 			park(core, tuple);

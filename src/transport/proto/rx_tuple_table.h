@@ -28,7 +28,7 @@ void tq_rx_tuple_free(struct tq_rx_tuple *tuple);
 void tq_rx_tuples_trim(struct tq_core *core, uint32_t more);
 
 /* Returns true if the tuple is in CONTROL and nothing is in its queues. */
-static inline bool tq_rx_tuple_quiet(const struct tq_rx_tuple *tuple)
+static inline bool tq_rx_tuple_is_quiet(const struct tq_rx_tuple *tuple)
 {
 	return tuple->state == TQ_RX_TUPLE_CONTROL && !tuple->posted && !tuple->unexpected &&
 	       !tuple->srq;
@@ -38,12 +38,12 @@ void tq_rx_tuple_unpark(struct tq_rx_tuple *tuple);
  * become quiet. */
 static inline void tq_rx_tuple_rest(struct tq_rx_tuple *tuple)
 {
-	if (tuple->parked && tq_rx_tuple_quiet(tuple))
+	if (tuple->parked && tq_rx_tuple_is_quiet(tuple))
 		tq_rx_tuple_unpark(tuple);
 }
 
 /* Changes the state; the one place that does. */
-void tq_rx_tuple_to(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
+void tq_rx_tuple_set_state(struct tq_rx_tuple *tuple, enum tq_rx_tuple_state state);
 /* Returns the length of the longest message that the tuple's queue takes; 0: it can have none. */
 static inline uint64_t tq_rx_tuple_max_len(const struct tq_rx_tuple *tuple)
 {

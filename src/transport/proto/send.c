@@ -136,7 +136,7 @@ PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 	bool has_notice;
 	int rc;
 
-	if (!tq_tx_tuple_direct_open(tuple) || send->buf.len > direct_limit(tuple, has_bits))
+	if (!tq_tx_tuple_may_go_direct(tuple) || send->buf.len > direct_limit(tuple, has_bits))
 		return -EAGAIN;
 	if (has_bits && !send->prefix)
 		return -EAGAIN;
@@ -206,8 +206,8 @@ static uint32_t ask_handle(const struct sending *sending)
 		return 0;
 	if (!suits_direct(sending))
 		return 0;
-	if (!tq_local_wants_queue(tuple->pair->peer, sending->buf->len)) {
-		TQ_COUNT(sending->core->stats, not_asked_near);
+	if (!tq_local_way_wants_queue(tuple->pair->peer, sending->buf->len)) {
+		TQ_COUNT(sending->core->stats, not_asked_local);
 		return 0;
 	}
 	return tq_tx_tuple_ask(tuple);
@@ -298,13 +298,13 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 	bool may_be_granted = tuple && tuple->state == TQ_TX_TUPLE_DIRECT;
 	enum tq_way way =
 		send->buf.ops ? TQ_WAY_ADAPTER : tq_local_way(send->pair->peer, send->buf.len);
-	bool may_be_read = tq_rget_wanted(core) && !send->buf.ops && way == TQ_WAY_ADAPTER;
+	bool may_be_read = tq_wants_rget(core) && !send->buf.ops && way == TQ_WAY_ADAPTER;
 	bool loaded = send->sg.reg != NULL;
 	uint8_t flags = way == TQ_WAY_COPY ? TQ_RTS_LOCAL : 0;
 
 	if (!loaded && (may_be_read || may_be_granted || tq_send_req_wants_copy(send)))
 		loaded = tq_send_req_load(send);
-	if (send->sg.reg && !send->pieces && tq_rget_wanted(core))
+	if (send->sg.reg && !send->pieces && tq_wants_rget(core))
 		flags |= TQ_RTS_RKEY;
 	if (may_be_granted && (!loaded || (has_bits && !send->prefix) ||
 			       send->buf.len > direct_limit(tuple, has_bits) ||
@@ -384,7 +384,7 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 		return rc;
 	if (rts.ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
-	tq_send_req_set(send, TQ_SEND_REQ_RTS);
+	tq_send_req_set_state(send, TQ_SEND_REQ_RTS);
 	if (send->tx_tuple)
 		send->tx_tuple->nrts++;
 	TQ_COUNT(core->stats, sent_rts);
@@ -488,7 +488,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		return tq_pair_error(ctx, rank);
 	if (tq_ctx_revoked(ctx, sending.tag))
 		return tq_ctx_revoked(ctx, sending.tag);
-	if (!(flags & TQ_SEND_NO_QUEUE) && tq_tuples_wanted(core)) {
+	if (!(flags & TQ_SEND_NO_QUEUE) && tq_wants_tuples(core)) {
 		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
 		if (rc)
 			return rc;
@@ -509,7 +509,7 @@ static int find_bits_tuple(struct sending *sending)
 	int rc;
 
 	/* The bits and the header in front of the data are one piece more. */
-	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NO_QUEUE || !tq_tuples_wanted(core) ||
+	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NO_QUEUE || !tq_wants_tuples(core) ||
 	    core->limits->max_sge < 2)
 		return 0;
 	sending->tag = sending->bits & ~pair->tx_mask;
@@ -579,5 +579,5 @@ void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
 	tq_assert_held(ctx->core->lock);
 	tuple = find_tuple(ctx, rank, tag);
 	if (tuple)
-		tq_tx_policy_crowded(tuple);
+		tq_tx_policy_give_back(tuple);
 }

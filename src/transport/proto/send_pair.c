@@ -10,7 +10,7 @@
 #include "proto/tx_tuple.h"
 #include "proto/tx_tuple_table.h"
 
-void tq_send_pair_failed(struct tq_pair *pair, int error)
+void tq_send_pair_fail(struct tq_pair *pair, int error)
 {
 	struct tq_send_req *send, *next;
 	struct tq_tx_tuple *tuple;
@@ -18,7 +18,7 @@ void tq_send_pair_failed(struct tq_pair *pair, int error)
 	DL_FOREACH_SAFE2(pair->send_reqs, send, next, pair_next) {
 		switch (send->state) {
 		case TQ_SEND_REQ_RTS:
-			tq_tx_tuple_resolved(send);
+			tq_tx_tuple_resolve(send);
 			break;
 		case TQ_SEND_REQ_GRANTED:
 			DL_DELETE(send->tx_tuple->granted, send);
@@ -33,7 +33,7 @@ void tq_send_pair_failed(struct tq_pair *pair, int error)
 		tq_send_req_end(send, error);
 	}
 	for (tuple = pair->tx_tuples; tuple; tuple = tuple->hh.next)
-		tq_tx_tuple_failed(tuple);
+		tq_tx_tuple_fail(tuple);
 }
 
 void tq_send_pair_free(struct tq_pair *pair)

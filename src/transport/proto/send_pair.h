@@ -7,7 +7,7 @@
 
 /* Ends the sends to a peer that has failed, except those that the HCA has: they end with their
  * completions. Takes the pair's tuples back to CONTROL. */
-void tq_send_pair_failed(struct tq_pair *pair, int error);
+void tq_send_pair_fail(struct tq_pair *pair, int error);
 /* Frees the pair's sends and tuples. */
 void tq_send_pair_free(struct tq_pair *pair);
 

@@ -14,7 +14,7 @@
 void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state)
 {
 	send->offset = 0;
-	tq_send_req_set(send, state);
+	tq_send_req_set_state(send, state);
 	DL_APPEND2(send->req.core->pieces, send, pieces_prev, pieces_next);
 }
 
@@ -30,7 +30,7 @@ static int send_piece(struct tq_send_req *send)
 	struct tq_msg_data *msg;
 	int rc;
 
-	if (!core->ops->data_ready(core->net, peer->link))
+	if (!core->ops->prepare_data(core->net, peer->link))
 		return 0;
 	msg = core->ops->eager_buf(core->net, peer->link, len);
 	if (!msg)
@@ -53,7 +53,7 @@ void tq_send_pieces_end(struct tq_send_req *send, int error)
 {
 	DL_DELETE2(send->req.core->pieces, send, pieces_prev, pieces_next);
 	if (send->state == TQ_SEND_REQ_AGAIN)
-		tq_send_req_set(send, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
+		tq_send_req_set_state(send, TQ_SEND_REQ_DIRECT); /* the HCA still has it */
 	else
 		tq_send_req_end(send, error);
 }

@@ -65,7 +65,7 @@ void tq_send_req_end(struct tq_send_req *send, int error)
 	DL_DELETE2(send->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding--;
 	core->nempty -= send->empty;
-	tq_send_req_set(send, TQ_SEND_REQ_ENDED);
+	tq_send_req_set_state(send, TQ_SEND_REQ_ENDED);
 	tq_req_end(&send->req, error);
 }
 
@@ -90,7 +90,7 @@ bool tq_send_req_wants_copy(const struct tq_send_req *send)
 	if (send->flags & TQ_SEND_SYNC || send->buf.len >= (uint64_t)params->copy_limit)
 		return false;
 	return params->protocol == TQ_PROTOCOL_COPY ||
-	       (tq_tuples_wanted(core) && send->flags & TQ_SEND_PATIENT);
+	       (tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT);
 }
 
 static bool load_pieces(struct tq_send_req *send)

@@ -8,7 +8,7 @@
 extern const struct tq_states tq_send_req_states;
 
 /* Changes the state; the one place that does. */
-static inline void tq_send_req_set(struct tq_send_req *send, enum tq_send_req_state to)
+static inline void tq_send_req_set_state(struct tq_send_req *send, enum tq_send_req_state to)
 {
 	struct tq_core *core = send->req.core;
 

@@ -10,17 +10,17 @@
 #include "proto/objects.h"
 
 /* Returns true if messages may go to tuple queues at all. */
-static inline bool tq_tuples_wanted(const struct tq_core *core)
+static inline bool tq_wants_tuples(const struct tq_core *core)
 {
 	return core->params->protocol == TQ_PROTOCOL_TUPLEQ ||
 	       core->params->protocol == TQ_PROTOCOL_COPY;
 }
 
 /* Returns true if an RTS is answered by an RDMA read, where that is possible. */
-static inline bool tq_rget_wanted(const struct tq_core *core)
+static inline bool tq_wants_rget(const struct tq_core *core)
 {
 	return core->params->protocol == TQ_PROTOCOL_RGET ||
-	       (tq_tuples_wanted(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
+	       (tq_wants_tuples(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
 }
 
 /* Returns the length up to which messages go eagerly in every protocol. */
@@ -34,7 +34,7 @@ static inline uint64_t tq_eager_max(const struct tq_core *core)
 {
 	uint64_t limit = tq_eager_limit(core);
 
-	if (!tq_tuples_wanted(core) || core->params->eager_max <= core->params->eager_limit)
+	if (!tq_wants_tuples(core) || core->params->eager_max <= core->params->eager_limit)
 		return limit;
 	return tq_min64((uint64_t)core->params->eager_max, core->limits->control_data_max);
 }

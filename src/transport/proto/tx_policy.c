@@ -23,8 +23,10 @@ static bool can_go_eagerly(const struct tq_tx_tuple *tuple, uint64_t len)
 	return len <= tq_eager_max(tuple->pair->ctx->core);
 }
 
-/* Returns true if the lane takes the message to the receiver as soon as the control lane takes
- * the NOTICE, because nothing long is before the message. */
+/* Returns true if the lane takes the message to the receiver about as soon as the control lane
+ * takes the NOTICE, because the message before is gone or at most eager_limit bytes long. Up to
+ * eager_max would be too long: the NOTICE would overtake the message, and count it as early
+ * although its receive was posted in time. */
 static bool goes_at_once(const struct tq_tx_tuple *tuple)
 {
 	return !tuple->direct ||
@@ -65,7 +67,7 @@ static void give_back(struct tq_tx_tuple *tuple)
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 }
 
-void tq_tx_policy_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
+void tq_tx_policy_count_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len)
 {
 	if (tuple->state != TQ_TX_TUPLE_DIRECT || !can_go_eagerly(tuple, len) ||
 	    !tq_is_sampled(tuple->base, seq))
@@ -83,7 +85,7 @@ bool tq_tx_policy_is_crowded(const struct tq_tx_tuple *tuple)
 	return tuple->state == TQ_TX_TUPLE_RECALLING;
 }
 
-void tq_tx_policy_crowded(struct tq_tx_tuple *tuple)
+void tq_tx_policy_give_back(struct tq_tx_tuple *tuple)
 {
 	if (tuple->state == TQ_TX_TUPLE_DIRECT && !tuple->gave_back &&
 	    tq_tx_policy_is_crowded(tuple))

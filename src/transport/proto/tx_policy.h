@@ -13,11 +13,11 @@ bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_
 void tq_tx_policy_notice(struct tq_tx_tuple *tuple, uint32_t seq);
 /* Counts a message of that length that found no lane, went by RTS, and is answered. Gives the queue
  * back if that is often so. */
-void tq_tx_policy_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len);
+void tq_tx_policy_count_announced(struct tq_tx_tuple *tuple, uint32_t seq, uint64_t len);
 /* Returns true if short messages of the tuple find no lane, because held messages are on the lanes,
  * and the tuple is on its way back to CONTROL or may be given back. */
 bool tq_tx_policy_is_crowded(const struct tq_tx_tuple *tuple);
 /* Gives the queue of a crowded tuple back, unless that is under way. */
-void tq_tx_policy_crowded(struct tq_tx_tuple *tuple);
+void tq_tx_policy_give_back(struct tq_tx_tuple *tuple);
 
 #endif

@@ -130,7 +130,7 @@ void tq_tx_tuple_switch(struct tq_tx_tuple *tuple)
 	set_state(tuple, TQ_TX_TUPLE_DIRECT);
 }
 
-void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
+void tq_tx_tuple_on_lane_ready(struct tq_core *core, struct tq_peer *peer)
 {
 	struct tq_tx_tuple *tuple, *next;
 
@@ -145,7 +145,7 @@ void tq_tx_tuple_lane_ready(struct tq_core *core, struct tq_peer *peer)
 
 /* ---- RTS, direct sends ---- */
 
-void tq_tx_tuple_resolved(struct tq_send_req *send)
+void tq_tx_tuple_resolve(struct tq_send_req *send)
 {
 	if (!send->tx_tuple)
 		return;
@@ -162,7 +162,7 @@ void tq_tx_tuple_note_post(struct tq_tx_tuple *tuple, struct tq_send_req *send,
 	tq_tx_lane_set_idle(tuple, false);
 	tuple->on_bulk = !lane;
 	DL_APPEND(tuple->direct, send);
-	tq_send_req_set(send, TQ_SEND_REQ_DIRECT);
+	tq_send_req_set_state(send, TQ_SEND_REQ_DIRECT);
 }
 
 /* Posts granted sends, in order. When the lane is full, its next completion goes on with them. */
@@ -211,10 +211,10 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 		return;
 	}
 	tuple->nrts--;
-	tq_send_req_set(send, TQ_SEND_REQ_GRANTED);
+	tq_send_req_set_state(send, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(tuple->granted, send);
 	run_granted(tuple);
-	tq_tx_policy_announced(tuple, seq, len);
+	tq_tx_policy_count_announced(tuple, seq, len);
 }
 
 /* ---- recall ---- */
@@ -286,7 +286,7 @@ static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 }
 
 /* Ends the tuple's use of the SRQ, unless held messages are left. */
-static void life_done(struct tq_tx_tuple *tuple)
+static void end_life(struct tq_tx_tuple *tuple)
 {
 	if (tuple->direct)
 		return;
@@ -301,7 +301,7 @@ static void control_again(struct tq_tx_tuple *tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 
-	life_done(tuple);
+	end_life(tuple);
 	if (tuple->direct && tuple->lane)
 		core->ops->report(core->net, tuple->lane);
 }
@@ -350,7 +350,7 @@ void tq_tx_tuple_recall(struct tq_tx_tuple *tuple, uint32_t position, uint32_t a
 
 /* ---- completions ---- */
 
-void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status)
+void tq_tx_tuple_on_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int status)
 {
 	DL_DELETE(tuple->direct, send);
 	if (status == 0)
@@ -371,10 +371,10 @@ void tq_tx_tuple_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, int s
 	tq_tx_tuple_rest(tuple);
 }
 
-void tq_tx_tuple_failed(struct tq_tx_tuple *tuple)
+void tq_tx_tuple_fail(struct tq_tx_tuple *tuple)
 {
 	tq_tx_lane_set_waiting(tuple, false);
 	if (tuple->state != TQ_TX_TUPLE_CONTROL)
 		set_state(tuple, TQ_TX_TUPLE_CONTROL);
-	life_done(tuple);
+	end_life(tuple);
 }

@@ -11,7 +11,7 @@
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
 
-bool tq_tx_tuple_quiet(const struct tq_tx_tuple *tuple)
+bool tq_tx_tuple_is_quiet(const struct tq_tx_tuple *tuple)
 {
 	return tuple->state == TQ_TX_TUPLE_CONTROL && !tuple->direct && !tuple->granted &&
 	       tuple->nrts == 0;
@@ -75,7 +75,7 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 	       core->tx_tuple_lru) {
 		struct tq_tx_tuple *tuple = core->tx_tuple_lru;
 
-		if (!tq_tx_tuple_quiet(tuple)) {
+		if (!tq_tx_tuple_is_quiet(tuple)) {
 			park(core, tuple);
 		} else if (!tuple->used || spared == TQ_SPARED_MAX) {
 			tq_tx_tuple_free(tuple);

@@ -13,7 +13,7 @@ void tq_tx_tuple_first(struct tq_pair *pair, uint64_t tag);
 /* Returns the tuple; NULL: it has no record. */
 struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, uint64_t tag);
 /* Returns true if the tuple is in CONTROL, and nothing outstanding names it. */
-bool tq_tx_tuple_quiet(const struct tq_tx_tuple *tuple);
+bool tq_tx_tuple_is_quiet(const struct tq_tx_tuple *tuple);
 void tq_tx_tuple_free(struct tq_tx_tuple *tuple);
 /* Forgets records that nothing needs until there is room for `more`. No caller has a pointer to
  * one. */
@@ -23,7 +23,7 @@ void tq_tx_tuple_unpark(struct tq_tx_tuple *tuple);
  * become quiet. */
 static inline void tq_tx_tuple_rest(struct tq_tx_tuple *tuple)
 {
-	if (tuple->parked && tq_tx_tuple_quiet(tuple))
+	if (tuple->parked && tq_tx_tuple_is_quiet(tuple))
 		tq_tx_tuple_unpark(tuple);
 }
 

@@ -109,7 +109,7 @@ void tq_unexpected_count(struct tq_core *core, int64_t change)
 #define LATE_FULL 2048u  /* messages as long as they can be */
 
 /* Returns true if a correct peer may have one more. */
-static bool peer_may(const struct tq_unexpected *message)
+static bool may_have_more(const struct tq_unexpected *message)
 {
 	const struct tq_core *core = message->pair->ctx->core;
 	const struct tq_peer *peer = message->pair->peer;
@@ -212,48 +212,48 @@ bool tq_unexpected_keep(struct tq_unexpected *message)
 
 static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag)
 {
-	struct tq_unexpected_tag *same;
+	struct tq_unexpected_tag *record;
 
 	HASH_FIND_BYHASHVALUE(hh, ctx->unexpected_tags, &tag, sizeof(tag), tq_pair_tag_hash(tag),
-			      same);
-	return same;
+			      record);
+	return record;
 }
 
 /* Returns the entry of the tuple's tag; NULL: no memory. */
 static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 {
 	struct tq_ctx *ctx = tuple->pair->ctx;
-	struct tq_unexpected_tag *same =
+	struct tq_unexpected_tag *record =
 		tuple->unexpected ? tuple->unexpected->tag_record : find_tag(ctx, tuple->tag);
 
-	if (same)
-		return same;
-	same = malloc(sizeof(*same));
-	if (!same)
+	if (record)
+		return record;
+	record = malloc(sizeof(*record));
+	if (!record)
 		return NULL;
-	same->tag = tuple->tag;
-	same->first = NULL;
-	HASH_ADD_BYHASHVALUE(hh, ctx->unexpected_tags, tag, sizeof(same->tag),
-			     tq_pair_tag_hash(same->tag), same);
+	record->tag = tuple->tag;
+	record->first = NULL;
+	HASH_ADD_BYHASHVALUE(hh, ctx->unexpected_tags, tag, sizeof(record->tag),
+			     tq_pair_tag_hash(record->tag), record);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
-	return same;
+	return record;
 }
 
-static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *same)
+static void put_tag(struct tq_ctx *ctx, struct tq_unexpected_tag *record)
 {
-	HASH_DEL(ctx->unexpected_tags, same);
+	HASH_DEL(ctx->unexpected_tags, record);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, -1);
-	free(same);
+	free(record);
 }
 
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want)
 {
-	const struct tq_unexpected_tag *same;
+	const struct tq_unexpected_tag *record;
 
 	if (want->ignore)
 		return ctx->unexpected;
-	same = find_tag(ctx, want->tag);
-	return same ? same->first : NULL;
+	record = find_tag(ctx, want->tag);
+	return record ? record->first : NULL;
 }
 
 void tq_unexpected_ctx_free(struct tq_ctx *ctx)
@@ -289,7 +289,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unexpected *before;
 
-	if (!peer_may(message)) {
+	if (!may_have_more(message)) {
 		TQ_COUNT(core->stats, excesses);
 		tq_peer_fail(pair->peer, "it sent more messages before their receives than it can");
 		tq_unexpected_free(message);
