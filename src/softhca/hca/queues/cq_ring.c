@@ -291,7 +291,8 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		free((void *)cqe);
 		count_polled(cq);
 	}
-	shca_cq_heap_rebuild(cq, kept);
+	if (kept < n)
+		shca_cq_heap_rebuild(cq, kept);
 }
 
 /* Returns when an arming is to raise the event for a completion: 0 = not at all, 1 = now. */
