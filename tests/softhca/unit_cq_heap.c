@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * unit_cq_heap.c - the heap of completions that wait for their time: order, and what it costs to take
- * completions out of its middle.
+ * unit_cq_heap.c - the heap of completions that wait for their time: order, and what it costs to
+ * take completions out of its middle.
  */
 #include <stdlib.h>
 #include <time.h>
@@ -50,7 +50,8 @@ static void test_order(void **state)
 	shca_cq_heap_free(&cq);
 }
 
-/* Takes each tenth entry out of the array, as the destruction of a QP does. Returns what is left. */
+/* Takes each tenth entry out of the array, as the destruction of a QP does. Returns what is left.
+ */
 static uint32_t take_some_out(struct shca_cq *cq)
 {
 	uint32_t kept = 0;

@@ -311,7 +311,7 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 {
 	const struct shca_rwqe *wqe =
 		shca_rq_wqe(&shca_self.fabric, target->owner, target->rq, slot);
-	uint32_t max = target->rq->max_sge;
+	uint32_t max = target->rq->max_sge < SHCA_MAX_RUNS ? target->rq->max_sge : SHCA_MAX_RUNS;
 	uint32_t num = wqe->num_sge < max ? wqe->num_sge : max;
 	unsigned proc;
 

@@ -269,13 +269,17 @@ static void ordered_by_peer(bool on)
 }
 #endif
 
-/* Serves one request of another process, whose bounce buffer is in its arena. */
+/* Serves one request of another process, whose bounce buffer is in its arena. A request for more
+ * bytes than the buffer has fails. */
 static void serve(unsigned proc, struct shca_exec *exec)
 {
 	struct shca_fabric *fabric = &shca_self.fabric;
-	char *theirs = shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES);
-	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, exec->copy_len}};
-	struct iovec buf = {theirs, exec->copy_len};
+	uint64_t len = __atomic_load_n(&exec->copy_len, __ATOMIC_RELAXED);
+	char *theirs = len && len <= BOUNCE_BYTES
+			       ? shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES)
+			       : NULL;
+	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, len}};
+	struct iovec buf = {theirs, len};
 	uint32_t taken = shca_self.tag << 8 | SHCA_COPY_TAKEN;
 	int rc;
 

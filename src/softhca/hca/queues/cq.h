@@ -122,7 +122,7 @@ bool shca_cq_maybe(struct shca_cq *cq);
 void shca_cq_deliver_payloads(struct shca_cq *cq);
 /* Turns a completion into a work completion, delivers its payload, and frees its WQE slot. Returns
  * 0, or -ENOENT if its queue is gone, as with mlx5 when an SRQ was destroyed before its completions
- * were polled. The caller holds cq->lock. */
+ * were polled, or has no such request. The caller holds cq->lock. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
 /* Counts an empty poll, and yields the CPU after many of them. */
 void shca_cq_idle(struct shca_cq *cq);

@@ -69,6 +69,34 @@ static bool taken(const struct shca_cq *cq, uint64_t pos)
 	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
 }
 
+/* Bounds the values of a completion that are used as an index and a length: any process of the
+ * fabric may have written them. A message that seems longer than its place is cut. */
+static void bound_values(const struct shca_cq *cq, struct shca_cqe *slot)
+{
+	uint32_t room = shca_slot_room(cq->entry);
+
+	if (slot->bounce) {
+		if (slot->bounce > atomic_load_explicit(&cq->entry->nbounces, memory_order_relaxed))
+			slot->bounce = 0;
+		else
+			room = cq->entry->room;
+	}
+	if (slot->payload > room)
+		slot->payload = (uint16_t)room;
+}
+
+/* Returns the completion at `pos`, or NULL if the slot holds none. */
+static struct shca_cqe *completion_at(const struct shca_cq *cq, uint64_t pos)
+{
+	struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+
+	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		return NULL;
+	bound_values(cq, slot);
+	return slot;
+}
+
 /* Returns the position behind the last completion: a producer that died may not have moved the
  * tail. */
 static uint64_t ring_end(const struct shca_cq *cq)
@@ -102,10 +130,13 @@ static void look_at_holes(struct shca_cq *cq)
 			i++;
 			continue;
 		}
-		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, slot))
-			return;
-		if (SHCA_WORD_STATE(w) != SHCA_SLOT_VALID)
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
+			bound_values(cq, slot);
+			if (!push(cq, slot))
+				return;
+		} else {
 			count_polled(cq);
+		}
 		atomic_store_explicit(
 			&slot->word,
 			SHCA_SLOT_WORD(next_round(cq, cq->holes[i]), 0, SHCA_SLOT_FREE),
@@ -172,6 +203,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			/* The slot is freed after it was read: until then its cache line may
 			 * have come for writing. */
 			shca_prefetch_write(slot);
+			bound_values(cq, slot);
 			return slot;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
@@ -269,11 +301,9 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
-		    !is_of_qp(slot, qp_idx, qpn))
+		if (!slot || !is_of_qp(slot, qp_idx, qpn))
 			continue;
 		dropped(cq, slot);
 		empty_bounce(cq, slot);
@@ -311,10 +341,9 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; least > 1 && (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		const struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		if (!slot)
 			continue;
 		at = fires_at(slot, solicited_only, now);
 		if (at && at < least)
@@ -330,12 +359,11 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 
 static void close_slot(struct shca_cq *cq, uint64_t pos)
 {
-	struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+	const struct shca_cqe *slot = completion_at(cq, pos);
 
 	/* Slots that were voided, passed over, or left by a dead producer hold nothing that a
 	 * poll will return. */
-	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
+	if (!slot) {
 		count_polled(cq);
 		return;
 	}
@@ -370,10 +398,9 @@ void shca_cq_each(struct shca_cq *cq,
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w == SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		if (slot)
 			fn(cq, slot, arg);
 	}
 	for (uint32_t i = 0; i < cq->npending; i++)

@@ -204,7 +204,7 @@ void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
 
 	pthread_mutex_lock(&rq->lock);
 	assert(rq->nfree < rq->shared->max_wr);
-	rq->free_list[rq->nfree++] = slot;
+	rq->free_list[rq->nfree++] = slot & rq->mask;
 	pthread_mutex_unlock(&rq->lock);
 	/* The next post writes there, and a requester read it last. */
 	tail = atomic_load_explicit(&rq->shared->tail, memory_order_relaxed);
@@ -232,7 +232,7 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
 		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
 	for (uint32_t next = (uint32_t)atomic_load(&rq->shared->returned); next;
-	     next = atomic_load(&shca_rq_own_wqe(rq, (next - 1) & rq->mask)->next_returned))
+	     next = atomic_load(&shca_rq_own_wqe(rq, next - 1)->next_returned))
 		slots[(next - 1) & rq->mask] = true;
 }
 
@@ -247,7 +247,7 @@ static char *reach(struct shca_fabric *fabric, unsigned proc, const struct shca_
 /* Returns the WQE of a slot behind the ring at `mem`. */
 static char *wqe_at(char *mem, const struct shca_rq *rq, uint32_t slot)
 {
-	return mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
+	return mem + (rq->wqes - rq->ring) + (uint64_t)(slot & (rq->size - 1)) * rq->stride;
 }
 
 static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint32_t slot)
