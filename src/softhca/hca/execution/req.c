@@ -38,14 +38,16 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 	return SHCA_STEP_WAIT;
 }
 
-/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. */
+/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. The
+ * target need not have been looked up in this step. */
 static void give_back_link(struct shca_req *req)
 {
 	struct shca_progress *progress = &req->qp->cur;
+	const struct shca_hca *to = &shca_self.fabric.hdr->hcas[req->qp->entry->dest_hca];
 
 	if (progress->arrives_at && !progress->to_us && progress->on_link < req->wqe->length)
-		shca_link_give_back(req->qp->ctx->hca, req->target.hca, progress->at_port,
-				    req->wqe->length, progress->on_link);
+		shca_link_give_back(req->qp->ctx->hca, to, progress->at_port, req->wqe->length,
+				    progress->on_link);
 	progress->arrives_at = progress->on_link = 0;
 }
 
