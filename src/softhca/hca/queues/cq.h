@@ -36,7 +36,8 @@ struct shca_cq {
 	uint64_t order;                /* number of the next completion that goes into the heap */
 	uint64_t holes[SHCA_CQ_HOLES]; /* positions skipped while their producer writes them */
 	uint32_t nholes;
-	bool holed; /* true after the first hole: positions may be passed over */
+	bool holed;           /* true if positions may be passed over, because of a hole */
+	uint64_t holed_until; /* if there is no hole any more: position from which none is */
 	/* The completion that the extended interface reads, and its time stamp (ns). */
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;

@@ -143,6 +143,21 @@ static void look_at_holes(struct shca_cq *cq)
 			memory_order_release);
 		cq->holes[i] = cq->holes[--cq->nholes];
 	}
+	/* A producer that came to the slot before it was freed may still pass the tail over it, but
+	 * no other one does in the next round. */
+	if (!cq->nholes)
+		cq->holed_until = ring_tail(cq) + (1ULL << cq->log2_slots);
+}
+
+static void set_holed(struct shca_cq *cq, bool holed)
+{
+	__atomic_store_n(&cq->holed, holed, __ATOMIC_RELAXED);
+}
+
+/* Returns true if producers have passed no position over from cq->next on, and will not. */
+static bool are_holes_over(const struct shca_cq *cq)
+{
+	return !cq->nholes && (int64_t)(cq->next - cq->holed_until) >= 0;
 }
 
 /* Handles a slot at cq->next that is being written: waits a little if there is something behind
@@ -160,7 +175,7 @@ static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 		if (SHCA_WORD_STATE(w) != SHCA_SLOT_CLAIMED)
 			return true;
 	}
-	cq->holed = true;
+	set_holed(cq, true);
 	cq->holes[cq->nholes++] = cq->next;
 	step_on(cq);
 	return true;
@@ -195,6 +210,8 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
+			if (cq->holed && are_holes_over(cq))
+				set_holed(cq, false);
 			if (!cq->holed || !step_over_hole(cq, slot, w))
 				return NULL;
 			continue;
@@ -386,7 +403,7 @@ void shca_cq_close_ring(struct shca_cq *cq)
 	for (uint64_t pos = cq->next; (int64_t)(ring_tail(cq) - pos) > 0; pos++)
 		close_slot(cq, pos);
 	cq->nholes = 0;
-	cq->holed = false;
+	set_holed(cq, false);
 }
 
 void shca_cq_each(struct shca_cq *cq,
