@@ -329,15 +329,26 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 	return len ? shca_resp_receive_failed(target, qp, slot, IBV_WC_LOC_LEN_ERR) : SHCA_ACK;
 }
 
-enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
-				uint64_t len, uint32_t access, struct shca_run *run)
+/* Stores the memory that a request names. Returns false if the request may not access it. A
+ * protection domain is one process's, and so is the memory of the regions in it. */
+static bool find_memory(const struct shca_target *target, const struct shca_swqe *wqe, uint64_t len,
+			uint32_t access, struct shca_run *run)
 {
 	unsigned proc;
 
 	/* The QP's own flags come first (IBA 9.7.4.1.2). */
-	if (!(target->qp->access & access) ||
-	    (len && shca_mr_check(target->hca, wqe->rkey, target->rkey_pdn, wqe->remote_addr, len,
-				  access, run, &proc))) {
+	if (!(target->qp->access & access))
+		return false;
+	*run = (struct shca_run){0};
+	return !len || (!shca_mr_check(target->hca, wqe->rkey, target->rkey_pdn, wqe->remote_addr,
+				       len, access, run, &proc) &&
+			proc == target->owner);
+}
+
+enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,
+				uint64_t len, uint32_t access, struct shca_run *run)
+{
+	if (!find_memory(target, wqe, len, access, run)) {
 		if (ended(target))
 			return SHCA_SILENT;
 		/* An unreliable connection drops the message and goes on (IBA 9.8.2.2, class D). */
@@ -345,9 +356,5 @@ enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_sw
 			shca_qp_fail(target->hca, target->qp, IBV_EVENT_QP_ACCESS_ERR);
 		return SHCA_NAK_ACCESS;
 	}
-	if (len)
-		target->owner = proc;
-	else
-		*run = (struct shca_run){0};
 	return SHCA_ACK;
 }

@@ -72,11 +72,11 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shc
 					  uint32_t slot, enum ibv_wc_status status);
 /* Gives a claimed receive back, because the message that had it is lost. */
 void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot);
-/* Translates the memory that an RDMA or atomic request names into a run, and stores the memory's
- * owner in target->owner. A request without data needs only the access flags of the QP. Returns
- * ACK, SILENT if the target has ended, or NAK_ACCESS after the target QP was put into ERR, unless
- * it is a UC QP. */
-enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
+/* Translates the memory that an RDMA or atomic request names into a run of the process
+ * target->owner. A request without data needs only the access flags of the QP. Returns ACK, SILENT
+ * if the target has ended, or NAK_ACCESS after the target QP was put into ERR, unless it is a UC
+ * QP. */
+enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,
 				uint64_t len, uint32_t access, struct shca_run *run);
 
 /* A message that travels in its completion. */
