@@ -185,6 +185,9 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 	shca_proc_segments_gone(fabric, proc);
 	shca_arena_drop(fabric, proc);
 	remove_fifos(fabric, proc);
+	/* Their engines see that these threads are gone. */
+	if (shca_proc_is_inside(record))
+		shca_proc_sender_gone(fabric);
 	clear_executors(record);
 	if (shca_clock_of(fabric))
 		shca_actors_gone(fabric, proc);

@@ -101,6 +101,9 @@ struct shca_qp {
 	struct shca_context_object context_node;
 	bool sig_all;
 	_Atomic bool flushed; /* in ERR, and all that was posted is completed */
+	/* Flushed while a sender may have been in the middle of a message: a receive that it
+	 * claimed is lost if the sender dies there. */
+	_Atomic bool may_lack;
 
 	char *sq;         /* WQEs */
 	uint32_t sq_size; /* power of two */
