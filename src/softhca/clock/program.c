@@ -232,7 +232,7 @@ void shca_program_wake_spinning(void)
 
 void shca_program_disturb(void)
 {
-	shca_clock_disturb(shca_clk, shca_turn_here.slot);
+	shca_actors_disturb(shca_clk, shca_turn_here.slot);
 }
 
 void shca_program_disturb_others(void)

@@ -43,5 +43,5 @@ bool shca_clock_sees_virtual(void)
 void shca_clock_signalled(void)
 {
 	atomic_store(&shca_clk->signalled, 1);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_actors_disturb(shca_clk, SHCA_NO_PROC);
 }

@@ -125,9 +125,9 @@ static void run_adapter(void)
 
 	shca_actor_take(shca_turn_clock(), granted);
 	atomic_fetch_add_explicit(&shca_turn_clock()->own, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_clock_adapter();
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 }
 
 /* Lets as much real time go by as virtual time will, or less if something happens. */
@@ -138,9 +138,9 @@ static void pace(uint64_t ns)
 	atomic_store(&shca_turn_clock()->pacing, 1);
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->paced, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &timeout, NULL, 0);
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->pacing, 0);
 	atomic_store(&shca_turn_clock()->idle, 0);
 }
@@ -168,10 +168,10 @@ static void settle(void)
 	shca_turn_clock()->world_process = proc ? proc - 1 : shca_turn_here.slot;
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_clock_settle(shca_turn_clock());
 	real = shca_real_now();
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
 		atomic_store(&shca_turn_clock()->signalled, 0);
@@ -188,7 +188,7 @@ bool shca_clock_settle_first(void)
 
 	if (!shca_turn_joined())
 		return false;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	disturbed = atomic_load(&shca_turn_clock()->disturbed) &&
 		    atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
 	if (disturbed) {
@@ -197,7 +197,7 @@ bool shca_clock_settle_first(void)
 			     SHCA_WATCHES_NOTHING);
 		settle();
 	}
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	return disturbed;
 }
 
@@ -206,7 +206,7 @@ bool shca_turn_step(uint32_t actor)
 	uint64_t ns = 0;
 	bool mine = false;
 
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	if (!atomic_load(&shca_turn_clock()->holder) &&
 	    atomic_load(&shca_turn_clock()->due[actor]) != SHCA_NEVER)
 		atomic_store(&shca_turn_clock()->holder, actor + 1);
@@ -230,6 +230,6 @@ bool shca_turn_step(uint32_t actor)
 			break;
 		}
 	}
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	return mine;
 }

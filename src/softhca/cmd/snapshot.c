@@ -327,7 +327,7 @@ static void set_times(json_t *o, const struct shca_clock *clock, uint32_t i)
 
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *clock = shca_clock_of(fabric);
+	const struct shca_clock *clock = shca_fabric_clock(fabric);
 	uint32_t high = clock ? atomic_load(&clock->high) : 0;
 	json_t *list = json_array();
 
@@ -359,7 +359,7 @@ json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 
 json_t *shca_snapshot_clock(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *clock = shca_clock_of(fabric);
+	const struct shca_clock *clock = shca_fabric_clock(fabric);
 	json_t *o = json_object();
 	char hash[20];
 

@@ -173,11 +173,11 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
 	}
 	if (n != sizeof(*ev)) {
 		shca_count(hca, SHCA_C_EVENTS_LOST, 1);
-	} else if (shca_clock_of(fabric)) {
+	} else if (shca_fabric_clock(fabric)) {
 		/* A reaper has no turn. */
-		shca_clock_lock(fabric);
-		shca_actors_event(shca_clock_of(fabric), proc);
-		shca_clock_unlock(fabric);
+		shca_actors_lock(fabric);
+		shca_actors_event(shca_fabric_clock(fabric), proc);
+		shca_actors_unlock(fabric);
 	}
 }
 

@@ -328,14 +328,14 @@ void shca_proc_sender_gone(struct shca_fabric *fabric)
 
 void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc)
 {
-	struct shca_clock *clock = shca_clock_of(fabric);
+	struct shca_clock *clock = shca_fabric_clock(fabric);
 
 	/* The adapter is due now. A reaper has no turn. */
 	if (clock) {
-		shca_clock_lock(fabric);
+		shca_actors_lock(fabric);
 		shca_actor_sooner(clock, (uint32_t)(proc - fabric->hdr->procs),
 				  atomic_load(&clock->now));
-		shca_clock_unlock(fabric);
+		shca_actors_unlock(fabric);
 	}
 	shca_proc_wake(proc);
 }

@@ -189,7 +189,7 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 	if (shca_proc_is_inside(record))
 		shca_proc_sender_gone(fabric);
 	clear_executors(record);
-	if (shca_clock_of(fabric))
+	if (shca_fabric_clock(fabric))
 		shca_actors_gone(fabric, proc);
 	atomic_store(&record->pinned, 0);
 	shca_proc_set_state(record, SHCA_PROC_FREE);
