@@ -121,7 +121,7 @@ static bool begin_round(const void *place)
 	return true;
 }
 
-bool shca_spin_may_skip_sync(void)
+bool shca_spin_try_skip_sync(void)
 {
 	if (!self.unsynced_left)
 		return false;
@@ -129,7 +129,7 @@ bool shca_spin_may_skip_sync(void)
 	return ++self.unsynced_looks % SYNC_INTERVAL;
 }
 
-bool shca_spin_has_nothing(const void *place, uint64_t now)
+bool shca_spin_try_skip_poll(const void *place, uint64_t now)
 {
 	unsigned i = 0;
 	uint64_t at;
@@ -148,7 +148,7 @@ bool shca_spin_has_nothing(const void *place, uint64_t now)
 	return true;
 }
 
-bool shca_spin_found_nothing(void *place, shca_visible_fn *visible)
+bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_at_sync_point(), step, at;
 	unsigned freed = atomic_load(&freed_places);

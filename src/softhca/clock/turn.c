@@ -386,7 +386,7 @@ int shca_clock_await_event(int fd)
 
 bool shca_clock_is_contended(void)
 {
-	return shca_actors_yield(shca_clk, shca_turn_here.slot);
+	return shca_actors_is_yielding(shca_clk, shca_turn_here.slot);
 }
 
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
@@ -452,7 +452,7 @@ void shca_clock_inherit(void)
 	shca_turn_self.inherits_clock = true;
 }
 
-bool shca_clock_in_program(void)
+bool shca_clock_join(void)
 {
 	int error = errno;
 

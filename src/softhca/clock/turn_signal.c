@@ -15,7 +15,7 @@ bool shca_clock_heard(void)
 	return shca_turn_self.heard;
 }
 
-bool shca_clock_handler_begins(uint32_t kind)
+bool shca_clock_begin_handler(uint32_t kind)
 {
 	bool was_in_handler = shca_turn_self.in_handler;
 
@@ -30,7 +30,7 @@ bool shca_clock_handler_begins(uint32_t kind)
 	return was_in_handler;
 }
 
-void shca_clock_handler_ends(bool was_in_handler)
+void shca_clock_end_handler(bool was_in_handler)
 {
 	shca_turn_self.in_handler = was_in_handler;
 }

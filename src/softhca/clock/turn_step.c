@@ -82,11 +82,11 @@ static bool is_still_quiet(void)
 	       shca_real_now() < shca_turn_clock()->quiet_until;
 }
 
-/* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
- * look may wait for the real world, for a thread that is out in it, or for one that computes. That
- * the job sleeps doesn't tell then: the kernel may still be on its way with what was written to a
- * socket. */
-static enum verdict may_pass(uint64_t due, uint64_t *ns)
+/* Returns the step that comes before the time may be `due`, and notes that all processes have to be
+ * quiet for it. If only looks are due, the threads that look may wait for the real world, for a
+ * thread that is out in it, or for one that computes. That the job sleeps doesn't tell then: the
+ * kernel may still be on its way with what was written to a socket. */
+static enum verdict step_before(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
 
@@ -114,7 +114,7 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 	 * on how far the threads in it got. */
 	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
-	verdict = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
+	verdict = step_before(atomic_load(&shca_turn_clock()->due[first]), ns);
 	return verdict == MINE && first != actor ? ADAPTER : verdict;
 }
 

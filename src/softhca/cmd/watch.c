@@ -76,7 +76,7 @@ static uint64_t quantum(const struct shca_fabric *fabric)
 }
 
 /* Begins to watch a turn. Returns true if it is the turn of the last look. */
-static bool is_same_turn(const struct shca_clock *clock, struct shca_watch *watch)
+static bool follow_turn(const struct shca_clock *clock, struct shca_watch *watch)
 {
 	uint32_t holder = atomic_load(&clock->holder);
 	uint64_t turns = atomic_load(&clock->turns), syncs = atomic_load(&clock->syncs);
@@ -114,7 +114,7 @@ static bool is_asleep(struct shca_fabric *fabric, const struct shca_watch *watch
 void shca_watch_look(struct shca_fabric *fabric, struct shca_watch *watch)
 {
 	struct shca_clock *clock = &fabric->hdr->clock;
-	bool same = is_same_turn(clock, watch);
+	bool same = follow_turn(clock, watch);
 	const struct shca_actor *actor;
 	uint64_t cpu = 0;
 	pid_t pid, tid;

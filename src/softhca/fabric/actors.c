@@ -241,7 +241,7 @@ void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t
 	}
 }
 
-bool shca_actors_yield(struct shca_clock *clock, unsigned proc)
+bool shca_actors_is_yielding(struct shca_clock *clock, unsigned proc)
 {
 	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 

@@ -52,7 +52,7 @@ void shca_actor_due_in_period(struct shca_clock *clock, uint32_t actor, uint64_t
  * something for them. The caller has the turn or holds the lock. */
 void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t when);
 /* Returns true if a thread of a process is parked at a yield. */
-bool shca_actors_yield(struct shca_clock *clock, unsigned proc);
+bool shca_actors_is_yielding(struct shca_clock *clock, unsigned proc);
 /* Tells the threads of a process that its memory was written: those that spin are due now, and
  * others look once more before they are parked. The caller has the turn. */
 void shca_actors_touch(struct shca_clock *clock, unsigned proc);

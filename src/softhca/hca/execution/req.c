@@ -253,7 +253,7 @@ static bool hold_back(struct shca_req *req, enum shca_step *step)
 	if (req->qp->cur.unblocked)
 		return false;
 	req->qp->cur.unblocked = true;
-	if (shca_fault_hits(SHCA_O_FAULT_DELAY, hca))
+	if (shca_fault_draw(SHCA_O_FAULT_DELAY, hca))
 		wait = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_DELAY_TIME);
 	if (shca_opt(&shca_self.fabric, SHCA_O_REORDER) && (shca_fault_reorder_delay() & 3) == 0)
 		wait += shca_fault_reorder_delay();
@@ -269,7 +269,7 @@ static enum shca_step step_connected(struct shca_req *req)
 	enum shca_answer answer;
 
 	/* A lost packet is found out by the timer, as in no_answer(). */
-	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
+	if (!qp->cur.started && shca_fault_draw(SHCA_O_FAULT_DROP, qp->ctx->hca))
 		return shca_req_answer(req, SHCA_SILENT);
 	answer = shca_resp_find(qp, req->wqe, &req->target);
 	if (answer == SHCA_ACK) {
@@ -278,7 +278,7 @@ static enum shca_step step_connected(struct shca_req *req)
 	}
 	if (answer != SHCA_ACK)
 		return shca_req_answer(req, answer);
-	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
+	if (!qp->cur.started && shca_fault_draw(SHCA_O_FAULT_QP, qp->ctx->hca)) {
 		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
 		return shca_req_answer(req, SHCA_NAK_OP);
 	}

@@ -137,7 +137,7 @@ enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 	int rc;
 
 	target->wakes_us = false;
-	if (shca_fault_hits(SHCA_O_FAULT_RNR, target->hca))
+	if (shca_fault_draw(SHCA_O_FAULT_RNR, target->hca))
 		return SHCA_RNR;
 	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */

@@ -119,7 +119,7 @@ static bool deliver(struct datagram *datagram, unsigned hca_idx, uint32_t qpn)
 	uint32_t slot;
 
 	if (!entry || entry->type != IBV_QPT_UD || s < IBV_QPS_RTR || s == IBV_QPS_ERR ||
-	    (!datagram->qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, target.hca))) {
+	    (!datagram->qp->cur.started && shca_fault_draw(SHCA_O_FAULT_DROP, target.hca))) {
 		drop(target.hca);
 		return true;
 	}

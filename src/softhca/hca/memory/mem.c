@@ -146,11 +146,11 @@ static bool copy_directly(const struct shca_copy *copy, bool write, unsigned oth
 }
 
 /*
- * Asks for the pages of an on-demand region with the access that it was registered with: a region
+ * Brings the pages of an on-demand region in, with the access that it was registered with: a region
  * with write access brings in no page that may only be read, not even to send it. (The access of
  * another process's region isn't known here.)
  */
-static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
+static bool page_in(const struct shca_run *own, uint64_t at, uint64_t len)
 {
 	return !own->on_demand || !own->writable || !shca_mem_populate(own->addr + at, len, true);
 }
@@ -178,7 +178,7 @@ int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len)
 			part = len;
 		if (src.run->null && part > sizeof(zeros))
 			part = sizeof(zeros);
-		if (write && !paged_in(src.run, src.at, part))
+		if (write && !page_in(src.run, src.at, part))
 			return -EFAULT;
 		/*
 		 * Zeros come from own memory, so a read of a null source becomes a local fill.

@@ -102,9 +102,10 @@ static bool back_slots(const struct shca_cq_entry *entry, struct shca_cq_ring *r
 	return true;
 }
 
-/* Returns true if slot i and the one after it have memory, which the consumer reads too. */
-static bool is_backed(const struct shca_cq_entry *entry, struct shca_cq_ring *ring, uint64_t desc,
-		      uint64_t i)
+/* Backs slot i and the one after it, which the consumer reads too, unless they have memory. Returns
+ * false if there is none. */
+static bool back_if_needed(const struct shca_cq_entry *entry, struct shca_cq_ring *ring,
+			   uint64_t desc, uint64_t i)
 {
 	uint64_t backed = atomic_load_explicit(&ring->backed, memory_order_acquire);
 
@@ -128,7 +129,7 @@ static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *
 
 		if (held(entry, ring, t, true) >= limit && held(entry, ring, t, false) >= limit)
 			return NULL;
-		if (!is_backed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
+		if (!back_if_needed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
 			return NULL;
 		if (atomic_compare_exchange_strong_explicit(
 			    &slot->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),

@@ -256,7 +256,7 @@ static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint
 }
 
 /* Returns the word of the stack after a change that puts `next`, a slot + 1, on top. */
-static uint64_t changed(uint64_t word, uint32_t next)
+static uint64_t changed_top(uint64_t word, uint32_t next)
 {
 	return ((word >> 32) + 1) << 32 | next;
 }
@@ -272,7 +272,7 @@ static bool claim_returned(char *mem, struct shca_rq *rq, uint32_t *slot)
 			return false;
 		*slot = ((uint32_t)word - 1) & (rq->size - 1);
 		next = atomic_load(next_returned(mem, rq, *slot));
-	} while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, next)));
+	} while (!atomic_compare_exchange_weak(&rq->returned, &word, changed_top(word, next)));
 	return true;
 }
 
@@ -285,7 +285,7 @@ void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *r
 		return;
 	do
 		atomic_store(next_returned(mem, rq, slot), (uint32_t)word);
-	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, slot + 1)));
+	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed_top(word, slot + 1)));
 }
 
 int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)
