@@ -25,7 +25,7 @@ says() {
 }
 
 export PATH="$prefix/bin:$PATH" LD_LIBRARY_PATH="$lib" PKG_CONFIG_PATH="$lib/pkgconfig"
-export OMPI_MCA_mca_base_component_path="SYS_DEFAULT:$components"
+export OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT:$components"
 examples=(pingpong xrc_match)
 [ ! -e "$components/mca_pml_tupleq.so" ] || examples+=(overlap)
 

@@ -59,7 +59,7 @@ links() {
 loads() {
 	local root=$1 framework=$2 info
 
-	info=$(LD_LIBRARY_PATH="$root/lib" OMPI_MCA_mca_base_component_path="SYS_DEFAULT:$root/lib/openmpi" \
+	info=$(LD_LIBRARY_PATH="$root/lib" OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT:$root/lib/openmpi" \
 		ompi_info --parsable --param "$framework" tupleq --level 9)
 	case $info in *"mca:$framework:tupleq:"*) ;; *) fail "ompi_info doesn't know the $framework component of $root" ;; esac
 }

@@ -28,7 +28,7 @@ def _components(settings):
 
 
 def _portals(settings):
-    path = ":".join([_components(settings), os.environ.get("OMPI_MCA_mca_base_component_path", "SYS_DEFAULT:USER_DEFAULT")])
+    path = ":".join([_components(settings), os.environ.get("OMPI_MCA_mca_base_component_path", "SYSTEM_DEFAULT:USER_DEFAULT")])
     options = columns.mca(pml="cm", mtl="portals4", coll="^tupleq,portals4", osc="^portals4", mca_base_component_path=path)
     return columns.Column(NAME, options, own=True)
 

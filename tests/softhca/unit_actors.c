@@ -27,7 +27,7 @@ static int start(void **state)
 
 static struct shca_clock *clock_here(void)
 {
-	return shca_clock_of(&u_fab);
+	return shca_fabric_clock(&u_fab);
 }
 
 /* Makes a thread of that process an actor that is due at a time. */
@@ -36,10 +36,10 @@ static uint32_t make_actor(unsigned slot, uint64_t due)
 	uint32_t actor = shca_actor_make(&u_fab, slot, getpid(), SHCA_ORDER(slot, 0));
 
 	t_holds(actor != SHCA_NO_ACTOR);
-	shca_clock_lock(&u_fab);
+	shca_actors_lock(&u_fab);
 	atomic_store(&clock_here()->actors[actor].state, SHCA_ACTOR_READY);
 	shca_actor_sooner(clock_here(), actor, due);
-	shca_clock_unlock(&u_fab);
+	shca_actors_unlock(&u_fab);
 	return actor;
 }
 
@@ -61,7 +61,7 @@ static void killed_at(void (*point)(uint32_t actor), uint32_t actor)
 
 	t_holds(pid >= 0);
 	if (!pid) {
-		shca_clock_lock(&u_fab);
+		shca_actors_lock(&u_fab);
 		point(actor);
 		raise(SIGKILL);
 	}
@@ -78,8 +78,8 @@ static void given_again_after(void (*point)(uint32_t actor))
 
 	t_eq(pthread_create(&waiter, NULL, await_turn, &clock_here()->actors[actor]), 0);
 	killed_at(point, actor);
-	shca_clock_lock(&u_fab);
-	shca_clock_unlock(&u_fab);
+	shca_actors_lock(&u_fab);
+	shca_actors_unlock(&u_fab);
 	t_eq(pthread_join(waiter, NULL), 0);
 	t_eq(atomic_load(&clock_here()->holder), actor + 1);
 }
@@ -112,12 +112,12 @@ static void take_turn(unsigned slot, void *arg)
 	const bool *locks = arg;
 	uint32_t actor = make_actor(slot, atomic_load(&clock_here()->now));
 
-	shca_clock_lock(&u_fab);
+	shca_actors_lock(&u_fab);
 	shca_actors_pass(&u_fab);
 	shca_actor_take(clock_here(), actor);
-	shca_clock_unlock(&u_fab);
+	shca_actors_unlock(&u_fab);
 	if (*locks)
-		shca_clock_lock(&u_fab);
+		shca_actors_lock(&u_fab);
 }
 
 /* Checks that the reaper of a process that was killed with the turn passes the turn on. */

@@ -99,8 +99,9 @@ static void set_marker(void)
 	*field = (uintptr_t)&marker;
 }
 
-/* Returns true if the thread has been on its CPU all the time since set_marker(). */
-static bool was_not_preempted(void)
+/* Takes the marker away. Returns true if the thread has been on its CPU all the time since
+ * set_marker(). */
+static bool end_marker(void)
 {
 	volatile uint64_t *field = marker_field();
 
@@ -113,7 +114,7 @@ static bool was_not_preempted(void)
 static void set_marker(void)
 {
 }
-static bool was_not_preempted(void)
+static bool end_marker(void)
 {
 	return false;
 }
@@ -121,7 +122,7 @@ static bool was_not_preempted(void)
 
 uint64_t shca_charge_end(void)
 {
-	bool exact = was_not_preempted();
+	bool exact = end_marker();
 	uint64_t cpu, used, elapsed;
 
 	self.ended = ticks();

@@ -82,8 +82,8 @@ void shca_clock_listen(uint32_t kinds);
 bool shca_clock_heard(void);
 /* Begins and ends the run of a signal handler of the program, in any thread. The second function
  * takes the result of the first. */
-bool shca_clock_handler_begins(uint32_t kind);
-void shca_clock_handler_ends(bool was_in_handler);
+bool shca_clock_begin_handler(uint32_t kind);
+void shca_clock_end_handler(bool was_in_handler);
 /* Returns true if the calling thread, in its program or a signal handler, sees virtual time. */
 bool shca_clock_sees_virtual(void);
 /* Notes that waiting threads may be about to handle signals: the real world isn't quiet before they
@@ -128,9 +128,9 @@ void shca_clock_exclude(void);
 bool shca_clock_is_inherited(void);
 /* Marks the calling thread, which is new, as one that gets a clock with its first call. */
 void shca_clock_inherit(void);
-/* Returns true if the calling thread has joined the clock, and is in its program. A thread that
- * inherits a clock joins it here. */
-bool shca_clock_in_program(void);
+/* Joins the calling thread to the clock if it is in its program, inherits a clock, and has not
+ * joined yet. Returns true if the thread has joined, and is in its program. */
+bool shca_clock_join(void);
 /* Returns true if that thread of this process has joined the clock. */
 bool shca_clock_is_joined(pid_t tid);
 /* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because
@@ -160,7 +160,7 @@ uint64_t shca_clock_at_sync_point(void);
 typedef uint64_t shca_visible_fn(void *place);
 /* Notes that the thread looked for something in vain, at that place (NULL: elsewhere). Returns true
  * if the thread was parked until something came, and should look again. Called inside of a call. */
-bool shca_spin_found_nothing(void *place, shca_visible_fn *visible);
+bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible);
 /* Notes that the thread found something. */
 void shca_spin_end(void);
 /* Makes all threads forget their places, because one is about to be freed. */
@@ -169,12 +169,13 @@ void shca_spin_forget_places(void);
 void shca_spin_gap(uint64_t ns);
 /* Notes whether another thread had the turn at this sync point. turn.c calls it. */
 void shca_spin_cold(bool cold);
-/* Returns true if a yield of the thread, or a look at descriptors, needs no sync point, because the
- * poll just before it was one. Counts that yield or look. */
-bool shca_spin_may_skip_sync(void);
-/* Returns true if a thread that spins will find nothing at a place that isn't the one where the
- * thread is parked: it has had its sync point in this round of looks. Counts the look then. */
-bool shca_spin_has_nothing(const void *place, uint64_t now);
+/* Counts a yield of the thread, or a look at descriptors, and returns true if it needs no sync
+ * point, because the poll just before it was one. */
+bool shca_spin_try_skip_sync(void);
+/* Counts a look of a thread that spins, and returns true, if the thread will find nothing at that
+ * place, which isn't the one where it is parked: it has had its sync point in this round of looks.
+ */
+bool shca_spin_try_skip_poll(const void *place, uint64_t now);
 
 /* --- charge.c --- */
 /* Ends a stretch in which the thread ran its program. Returns its CPU time (ns). */

@@ -72,7 +72,7 @@ static void unlock(const sigset_t *old)
 
 /* Sets the timer to its next time if it is due, and returns true if it was. Stores when it is due
  * next. */
-static bool expires(uint64_t now, uint64_t *due)
+static bool take_expiry(uint64_t now, uint64_t *due)
 {
 	bool was_due;
 	sigset_t old;
@@ -98,7 +98,7 @@ static void sleep_once(void)
 	uint64_t due;
 	int watch;
 
-	if (expires(shca_program_now(), &due)) {
+	if (take_expiry(shca_program_now(), &due)) {
 		shca_program_note_signal();
 		syscall(SYS_kill, getpid(), SIGALRM);
 		return;
@@ -117,7 +117,7 @@ static void *alarm_main(void *arg)
 	prctl(PR_SET_NAME, "softhca-alarm");
 	shca_program_untrap();
 	shca_program_inherit();
-	while (shca_program_is_clocked()) {
+	while (shca_program_join()) {
 		shca_program_enter_free();
 		sleep_once();
 		shca_program_leave();
@@ -212,13 +212,12 @@ static void set(const struct itimerval *to, struct itimerval *old)
  * there is the thread. */
 static bool is_virtual(void)
 {
-	return shca_program_is_clocked() ||
-	       (shca_program_sees_virtual() && alarm_timer.changed >= 0);
+	return shca_program_join() || (shca_program_sees_virtual() && alarm_timer.changed >= 0);
 }
 
 int shca_setitimer(__itimer_which_t which, const struct itimerval *to, struct itimerval *old)
 {
-	bool clocked = shca_program_is_clocked();
+	bool clocked = shca_program_join();
 
 	if (which != ITIMER_REAL || !to || !is_valid(&to->it_value) ||
 	    !is_valid(&to->it_interval) || !is_virtual())

@@ -62,7 +62,7 @@ static bool is_self(pid_t pid)
 /* Returns true if the program asks, and not softhca inside of a call. */
 static bool is_program(void)
 {
-	return shca_program_is_clocked();
+	return shca_program_join();
 }
 
 static bool get_own(size_t size, cpu_set_t *set)
@@ -155,7 +155,7 @@ int shca_pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*f
 	int rc;
 
 	shca_program_prepare_thread();
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_create)(thread, attr, fn, arg);
 	shca_program_disturb();
 	info = malloc(sizeof(*info));

@@ -89,8 +89,8 @@ static bool is_file(int fd)
 }
 
 /* Begins a call of the program. Gives the turn away, and returns true, if the call would block.
- * Otherwise ends the call at once. */
-static bool gives_turn_away(int fd, short events, int flags)
+ * Otherwise ends softhca's part of the call at once. */
+static bool give_turn_if_blocking(int fd, short events, int flags)
 {
 	bool blocks;
 
@@ -103,18 +103,18 @@ static bool gives_turn_away(int fd, short events, int flags)
 	return blocks;
 }
 
-#define READING(fd, flags, call)                        \
-	ssize_t rc;                                     \
-	bool gave_turn;                                 \
-                                                        \
-	if (!shca_program_is_clocked() || is_file(fd))  \
-		return call;                            \
-	gave_turn = gives_turn_away(fd, POLLIN, flags); \
-	rc = call;                                      \
-	if (gave_turn)                                  \
-		shca_program_come_back();               \
-	else                                            \
-		note_read(rc);                          \
+#define READING(fd, flags, call)                              \
+	ssize_t rc;                                           \
+	bool gave_turn;                                       \
+                                                              \
+	if (!shca_program_join() || is_file(fd))              \
+		return call;                                  \
+	gave_turn = give_turn_if_blocking(fd, POLLIN, flags); \
+	rc = call;                                            \
+	if (gave_turn)                                        \
+		shca_program_come_back();                     \
+	else                                                  \
+		note_read(rc);                                \
 	return rc
 
 ssize_t shca_read(int fd, void *buf, size_t len)
@@ -144,18 +144,18 @@ ssize_t shca_recvmsg(int fd, struct msghdr *message, int flags)
 }
 
 /* Accepting a connection makes room for one that waits to be made. */
-#define ACCEPTING(fd, call)                         \
-	bool gave_turn;                             \
-	int rc;                                     \
-                                                    \
-	if (!shca_program_is_clocked())             \
-		return call;                        \
-	gave_turn = gives_turn_away(fd, POLLIN, 0); \
-	rc = call;                                  \
-	if (rc >= 0)                                \
-		wakes_others();                     \
-	if (gave_turn)                              \
-		shca_program_come_back();           \
+#define ACCEPTING(fd, call)                               \
+	bool gave_turn;                                   \
+	int rc;                                           \
+                                                          \
+	if (!shca_program_join())                         \
+		return call;                              \
+	gave_turn = give_turn_if_blocking(fd, POLLIN, 0); \
+	rc = call;                                        \
+	if (rc >= 0)                                      \
+		wakes_others();                           \
+	if (gave_turn)                                    \
+		shca_program_come_back();                 \
 	return rc
 
 int shca_accept(int fd, struct sockaddr *from, socklen_t *len)
@@ -176,22 +176,22 @@ static bool stays_in_process(int fd, size_t len)
 	return len == sizeof(eventfd_t) && !fstat(fd, &info) && !(info.st_mode & S_IFMT);
 }
 
-#define WRITING(fd, len, flags, call)                    \
-	ssize_t rc;                                      \
-	bool gave_turn;                                  \
-                                                         \
-	if (is_file(fd))                                 \
-		return call;                             \
-	if (!stays_in_process(fd, len))                  \
-		shca_program_disturb_others();           \
-	if (!shca_program_is_clocked())                  \
-		return call;                             \
-	gave_turn = gives_turn_away(fd, POLLOUT, flags); \
-	rc = call;                                       \
-	if (gave_turn)                                   \
-		shca_program_come_back();                \
-	else                                             \
-		shca_program_disturb();                  \
+#define WRITING(fd, len, flags, call)                          \
+	ssize_t rc;                                            \
+	bool gave_turn;                                        \
+                                                               \
+	if (is_file(fd))                                       \
+		return call;                                   \
+	if (!stays_in_process(fd, len))                        \
+		shca_program_disturb_others();                 \
+	if (!shca_program_join())                              \
+		return call;                                   \
+	gave_turn = give_turn_if_blocking(fd, POLLOUT, flags); \
+	rc = call;                                             \
+	if (gave_turn)                                         \
+		shca_program_come_back();                      \
+	else                                                   \
+		shca_program_disturb();                        \
 	return rc
 
 ssize_t shca_write(int fd, const void *buf, size_t len)
@@ -220,14 +220,14 @@ ssize_t shca_sendmsg(int fd, const struct msghdr *message, int flags)
 	WRITING(fd, 0, flags, NEXT(sendmsg)(fd, message, flags));
 }
 
-#define OUT_OF_TURN(call)               \
-	int rc;                         \
-                                        \
-	if (!shca_program_is_clocked()) \
-		return call;            \
-	shca_program_go_out();          \
-	rc = call;                      \
-	shca_program_come_back();       \
+#define OUT_OF_TURN(call)         \
+	int rc;                   \
+                                  \
+	if (!shca_program_join()) \
+		return call;      \
+	shca_program_go_out();    \
+	rc = call;                \
+	shca_program_come_back(); \
 	return rc
 
 /* Returns true if a socket of that address, of this machine, accepts or refuses at once, unless as
@@ -265,7 +265,7 @@ static int connect_here(int fd, const struct sockaddr *to, socklen_t len)
 
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	if (shca_program_is_clocked() && is_here(to, len))
+	if (shca_program_join() && is_here(to, len))
 		return connect_here(fd, to, len);
 	shca_program_disturb_others();
 	OUT_OF_TURN(NEXT(connect)(fd, to, len));
@@ -288,7 +288,7 @@ int shca_waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 
 int shca_eventfd_write(int fd, eventfd_t value)
 {
-	if (shca_program_is_clocked())
+	if (shca_program_join())
 		shca_program_disturb();
 	return NEXT(eventfd_write)(fd, value);
 }

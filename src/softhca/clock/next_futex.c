@@ -84,7 +84,7 @@ long shca_syscall(long nr, ...)
 		return getrandom((void *)args[0], (size_t)args[1], (unsigned)args[2]);
 	cmd = (int)args[1] & FUTEX_CMD_MASK;
 	if (nr == SYS_futex && (cmd == FUTEX_WAIT || cmd == FUTEX_WAIT_BITSET) &&
-	    shca_program_is_clocked())
+	    shca_program_join())
 		return futex_wait(&(struct futex){(uint32_t *)args[0], (int)args[1],
 						  (uint32_t)args[2],
 						  (const struct timespec *)args[3]});
@@ -97,7 +97,7 @@ long shca_syscall(long nr, ...)
 
 		/* softhca's own calls come here, too: inside of a call, or in threads without a
 		 * clock. */
-		if (shca_program_is_clocked())
+		if (shca_program_join())
 			shca_sync_disturb(!((int)args[1] & FUTEX_PRIVATE_FLAG));
 		shca_sync_wake_waiting();
 		errno = error;

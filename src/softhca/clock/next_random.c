@@ -34,7 +34,7 @@ static void fill(void *buf, size_t len)
 /* Returns true if the calling thread's random numbers come from the seed. */
 static bool is_seeded(void)
 {
-	return shca_program_is_clocked() && shca_program_is_repeatable();
+	return shca_program_join() && shca_program_is_repeatable();
 }
 
 ssize_t shca_getrandom(void *buf, size_t len, unsigned flags)

@@ -63,7 +63,7 @@ static int take(int (*attempt)(void *lock), pthread_rwlock_t *lock, uint64_t unt
 
 int shca_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
 {
-	if (!shca_program_is_clocked() || is_own(lock))
+	if (!shca_program_join() || is_own(lock))
 		return NEXT(pthread_rwlock_rdlock)(lock);
 	return take(try_read, lock, SHCA_FOREVER);
 }
@@ -73,7 +73,7 @@ int shca_pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock,
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
+	if (!shca_program_join() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
 		return NEXT(pthread_rwlock_clockrdlock)(lock, clock,
 							shca_real_deadline(clock, deadline, &real));
 	return take(try_read, lock, shca_sync_deadline(clock, deadline));
@@ -83,7 +83,7 @@ int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespe
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_rwlock_timedrdlock)(
 			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
 	return shca_pthread_rwlock_clockrdlock(lock, CLOCK_REALTIME, deadline);
@@ -91,7 +91,7 @@ int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespe
 
 int shca_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
 {
-	if (!shca_program_is_clocked() || is_own(lock))
+	if (!shca_program_join() || is_own(lock))
 		return NEXT(pthread_rwlock_wrlock)(lock);
 	return take(try_write, lock, SHCA_FOREVER);
 }
@@ -101,7 +101,7 @@ int shca_pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
+	if (!shca_program_join() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
 		return NEXT(pthread_rwlock_clockwrlock)(lock, clock,
 							shca_real_deadline(clock, deadline, &real));
 	return take(try_write, lock, shca_sync_deadline(clock, deadline));
@@ -111,7 +111,7 @@ int shca_pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespe
 {
 	struct timespec real;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_rwlock_timedwrlock)(
 			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
 	return shca_pthread_rwlock_clockwrlock(lock, CLOCK_REALTIME, deadline);

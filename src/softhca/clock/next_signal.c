@@ -98,7 +98,7 @@ int shca_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
 	if (nr <= 0 || nr >= _NSIG || nr == SIGKILL || nr == SIGSTOP)
 		return NEXT(sigaction)(nr, act, old);
 #ifdef __x86_64__
-	if (nr == SIGSEGV && shca_tsc_takes_segv(act, old))
+	if (nr == SIGSEGV && shca_tsc_set_segv(act, old))
 		return 0;
 #endif
 	return change(nr, act, old);
@@ -116,18 +116,18 @@ sighandler_t shca_signal(int nr, sighandler_t handler)
 /* ---------------------------------------------------------------- sending them */
 
 /* Signals are sent at a time: a sync point, if the thread has a clock. */
-#define SENDING(nr, call)                                 \
-	bool clocked = (nr) && shca_program_is_clocked(); \
-	int rc;                                           \
-                                                          \
-	if (clocked)                                      \
-		shca_program_enter();                     \
-	/* 0 asks whether there is such a process. */     \
-	if (nr)                                           \
-		shca_program_note_signal();               \
-	rc = call;                                        \
-	if (clocked)                                      \
-		shca_program_leave();                     \
+#define SENDING(nr, call)                             \
+	bool clocked = (nr) && shca_program_join();   \
+	int rc;                                       \
+                                                      \
+	if (clocked)                                  \
+		shca_program_enter();                 \
+	/* 0 asks whether there is such a process. */ \
+	if (nr)                                       \
+		shca_program_note_signal();           \
+	rc = call;                                    \
+	if (clocked)                                  \
+		shca_program_leave();                 \
 	return rc
 
 int shca_kill(pid_t pid, int nr)

@@ -68,7 +68,7 @@ void shca_sync_disturb(bool shared)
 /* Calls shca_sync_disturb() for a thread in its program. */
 static void disturb(bool shared)
 {
-	if (shca_program_is_clocked())
+	if (shca_program_join())
 		shca_sync_disturb(shared);
 	else if (shared)
 		shca_program_disturb_others();
@@ -143,7 +143,7 @@ int shca_sync_wait(int (*attempt)(void *lock), void *lock, uint64_t until, bool 
 
 void shca_sync_released(bool contended, bool shared)
 {
-	bool clocked = shca_program_is_clocked();
+	bool clocked = shca_program_join();
 
 	if (clocked && contended)
 		shca_sync_disturb(shared);
@@ -179,7 +179,7 @@ int shca_pthread_mutex_lock(pthread_mutex_t *mutex)
 {
 	int rc;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_mutex_lock)(mutex);
 	rc = pthread_mutex_trylock(mutex);
 	if (rc != EBUSY)
@@ -205,7 +205,7 @@ int shca_pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 	struct timespec real;
 	int rc;
 
-	if (!shca_program_is_clocked() || is_refused(mutex, clock, deadline))
+	if (!shca_program_join() || is_refused(mutex, clock, deadline))
 		return NEXT(pthread_mutex_clocklock)(mutex, clock,
 						     shca_real_deadline(clock, deadline, &real));
 	rc = pthread_mutex_trylock(mutex);
@@ -217,7 +217,7 @@ int shca_pthread_mutex_clocklock(pthread_mutex_t *mutex, clockid_t clock,
 int shca_pthread_mutex_timedlock(pthread_mutex_t *mutex, const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_mutex_timedlock)(
 			mutex, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
 	return shca_pthread_mutex_clocklock(mutex, CLOCK_REALTIME, deadline);
@@ -282,7 +282,7 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 
 int shca_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_cond_wait)(cond, mutex);
 	return wait_for_signal(cond, mutex, SHCA_FOREVER);
 }
@@ -294,7 +294,7 @@ int shca_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
 	/* glibc keeps there which clock pthread_condattr_setclock() chose. */
 	clockid_t clock = cond->__data.__wrefs & 2 ? CLOCK_MONOTONIC : CLOCK_REALTIME;
 
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+	if (!shca_program_join() || shca_sync_is_invalid(clock, deadline))
 		return NEXT(pthread_cond_timedwait)(cond, mutex,
 						    shca_real_deadline(clock, deadline, &real));
 	return wait_for_signal(cond, mutex, shca_sync_deadline(clock, deadline));
@@ -304,7 +304,7 @@ int shca_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, cl
 				const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+	if (!shca_program_join() || shca_sync_is_invalid(clock, deadline))
 		return NEXT(pthread_cond_clockwait)(cond, mutex, clock,
 						    shca_real_deadline(clock, deadline, &real));
 	return wait_for_signal(cond, mutex, shca_sync_deadline(clock, deadline));
@@ -337,7 +337,7 @@ int shca_pthread_barrier_wait(pthread_barrier_t *barrier)
 {
 	int rc;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_barrier_wait)(barrier);
 	shca_program_go_out();
 	rc = NEXT(pthread_barrier_wait)(barrier);
@@ -349,7 +349,7 @@ int shca_pthread_join(pthread_t thread, void **value)
 {
 	int rc;
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(pthread_join)(thread, value);
 	shca_program_go_out();
 	rc = NEXT(pthread_join)(thread, value);
@@ -420,7 +420,7 @@ static int wait_for_post(sem_t *sem, uint64_t until)
 
 int shca_sem_wait(sem_t *sem)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(sem_wait)(sem);
 	return wait_for_post(sem, SHCA_FOREVER);
 }
@@ -428,7 +428,7 @@ int shca_sem_wait(sem_t *sem)
 int shca_sem_timedwait(sem_t *sem, const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(CLOCK_REALTIME, deadline))
+	if (!shca_program_join() || shca_sync_is_invalid(CLOCK_REALTIME, deadline))
 		return NEXT(sem_timedwait)(sem,
 					   shca_real_deadline(CLOCK_REALTIME, deadline, &real));
 	return wait_for_post(sem, shca_sync_deadline(CLOCK_REALTIME, deadline));
@@ -437,7 +437,7 @@ int shca_sem_timedwait(sem_t *sem, const struct timespec *deadline)
 int shca_sem_clockwait(sem_t *sem, clockid_t clock, const struct timespec *deadline)
 {
 	struct timespec real;
-	if (!shca_program_is_clocked() || shca_sync_is_invalid(clock, deadline))
+	if (!shca_program_join() || shca_sync_is_invalid(clock, deadline))
 		return NEXT(sem_clockwait)(sem, clock, shca_real_deadline(clock, deadline, &real));
 	return wait_for_post(sem, shca_sync_deadline(clock, deadline));
 }

@@ -101,7 +101,7 @@ const struct timespec *shca_real_deadline(clockid_t clock, const struct timespec
 {
 	uint64_t offset, now;
 
-	if (shca_program_is_clocked() || !shca_program_sees_virtual() || !is_valid(deadline) ||
+	if (shca_program_join() || !shca_program_sees_virtual() || !is_valid(deadline) ||
 	    !offset_of(clock, &offset) || NEXT(clock_gettime)(clock, real))
 		return deadline;
 	now = shca_program_now() + offset;
@@ -154,7 +154,7 @@ int shca_nanosleep(const struct timespec *duration, struct timespec *left)
 {
 	uint64_t ns;
 
-	if (!shca_program_is_clocked() || !is_valid(duration))
+	if (!shca_program_join() || !is_valid(duration))
 		return NEXT(nanosleep)(duration, left);
 	ns = sleep_for(shca_ns(duration));
 	if (!ns)
@@ -171,7 +171,7 @@ int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *requ
 	struct timespec real;
 	uint64_t offset, ns;
 
-	if (!shca_program_is_clocked() || !is_valid(request) || !offset_of(clock, &offset))
+	if (!shca_program_join() || !is_valid(request) || !offset_of(clock, &offset))
 		return NEXT(clock_nanosleep)(
 			clock, flags,
 			flags & TIMER_ABSTIME ? shca_real_deadline(clock, request, &real) : request,
@@ -188,7 +188,7 @@ int shca_clock_nanosleep(clockid_t clock, int flags, const struct timespec *requ
 
 int shca_usleep(useconds_t us)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(usleep)(us);
 	if (!sleep_for((uint64_t)us * 1000))
 		return 0;
@@ -198,7 +198,7 @@ int shca_usleep(useconds_t us)
 
 unsigned int shca_sleep(unsigned int seconds)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(sleep)(seconds);
 	return (unsigned int)((sleep_for((uint64_t)seconds * SHCA_SECOND) + SHCA_SECOND / 2) /
 			      SHCA_SECOND);
@@ -206,7 +206,7 @@ unsigned int shca_sleep(unsigned int seconds)
 
 int shca_sched_yield(void)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(sched_yield)();
 	if (shca_program_try_free_yield())
 		return 0;

@@ -76,7 +76,7 @@ static void on_segv(int nr, siginfo_t *info, void *context)
 		call_program_handler(nr, info, context);
 		return;
 	}
-	if (shca_program_is_clocked() && !is_in_vdso(at))
+	if (shca_program_join() && !is_in_vdso(at))
 		tsc = shca_program_tsc();
 	else
 		tsc = real_tsc(&cpu);
@@ -121,7 +121,7 @@ __attribute__((constructor)) static void prepare(void)
 	shca_program_set_traps(trap, untrap);
 }
 
-bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old)
+bool shca_tsc_set_segv(const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction was = program_action;
 

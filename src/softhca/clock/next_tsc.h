@@ -10,6 +10,6 @@
 
 /* Sets and returns the program's action for SIGSEGV, as sigaction() would. Returns false if the
  * handler of trapped instructions isn't in place: then the kernel is to be asked. */
-bool shca_tsc_takes_segv(const struct sigaction *act, struct sigaction *old);
+bool shca_tsc_set_segv(const struct sigaction *act, struct sigaction *old);
 
 #endif

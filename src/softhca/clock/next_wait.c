@@ -185,7 +185,7 @@ static int clocked_poll(struct pollfd *fds, nfds_t count, uint64_t timeout, cons
 
 int shca_poll(struct pollfd *fds, nfds_t count, int ms)
 {
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(poll)(fds, count, ms);
 	return clocked_poll(fds, count, ns_of_ms(ms), NULL);
 }
@@ -193,7 +193,7 @@ int shca_poll(struct pollfd *fds, nfds_t count, int ms)
 int shca_ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
 	       const sigset_t *mask)
 {
-	if (!shca_program_is_clocked() || !is_timeout(timeout))
+	if (!shca_program_join() || !is_timeout(timeout))
 		return NEXT(ppoll)(fds, count, timeout, mask);
 	return clocked_poll(fds, count, ns_of_timespec(timeout), mask);
 }
@@ -296,7 +296,7 @@ int shca_select(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
 	struct sets sets = {.nfds = nfds, .set = {readfds, writefds, exceptfds}};
 	uint64_t ns = SHCA_FOREVER;
 
-	if (!shca_program_is_clocked() || nfds < 0 ||
+	if (!shca_program_join() || nfds < 0 ||
 	    (timeout && (timeout->tv_sec < 0 || timeout->tv_usec < 0)))
 		return NEXT(select)(nfds, readfds, writefds, exceptfds, timeout);
 	if (timeout)
@@ -310,7 +310,7 @@ int shca_pselect(int nfds, fd_set *readfds, fd_set *writefds, fd_set *exceptfds,
 {
 	struct sets sets = {.nfds = nfds, .set = {readfds, writefds, exceptfds}};
 
-	if (!shca_program_is_clocked() || nfds < 0 || !is_timeout(timeout))
+	if (!shca_program_join() || nfds < 0 || !is_timeout(timeout))
 		return NEXT(pselect)(nfds, readfds, writefds, exceptfds, timeout, mask);
 	return clocked_select(&sets, ns_of_timespec(timeout), mask);
 }
@@ -346,7 +346,7 @@ int shca_epoll_wait(int fd, struct epoll_event *events, int max, int ms)
 {
 	struct set set = {fd, max, events};
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(epoll_wait)(fd, events, max, ms);
 	return clocked_epoll(&set, ns_of_ms(ms), NULL);
 }
@@ -355,7 +355,7 @@ int shca_epoll_pwait(int fd, struct epoll_event *events, int max, int ms, const 
 {
 	struct set set = {fd, max, events};
 
-	if (!shca_program_is_clocked())
+	if (!shca_program_join())
 		return NEXT(epoll_pwait)(fd, events, max, ms, mask);
 	return clocked_epoll(&set, ns_of_ms(ms), mask);
 }
@@ -365,7 +365,7 @@ int shca_epoll_pwait2(int fd, struct epoll_event *events, int max, const struct 
 {
 	struct set set = {fd, max, events};
 
-	if (!shca_program_is_clocked() || !is_timeout(timeout))
+	if (!shca_program_join() || !is_timeout(timeout))
 		return NEXT(epoll_pwait2)(fd, events, max, timeout, mask);
 	return clocked_epoll(&set, ns_of_timespec(timeout), mask);
 }

@@ -7,9 +7,9 @@
 #include "turn.h"
 #include "fabric/event.h"
 
-bool shca_program_is_clocked(void)
+bool shca_program_join(void)
 {
-	return shca_clk && shca_clock_in_program();
+	return shca_clk && shca_clock_join();
 }
 
 bool shca_program_sees_virtual(void)
@@ -19,12 +19,12 @@ bool shca_program_sees_virtual(void)
 
 bool shca_program_begin_handler(uint32_t kind)
 {
-	return shca_clock_handler_begins(kind);
+	return shca_clock_begin_handler(kind);
 }
 
 void shca_program_end_handler(bool was_in_handler)
 {
-	shca_clock_handler_ends(was_in_handler);
+	shca_clock_end_handler(was_in_handler);
 }
 
 void shca_program_note_signal(void)
@@ -106,7 +106,7 @@ void shca_program_inherit(void)
 
 void shca_program_trap_again(void)
 {
-	if (shca_clk && shca_clock_in_program() && shca_clock_traps())
+	if (shca_clk && shca_clock_join() && shca_clock_traps())
 		shca_clock_trap();
 }
 
@@ -206,7 +206,7 @@ void shca_program_released_shared(void)
 
 void shca_program_looked(void)
 {
-	shca_spin_found_nothing(NULL, NULL);
+	shca_spin_note_empty_look(NULL, NULL);
 }
 
 bool shca_program_try_free_yield(void)
@@ -232,7 +232,7 @@ void shca_program_wake_spinning(void)
 
 void shca_program_disturb(void)
 {
-	shca_clock_disturb(shca_clk, shca_turn_here.slot);
+	shca_actors_disturb(shca_clk, shca_turn_here.slot);
 }
 
 void shca_program_disturb_others(void)

@@ -23,10 +23,10 @@ enum shca_handler_kind {
 	SHCA_HANDLER_ANY = 3,
 };
 
-/* Returns true if the calling thread is in its program, and has a clock or gets one with its next
- * call. Otherwise the thread may call only the functions that say so and those of section "any
- * thread". */
-SHCA_PROGRAM bool shca_program_is_clocked(void);
+/* Joins the calling thread to the clock if it is in its program, inherits a clock, and has not
+ * joined yet. Returns true if the thread is in its program, and has a clock. Otherwise it may call
+ * only the functions that say so and those of section "any thread". */
+SHCA_PROGRAM bool shca_program_join(void);
 /* Returns true if the calling thread reads virtual time: also in a signal handler, and without a
  * clock. Any thread may call this, and may call shca_program_now() and
  * shca_program_realtime_offset() if the result is true. */

@@ -10,6 +10,9 @@
  */
 #include "turn.h"
 
+/* These numbers are choices: with smaller ones a thread is parked that would have found something
+ * at its next look, with larger ones a thread that waits has more sync points. */
+
 /* Looks in a row that find nothing, after which a thread is parked. */
 #define EMPTY_LOOKS 4
 /* CPU time (ns) between two looks beyond which a thread computes rather than spins. The longer one
@@ -121,7 +124,7 @@ static bool begin_round(const void *place)
 	return true;
 }
 
-bool shca_spin_may_skip_sync(void)
+bool shca_spin_try_skip_sync(void)
 {
 	if (!self.unsynced_left)
 		return false;
@@ -129,7 +132,7 @@ bool shca_spin_may_skip_sync(void)
 	return ++self.unsynced_looks % SYNC_INTERVAL;
 }
 
-bool shca_spin_has_nothing(const void *place, uint64_t now)
+bool shca_spin_try_skip_poll(const void *place, uint64_t now)
 {
 	unsigned i = 0;
 	uint64_t at;
@@ -148,7 +151,7 @@ bool shca_spin_has_nothing(const void *place, uint64_t now)
 	return true;
 }
 
-bool shca_spin_found_nothing(void *place, shca_visible_fn *visible)
+bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible)
 {
 	uint64_t now = shca_clock_at_sync_point(), step, at;
 	unsigned freed = atomic_load(&freed_places);

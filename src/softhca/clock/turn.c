@@ -47,10 +47,10 @@ static void make_due_again(uint32_t actor)
 {
 	uint64_t now;
 
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_turn_clock()->now);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 }
 
 /* Passes the turn to the first actor, and returns when this thread has it again. */
@@ -168,11 +168,11 @@ static void join(void)
 	shca_turn_self.draws = shca_turn_self.randoms = 0;
 	pthread_setspecific(key, &shca_turn_self);
 	shca_affinity_pin(shca_clk->cpu);
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_actors_disturb(shca_clk, SHCA_NO_PROC);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	await(actor);
 	if (shca_turn_here.trap)
 		begin_to_trap();
@@ -194,10 +194,10 @@ static void sync_point(void)
 	}
 	/* The monitor may have taken the turn away. */
 	if (!is_holder)
-		shca_clock_lock(shca_turn_here.fabric);
+		shca_actors_lock(shca_turn_here.fabric);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	if (!is_holder)
-		shca_clock_unlock(shca_turn_here.fabric);
+		shca_actors_unlock(shca_turn_here.fabric);
 	await(actor);
 }
 
@@ -248,11 +248,11 @@ static void touch_neighbours(void)
 
 	/* The monitor may have taken the turn away. */
 	if (!is_holder)
-		shca_clock_lock(shca_turn_here.fabric);
+		shca_actors_lock(shca_turn_here.fabric);
 	shca_actors_touch_neighbours(shca_turn_here.fabric, shca_turn_here.slot,
 				     shca_turn_self.clock);
 	if (!is_holder)
-		shca_clock_unlock(shca_turn_here.fabric);
+		shca_actors_unlock(shca_turn_here.fabric);
 }
 
 /* Ends a stretch in which the thread ran its program. The time that it took the kernel to note
@@ -386,7 +386,7 @@ int shca_clock_await_event(int fd)
 
 bool shca_clock_is_contended(void)
 {
-	return shca_actors_yield(shca_clk, shca_turn_here.slot);
+	return shca_actors_is_yielding(shca_clk, shca_turn_here.slot);
 }
 
 bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
@@ -427,13 +427,13 @@ void shca_clock_out(void)
 	if (!shca_turn_joined())
 		return;
 	shca_turn_self.depth++;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
 	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_clock_disturb(shca_clk, shca_turn_here.slot);
+	shca_actors_disturb(shca_clk, shca_turn_here.slot);
 	if (atomic_load(&shca_clk->holder) == actor + 1)
 		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_turn_self.depth--;
 }
 
@@ -452,7 +452,7 @@ void shca_clock_inherit(void)
 	shca_turn_self.inherits_clock = true;
 }
 
-bool shca_clock_in_program(void)
+bool shca_clock_join(void)
 {
 	int error = errno;
 
@@ -482,13 +482,13 @@ void shca_clock_back(void)
 
 	if (!shca_turn_joined())
 		return;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_clk->now);
 	/* Only this process is noted: another one that ended the wait has noted itself, or has no
 	 * clock and used CPU time. */
-	shca_clock_disturb(shca_clk, shca_turn_here.slot);
+	shca_actors_disturb(shca_clk, shca_turn_here.slot);
 	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	await(actor);
 	if (shca_tracing())
 		shca_trace_stretch(SHCA_TRACE_OUT, since, shca_turn_self.clock);

@@ -57,7 +57,7 @@ static void read_options(const struct shca_fabric *fabric)
 
 void shca_clock_attach(struct shca_fabric *fabric, unsigned slot, unsigned node)
 {
-	if (!shca_clock_of(fabric))
+	if (!shca_fabric_clock(fabric))
 		return;
 	shca_turn_here.fabric = fabric;
 	shca_turn_here.slot = slot;
@@ -67,7 +67,7 @@ void shca_clock_attach(struct shca_fabric *fabric, unsigned slot, unsigned node)
 	read_options(fabric);
 	shca_log_open(&fabric->hdr->config);
 	shca_actor_adapter(fabric, slot, SHCA_ORDER(shca_turn_here.order, 0));
-	shca_clock_follow(&fabric->hdr->clock);
+	shca_fabric_follow_clock(&fabric->hdr->clock);
 	shca_clk = &fabric->hdr->clock;
 }
 
@@ -102,7 +102,7 @@ void shca_clock_detach(void)
 	shca_turn_here.attach_count++;
 	shca_turn_self.actor = 0;
 	shca_clk = NULL;
-	shca_clock_follow(NULL);
+	shca_fabric_follow_clock(NULL);
 	shca_actors_gone(fabric, shca_turn_here.slot);
 }
 
@@ -112,5 +112,5 @@ void shca_clock_reset(void)
 	shca_shared_writes_forget();
 	shca_turn_self.actor = shca_turn_self.depth = 0;
 	shca_clk = NULL;
-	shca_clock_follow(NULL);
+	shca_fabric_follow_clock(NULL);
 }

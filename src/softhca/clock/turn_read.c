@@ -7,7 +7,9 @@
 
 #include "fabric/options_parse.h"
 
-/* Reads of the time in a row, without any other call, after which a thread lets others go on. */
+/* Reads of the time in a row, without any other call, after which a thread lets others go on. A
+ * choice: programs read the time a few times in a row to measure, and a wait until a time reads it
+ * without end. */
 #define READS 64
 
 void (*shca_clock_trap)(void);
@@ -71,7 +73,7 @@ static void account(enum shca_call what)
 
 bool shca_clock_try_free_yield(void)
 {
-	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_may_skip_sync())
+	if (!shca_turn_joined() || shca_clock_is_contended() || !shca_spin_try_skip_sync())
 		return false;
 	account(SHCA_CALL_WAIT);
 	return true;
@@ -82,7 +84,7 @@ bool shca_clock_try_free_poll(const void *place)
 	uint64_t price = shca_turn_here.price[SHCA_CALL_POLL];
 
 	if (shca_turn_self.depth || !shca_turn_joined() ||
-	    !shca_spin_has_nothing(place, shca_turn_self.clock + price))
+	    !shca_spin_try_skip_poll(place, shca_turn_self.clock + price))
 		return false;
 	account(SHCA_CALL_POLL);
 	return true;
@@ -97,7 +99,7 @@ uint64_t shca_clock_read(void)
 			       ? now
 			       : shca_turn_self.clock;
 	}
-	if (!shca_clock_in_program())
+	if (!shca_clock_join())
 		return time_of_others();
 	shca_clock_reclaim();
 	let_others();

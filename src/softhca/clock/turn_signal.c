@@ -15,7 +15,7 @@ bool shca_clock_heard(void)
 	return shca_turn_self.heard;
 }
 
-bool shca_clock_handler_begins(uint32_t kind)
+bool shca_clock_begin_handler(uint32_t kind)
 {
 	bool was_in_handler = shca_turn_self.in_handler;
 
@@ -30,7 +30,7 @@ bool shca_clock_handler_begins(uint32_t kind)
 	return was_in_handler;
 }
 
-void shca_clock_handler_ends(bool was_in_handler)
+void shca_clock_end_handler(bool was_in_handler)
 {
 	shca_turn_self.in_handler = was_in_handler;
 }
@@ -43,5 +43,5 @@ bool shca_clock_sees_virtual(void)
 void shca_clock_signalled(void)
 {
 	atomic_store(&shca_clk->signalled, 1);
-	shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+	shca_actors_disturb(shca_clk, SHCA_NO_PROC);
 }

@@ -82,11 +82,11 @@ static bool is_still_quiet(void)
 	       shca_real_now() < shca_turn_clock()->quiet_until;
 }
 
-/* Returns the step that comes before the time may be `due`. If only looks are due, the threads that
- * look may wait for the real world, for a thread that is out in it, or for one that computes. That
- * the job sleeps doesn't tell then: the kernel may still be on its way with what was written to a
- * socket. */
-static enum verdict may_pass(uint64_t due, uint64_t *ns)
+/* Returns the step that comes before the time may be `due`, and notes that all processes have to be
+ * quiet for it. If only looks are due, the threads that look may wait for the real world, for a
+ * thread that is out in it, or for one that computes. That the job sleeps doesn't tell then: the
+ * kernel may still be on its way with what was written to a socket. */
+static enum verdict step_before(uint64_t due, uint64_t *ns)
 {
 	bool awaited;
 
@@ -114,7 +114,7 @@ static enum verdict decide(uint32_t actor, uint64_t *ns)
 	 * on how far the threads in it got. */
 	if (atomic_load(&shca_turn_clock()->disturbed))
 		return WORLD;
-	verdict = may_pass(atomic_load(&shca_turn_clock()->due[first]), ns);
+	verdict = step_before(atomic_load(&shca_turn_clock()->due[first]), ns);
 	return verdict == MINE && first != actor ? ADAPTER : verdict;
 }
 
@@ -125,9 +125,9 @@ static void run_adapter(void)
 
 	shca_actor_take(shca_turn_clock(), granted);
 	atomic_fetch_add_explicit(&shca_turn_clock()->own, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_clock_adapter();
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 }
 
 /* Lets as much real time go by as virtual time will, or less if something happens. */
@@ -138,9 +138,9 @@ static void pace(uint64_t ns)
 	atomic_store(&shca_turn_clock()->pacing, 1);
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->paced, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	syscall(SYS_futex, &shca_turn_clock()->pacing, FUTEX_WAIT, 1, &timeout, NULL, 0);
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->pacing, 0);
 	atomic_store(&shca_turn_clock()->idle, 0);
 }
@@ -168,10 +168,10 @@ static void settle(void)
 	shca_turn_clock()->world_process = proc ? proc - 1 : shca_turn_here.slot;
 	atomic_store(&shca_turn_clock()->idle, 1);
 	atomic_fetch_add_explicit(&shca_turn_clock()->waits_for_world, 1, memory_order_relaxed);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_clock_settle(shca_turn_clock());
 	real = shca_real_now();
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	atomic_store(&shca_turn_clock()->idle, 0);
 	if (all)
 		atomic_store(&shca_turn_clock()->signalled, 0);
@@ -188,7 +188,7 @@ bool shca_clock_settle_first(void)
 
 	if (!shca_turn_joined())
 		return false;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	disturbed = atomic_load(&shca_turn_clock()->disturbed) &&
 		    atomic_load(&shca_turn_clock()->holder) == shca_turn_self.actor;
 	if (disturbed) {
@@ -197,7 +197,7 @@ bool shca_clock_settle_first(void)
 			     SHCA_WATCHES_NOTHING);
 		settle();
 	}
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	return disturbed;
 }
 
@@ -206,7 +206,7 @@ bool shca_turn_step(uint32_t actor)
 	uint64_t ns = 0;
 	bool mine = false;
 
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	if (!atomic_load(&shca_turn_clock()->holder) &&
 	    atomic_load(&shca_turn_clock()->due[actor]) != SHCA_NEVER)
 		atomic_store(&shca_turn_clock()->holder, actor + 1);
@@ -230,6 +230,6 @@ bool shca_turn_step(uint32_t actor)
 			break;
 		}
 	}
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	return mine;
 }

@@ -12,11 +12,11 @@ void shca_clock_look(uint32_t actor)
 
 	/* As in shca_clock_wake_process(). */
 	shca_turn_self.depth++;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	shca_actor_look(clock, actor);
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 	shca_turn_self.depth--;
 }
 
@@ -26,7 +26,7 @@ static void wake_here(enum shca_watching least)
 	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
 	uint32_t i;
 
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	for (i = atomic_load(&clock->threads[shca_turn_here.slot]); i;
 	     i = atomic_load(&clock->actors[i - 1].sibling)) {
 		if (atomic_load_explicit(&clock->actors[i - 1].watches, memory_order_relaxed) >=
@@ -35,7 +35,7 @@ static void wake_here(enum shca_watching least)
 	}
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 }
 
 /* Returns true if a thread of any process waits for a lock. */
@@ -58,11 +58,11 @@ void shca_clock_wake_shared_lock_waiters(void)
 	atomic_thread_fence(memory_order_seq_cst);
 	if (!is_lock_awaited(clock))
 		return;
-	shca_clock_lock(shca_turn_here.fabric);
+	shca_actors_lock(shca_turn_here.fabric);
 	shca_actors_look(clock, SHCA_WATCHES_LOCK);
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(shca_turn_here.fabric);
-	shca_clock_unlock(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
 }
 
 void shca_clock_released_shared(void)

@@ -61,7 +61,7 @@ int shca_child_start(struct shca_child *child, const struct shca_signals *signal
 
 /* Handles one change of a child's state. Returns true, with *status set, when the command has
  * ended. */
-static bool changed(struct shca_child *child, const siginfo_t *si, int *status)
+static bool handle_change(struct shca_child *child, const siginfo_t *si, int *status)
 {
 	bool over =
 		si->si_code == CLD_EXITED || si->si_code == CLD_KILLED || si->si_code == CLD_DUMPED;
@@ -87,7 +87,7 @@ static bool reap(struct shca_child *child, int *status)
 		if (waitid(P_ALL, 0, &si, WEXITED | WSTOPPED | WCONTINUED | WNOHANG) ||
 		    si.si_pid == 0)
 			return false;
-		if (changed(child, &si, status))
+		if (handle_change(child, &si, status))
 			return true;
 	}
 }
@@ -95,7 +95,7 @@ static bool reap(struct shca_child *child, int *status)
 /* Returns true if the command has received the signal, too: the terminal, and some processes,
  * signal the whole process group, in which the command is unless it left the group. A command that
  * counts signals, as mpirun does, must not get two for one. */
-static bool had_it(const struct shca_child *child, const siginfo_t *si)
+static bool has_received(const struct shca_child *child, const siginfo_t *si)
 {
 	return getpgid(child->pid) == getpgrp() &&
 	       (si->si_code == SI_KERNEL || shca_witness_saw(child->witness, si));
@@ -126,7 +126,7 @@ int shca_child_wait(struct shca_child *child, const struct shca_signals *signals
 		if (si.si_signo == SIGCHLD) {
 			if (reap(child, &status))
 				return status;
-		} else if (!had_it(child, &si)) {
+		} else if (!has_received(child, &si)) {
 			kill(child->pid, si.si_signo);
 		}
 		if (si.si_signo == SIGTSTP)

@@ -152,7 +152,7 @@ static void fix_addresses(const struct run *run)
 
 static void report_clock(const struct run *run)
 {
-	const struct shca_clock *clock = shca_clock_of(&run->fabric);
+	const struct shca_clock *clock = shca_fabric_clock(&run->fabric);
 	unsigned long long taken;
 
 	if (!clock || !shca_opt(&run->fabric, SHCA_O_CLOCK_REPORT))

@@ -104,7 +104,7 @@ static void add_counters(json_t *hca, const struct shca_fabric *fabric,
 static void add_processes(json_t *doc, const struct shca_fabric *fabric)
 {
 	json_object_set_new(doc, "procs", shca_snapshot_procs(fabric));
-	if (!shca_clock_of(fabric))
+	if (!shca_fabric_clock(fabric))
 		return;
 	json_object_set_new(doc, "clock", json_pack("[o]", shca_snapshot_clock(fabric)));
 	json_object_set_new(doc, "actors", shca_snapshot_actors(fabric));

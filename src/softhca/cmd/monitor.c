@@ -140,7 +140,7 @@ static int patience(const struct monitor *monitor)
 {
 	if (!any_watched(monitor))
 		return -1;
-	return shca_clock_of(monitor->fabric) ? SHCA_WATCH_EACH_MS : LOOK_EACH_MS;
+	return shca_fabric_clock(monitor->fabric) ? SHCA_WATCH_EACH_MS : LOOK_EACH_MS;
 }
 
 static void look_at_all(struct monitor *monitor)
@@ -181,7 +181,7 @@ static void run(struct monitor *monitor)
 		int n = epoll_wait(monitor->set, events, EVENTS, patience(monitor));
 		int error = n < 0 ? errno : 0;
 
-		if (any_watched(monitor) && shca_clock_of(monitor->fabric)) {
+		if (any_watched(monitor) && shca_fabric_clock(monitor->fabric)) {
 			/* Started before it is needed: a thread waits for the real world only
 			 * once it has joined. */
 			answers = answers || !shca_world_start(monitor->fabric);
@@ -211,7 +211,7 @@ pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2
 		return pid < 0 ? -errno : pid;
 	close(alive[1]);
 	/* Nobody waits for the monitor to close it: the monitor ends with the launcher. */
-	monitor.err = shca_clock_of(fabric) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
+	monitor.err = shca_fabric_clock(fabric) ? fcntl(2, F_DUPFD_CLOEXEC, 3) : -1;
 	detach();
 	raise_descriptors();
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++)

@@ -53,6 +53,6 @@ int shca_openmpi_environment(const char *library)
 	if (getenv(OMPI_PATH) || find_components(library, folder))
 		return 0;
 	/* Open MPI stops at a folder that is missing. The user's own often is, so it comes last. */
-	snprintf(list, sizeof(list), "SYS_DEFAULT:%s:USER_DEFAULT", folder);
+	snprintf(list, sizeof(list), "SYSTEM_DEFAULT:%s:USER_DEFAULT", folder);
 	return setenv(OMPI_PATH, list, 1) ? -errno : 0;
 }

@@ -15,6 +15,7 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 #include "fabric/unpolled.h"
+#include "fabric/xrc_life.h"
 #include "fabrics.h"
 #include "render.h"
 
@@ -71,7 +72,7 @@ static void set_openers(json_t *o, const struct shca_fabric *fabric,
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		if (!(atomic_load(&openers[i / 64]) >> (i % 64) & 1))
+		if (!shca_opened_by(openers, i))
 			continue;
 		json_array_append_new(pids, json_integer(atomic_load(&fabric->hdr->procs[i].pid)));
 		n++;
@@ -327,7 +328,7 @@ static void set_times(json_t *o, const struct shca_clock *clock, uint32_t i)
 
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *clock = shca_clock_of(fabric);
+	const struct shca_clock *clock = shca_fabric_clock(fabric);
 	uint32_t high = clock ? atomic_load(&clock->high) : 0;
 	json_t *list = json_array();
 
@@ -359,7 +360,7 @@ json_t *shca_snapshot_actors(const struct shca_fabric *fabric)
 
 json_t *shca_snapshot_clock(const struct shca_fabric *fabric)
 {
-	const struct shca_clock *clock = shca_clock_of(fabric);
+	const struct shca_clock *clock = shca_fabric_clock(fabric);
 	json_t *o = json_object();
 	char hash[20];
 

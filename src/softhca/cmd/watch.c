@@ -54,7 +54,7 @@ static void take_turn_away(struct shca_fabric *fabric, const struct shca_watch *
 	struct shca_clock *clock = &fabric->hdr->clock;
 	uint32_t index = watch->holder - 1;
 
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	if (atomic_load(&clock->holder) == watch->holder &&
 	    atomic_load(&clock->turns) == watch->turns && !atomic_load(&clock->idle)) {
 		atomic_store(&clock->due[index], SHCA_NEVER);
@@ -62,7 +62,7 @@ static void take_turn_away(struct shca_fabric *fabric, const struct shca_watch *
 		atomic_fetch_add(&clock->taken, 1);
 		shca_actors_pass(fabric);
 	}
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 }
 
 /* Returns the CPU time (ns) that a thread may use without a sync point. */
@@ -76,7 +76,7 @@ static uint64_t quantum(const struct shca_fabric *fabric)
 }
 
 /* Begins to watch a turn. Returns true if it is the turn of the last look. */
-static bool is_same_turn(const struct shca_clock *clock, struct shca_watch *watch)
+static bool follow_turn(const struct shca_clock *clock, struct shca_watch *watch)
 {
 	uint32_t holder = atomic_load(&clock->holder);
 	uint64_t turns = atomic_load(&clock->turns), syncs = atomic_load(&clock->syncs);
@@ -96,11 +96,11 @@ static void look_at_world(struct shca_fabric *fabric, struct shca_watch *watch)
 
 	if ((watch->holder && !atomic_load(&clock->pacing)) || ++watch->looks % WORLD_LOOK_INTERVAL)
 		return;
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	shca_actors_look(clock, SHCA_WATCHES_PROCESS);
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(fabric);
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 }
 
 /* Returns true if the thread sleeps, and no other thread is about to wake it: while others of the
@@ -114,7 +114,7 @@ static bool is_asleep(struct shca_fabric *fabric, const struct shca_watch *watch
 void shca_watch_look(struct shca_fabric *fabric, struct shca_watch *watch)
 {
 	struct shca_clock *clock = &fabric->hdr->clock;
-	bool same = is_same_turn(clock, watch);
+	bool same = follow_turn(clock, watch);
 	const struct shca_actor *actor;
 	uint64_t cpu = 0;
 	pid_t pid, tid;
@@ -174,7 +174,7 @@ unsigned shca_watch_end(const struct shca_fabric *fabric)
 {
 	unsigned ended = 0;
 
-	for (unsigned i = 0; shca_clock_of(fabric) && i < SHCA_MAX_PROCS; i++)
+	for (unsigned i = 0; shca_fabric_clock(fabric) && i < SHCA_MAX_PROCS; i++)
 		ended += end_process(fabric, i);
 	return ended;
 }

@@ -135,7 +135,9 @@ static enum look look_at(struct world *world, unsigned i)
 	return BUSY;
 }
 
-static bool all_sleep(struct world *world)
+/* Looks at the threads until one is busy, and forgets those that are gone. Returns true if all
+ * sleep. */
+static bool look_at_threads(struct world *world)
 {
 	world->busy = 0;
 	for (unsigned k = 0; k < world->job.nthreads;) {
@@ -157,13 +159,14 @@ static bool all_sleep(struct world *world)
 	return true;
 }
 
-static bool is_quiet(struct world *world)
+/* Looks which threads the job has. Returns true if all sleep, and used no CPU time meanwhile. */
+static bool look_for_quiet(struct world *world)
 {
 	uint64_t cpu;
 
 	shca_job_refresh(&world->job);
 	cpu = cpu_time(world, world->only);
-	return all_sleep(world) && cpu_time(world, world->only) == cpu;
+	return look_at_threads(world) && cpu_time(world, world->only) == cpu;
 }
 
 bool shca_world_sleeps(struct shca_fabric *fabric)
@@ -173,7 +176,7 @@ bool shca_world_sleeps(struct shca_fabric *fabric)
 	world.job.fabric = fabric;
 	/* On a busy machine a thread that is about to wait for its turn may still hold a lock. */
 	world.waiting_too = true;
-	return is_quiet(&world);
+	return look_for_quiet(&world);
 }
 
 /* Returns the CPU time (ticks) of the thread that was busy last. */
@@ -199,8 +202,9 @@ struct observed {
 	unsigned looks;      /* looks at which no thread ran */
 };
 
-/* Returns true if the wait should be given up, as `failed_waits` earlier ones in a row were. */
-static bool should_give_up(const struct world *world, struct observed *seen, unsigned failed_waits)
+/* Notes a look that found the job busy. Returns true if the wait should be given up, as
+ * `failed_waits` earlier ones in a row were. */
+static bool note_busy_look(const struct world *world, struct observed *seen, unsigned failed_waits)
 {
 	unsigned long ticks;
 
@@ -228,11 +232,11 @@ static void wait_for_quiet(struct world *world)
 
 		if (!world->only)
 			atomic_store(&clock->others_disturbed, 0);
-		if (is_quiet(world))
+		if (look_for_quiet(world))
 			break;
 		if (world->busy)
 			atomic_store(&clock->world_busy, world->job.threads[world->from].tid);
-		if (should_give_up(world, &seen, failed_waits)) {
+		if (note_busy_look(world, &seen, failed_waits)) {
 			atomic_fetch_add(&clock->unquiet, 1);
 			failed_waits =
 				failed_waits < FAILED_WAITS ? failed_waits + 1 : FAILED_WAITS;

@@ -52,7 +52,7 @@ static uint64_t measure_cycles(void)
 	return (uint64_t)((unsigned __int128)(shca_cycles() - at) * 1000000000u / (now - start));
 }
 
-int shca_clock_init(struct shca_clock *clock, const struct shca_config *config)
+int shca_actors_init(struct shca_clock *clock, const struct shca_config *config)
 {
 	struct timespec real;
 
@@ -89,7 +89,7 @@ void shca_actor_wake(struct shca_fabric *fabric, uint32_t actor)
 		wake(&to->granted);
 }
 
-void shca_clock_lock(struct shca_fabric *fabric)
+void shca_actors_lock(struct shca_fabric *fabric)
 {
 	struct shca_clock *clock = &fabric->hdr->clock;
 	int rc = pthread_mutex_lock(&clock->lock);
@@ -107,7 +107,7 @@ void shca_clock_lock(struct shca_fabric *fabric)
 }
 
 /* Wakes after the release: the woken thread begins by taking the lock. */
-void shca_clock_unlock(struct shca_fabric *fabric)
+void shca_actors_unlock(struct shca_fabric *fabric)
 {
 	uint32_t to_wake = fabric->hdr->clock.to_wake;
 
@@ -164,7 +164,8 @@ void shca_actor_take(struct shca_clock *clock, uint32_t actor)
 	atomic_store(&clock->next, atomic_load(&clock->disturbed) ? 0
 				   : next == SHCA_NO_ACTOR        ? SHCA_NEVER
 								  : atomic_load(&clock->due[next]));
-	/* shca_clock_disturb() takes no lock: a 0 that it has stored meanwhile must not be lost. */
+	/* shca_actors_disturb() takes no lock: a 0 that it has stored meanwhile must not be lost.
+	 */
 	if (atomic_load(&clock->disturbed))
 		atomic_store(&clock->next, 0);
 }
@@ -240,7 +241,7 @@ void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t
 	}
 }
 
-bool shca_actors_yield(struct shca_clock *clock, unsigned proc)
+bool shca_actors_is_yielding(struct shca_clock *clock, unsigned proc)
 {
 	uint32_t i = atomic_load_explicit(&clock->threads[proc], memory_order_acquire);
 
@@ -301,7 +302,7 @@ void shca_actors_look(struct shca_clock *clock, enum shca_watching least)
 	}
 }
 
-void shca_clock_disturb(struct shca_clock *clock, unsigned proc)
+void shca_actors_disturb(struct shca_clock *clock, unsigned proc)
 {
 	uint32_t was = 0;
 
@@ -342,7 +343,7 @@ uint32_t shca_actor_make(struct shca_fabric *fabric, unsigned proc, pid_t tid, u
 	struct shca_clock *clock = &fabric->hdr->clock;
 	uint32_t i = SHCA_MAX_ADAPTERS;
 
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	while (i < SHCA_MAX_ACTORS && atomic_load(&clock->actors[i].state) != SHCA_ACTOR_FREE)
 		i++;
 	if (i < SHCA_MAX_ACTORS) {
@@ -353,7 +354,7 @@ uint32_t shca_actor_make(struct shca_fabric *fabric, unsigned proc, pid_t tid, u
 		if (i >= atomic_load(&clock->high))
 			atomic_store(&clock->high, i + 1);
 	}
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 	return i < SHCA_MAX_ACTORS ? i : SHCA_NO_ACTOR;
 }
 
@@ -376,30 +377,30 @@ static void end(struct shca_fabric *fabric, uint32_t actor)
 		unlink_thread(clock, actor);
 	atomic_store(&clock->due[actor], SHCA_NEVER);
 	atomic_store(&clock->actors[actor].state, SHCA_ACTOR_FREE);
-	shca_clock_disturb(clock, SHCA_NO_PROC);
+	shca_actors_disturb(clock, SHCA_NO_PROC);
 	if (atomic_load(&clock->holder) == actor + 1)
 		shca_actors_pass(fabric);
 }
 
 void shca_actor_end(struct shca_fabric *fabric, uint32_t actor)
 {
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	end(fabric, actor);
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 }
 
 void shca_actor_adapter(struct shca_fabric *fabric, unsigned proc, uint64_t order)
 {
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	fill(&fabric->hdr->clock, proc, proc, 0, order);
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 }
 
 void shca_actors_gone(struct shca_fabric *fabric, unsigned proc)
 {
 	struct shca_clock *clock = &fabric->hdr->clock;
 
-	shca_clock_lock(fabric);
+	shca_actors_lock(fabric);
 	while (atomic_load(&clock->threads[proc]))
 		end(fabric, atomic_load(&clock->threads[proc]) - 1);
 	if (atomic_load(&clock->actors[proc].state) != SHCA_ACTOR_FREE)
@@ -407,5 +408,5 @@ void shca_actors_gone(struct shca_fabric *fabric, unsigned proc)
 	/* The reaper may have made others due. */
 	if (!atomic_load(&clock->holder))
 		shca_actors_pass(fabric);
-	shca_clock_unlock(fabric);
+	shca_actors_unlock(fabric);
 }

@@ -12,12 +12,12 @@
 #define SHCA_ENGINE_NAME "softhca-engine"
 
 /* Sets the clock of a fabric that is being made. Takes some milliseconds, to measure the TSC. */
-int shca_clock_init(struct shca_clock *clock, const struct shca_config *config);
+int shca_actors_init(struct shca_clock *clock, const struct shca_config *config);
 
 /* Locks the table. If the last holder of the lock died, the release wakes the actor that has the
  * turn once more. */
-void shca_clock_lock(struct shca_fabric *fabric);
-void shca_clock_unlock(struct shca_fabric *fabric);
+void shca_actors_lock(struct shca_fabric *fabric);
+void shca_actors_unlock(struct shca_fabric *fabric);
 
 /* Takes an entry for a thread of process slot `proc`. Returns its index, or SHCA_NO_ACTOR if all
  * are taken. `order` decides among threads that are due at the same time: the lower one comes
@@ -52,7 +52,7 @@ void shca_actor_due_in_period(struct shca_clock *clock, uint32_t actor, uint64_t
  * something for them. The caller has the turn or holds the lock. */
 void shca_actors_wake_spinning(struct shca_clock *clock, unsigned proc, uint64_t when);
 /* Returns true if a thread of a process is parked at a yield. */
-bool shca_actors_yield(struct shca_clock *clock, unsigned proc);
+bool shca_actors_is_yielding(struct shca_clock *clock, unsigned proc);
 /* Tells the threads of a process that its memory was written: those that spin are due now, and
  * others look once more before they are parked. The caller has the turn. */
 void shca_actors_touch(struct shca_clock *clock, unsigned proc);
@@ -69,7 +69,7 @@ void shca_actors_look(struct shca_clock *clock, enum shca_watching least);
 void shca_actor_look(struct shca_clock *clock, uint32_t actor);
 /* Notes that threads without a clock may be busy in the real world, those of one process or of all
  * (SHCA_NO_PROC): time stands still until they are not. */
-void shca_clock_disturb(struct shca_clock *clock, unsigned proc);
+void shca_actors_disturb(struct shca_clock *clock, unsigned proc);
 
 /* Kinds of calls, by their price; softhca stat shows them. */
 enum shca_call {

@@ -302,7 +302,7 @@ uint64_t shca_real_now(void)
 
 static struct shca_clock *followed;
 
-void shca_clock_follow(struct shca_clock *clock)
+void shca_fabric_follow_clock(struct shca_clock *clock)
 {
 	followed = clock;
 }

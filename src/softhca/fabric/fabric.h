@@ -136,12 +136,13 @@ static inline void shca_add(_Atomic uint64_t *counter, uint64_t n)
 }
 
 uint64_t shca_real_now(void); /* CLOCK_MONOTONIC, ns */
-/* The time of the adapters, ns: the real one, or after shca_clock_follow() that of a virtual clock.
+/* The time of the adapters, ns: the real one, or after shca_fabric_follow_clock() that of a virtual
+ * clock.
  */
 uint64_t shca_now(void);
-void shca_clock_follow(struct shca_clock *clock);
+void shca_fabric_follow_clock(struct shca_clock *clock);
 /* Returns the virtual clock of a fabric, or NULL if it has none. */
-static inline struct shca_clock *shca_clock_of(const struct shca_fabric *fabric)
+static inline struct shca_clock *shca_fabric_clock(const struct shca_fabric *fabric)
 {
 	return shca_opt(fabric, SHCA_O_CLOCK) == SHCA_CLOCK_VIRTUAL ? &fabric->hdr->clock : NULL;
 }

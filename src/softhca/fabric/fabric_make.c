@@ -142,7 +142,7 @@ static int fill_header(struct shca_fabric_header *hdr, const char *dir,
 		return -errno;
 	rc = shca_lock_init(&hdr->ctl_lock);
 	if (!rc && config->value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL)
-		rc = shca_clock_init(&hdr->clock, config);
+		rc = shca_actors_init(&hdr->clock, config);
 	if (!rc)
 		rc = fill_hcas(hdr);
 	hdr->size = place_tables(hdr->nhcas, hdr->hcas, config);

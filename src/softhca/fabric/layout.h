@@ -392,21 +392,21 @@ struct shca_exec {
 	uint32_t pending_event_number;
 };
 
-#define SHCA_ATTENTION_QP  1u /* some QP of this process was put into ERR */
+/* Some QP of this process was put into ERR, or a process died that may have been sending to it. */
+#define SHCA_ATTENTION_QP  1u
 #define SHCA_ATTENTION_RNR 2u /* a receive was posted where a send of this process waits */
 #define SHCA_ATTENTION_MR \
 	4u /* a region in a segment is gone, which this process may have attached */
 
 enum shca_proc_state {
 	SHCA_PROC_FREE,
-	SHCA_PROC_STARTING,
 	SHCA_PROC_ALIVE,
 	SHCA_PROC_REAPING,
 };
 
 static inline bool shca_proc_state_alive(uint64_t state)
 {
-	return (state & 0xff) == SHCA_PROC_ALIVE || (state & 0xff) == SHCA_PROC_STARTING;
+	return (state & 0xff) == SHCA_PROC_ALIVE;
 }
 
 struct shca_proc {

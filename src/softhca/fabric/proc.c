@@ -166,15 +166,19 @@ static void reap_former_self(struct shca_fabric *fabric, const struct pid_stat *
 
 	for (i = 0; i < SHCA_MAX_PROCS; i++) {
 		struct shca_proc *proc = &fabric->hdr->procs[i];
+		bool was_inside;
 
 		if ((atomic_load(&proc->state) & 0xff) == SHCA_PROC_FREE ||
 		    atomic_load(&proc->pid) != getpid() || proc->start_time != me->start_time)
 			continue;
 		/* The threads that were inside an epoch are gone, although the process seems to
 		 * run. */
+		was_inside = shca_proc_is_inside(proc);
 		for (e = 0; e < SHCA_MAX_EXEC; e++)
 			if (atomic_load(&proc->exec[e].seq) & 1)
 				atomic_fetch_add(&proc->exec[e].seq, 1);
+		if (was_inside)
+			shca_proc_sender_gone(fabric);
 		give_up(fabric, i);
 	}
 }
@@ -302,16 +306,36 @@ void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc)
 	}
 }
 
+bool shca_proc_is_inside(const struct shca_proc *proc)
+{
+	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++)
+		if (atomic_load(&proc->exec[i].seq) & 1)
+			return true;
+	return false;
+}
+
+void shca_proc_sender_gone(struct shca_fabric *fabric)
+{
+	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
+		struct shca_proc *record = &fabric->hdr->procs[i];
+
+		if (!shca_proc_alive(fabric, i))
+			continue;
+		atomic_fetch_or(&record->attention, SHCA_ATTENTION_QP);
+		shca_proc_notify(fabric, record);
+	}
+}
+
 void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc)
 {
-	struct shca_clock *clock = shca_clock_of(fabric);
+	struct shca_clock *clock = shca_fabric_clock(fabric);
 
 	/* The adapter is due now. A reaper has no turn. */
 	if (clock) {
-		shca_clock_lock(fabric);
+		shca_actors_lock(fabric);
 		shca_actor_sooner(clock, (uint32_t)(proc - fabric->hdr->procs),
 				  atomic_load(&clock->now));
-		shca_clock_unlock(fabric);
+		shca_actors_unlock(fabric);
 	}
 	shca_proc_wake(proc);
 }

@@ -70,6 +70,11 @@ static inline bool shca_proc_engine_alive(const struct shca_proc *proc)
 /* Tells the processes that attached segments of that process to look at them, because regions
  * are gone. */
 void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc);
+/* Returns true if a thread of the process is inside an epoch, perhaps in the middle of a message.
+ */
+bool shca_proc_is_inside(const struct shca_proc *proc);
+/* Tells all processes that one has ended inside an epoch: receives that it claimed are lost. */
+void shca_proc_sender_gone(struct shca_fabric *fabric);
 
 /* Wakes a process's engine if it sleeps. Store the work for the engine before; the engine sets
  * `sleeping`, reads `wake_word`, looks for work once more, and then waits on the value that it

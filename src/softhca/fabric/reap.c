@@ -24,7 +24,9 @@
 #include "unpolled.h"
 #include "xrc_life.h"
 
-/* Time (ns) that a reaper waits for executors that may still use objects of the dead process. */
+/* Time (ns) that a reaper waits for executors that may still use objects of the dead process. A
+ * choice: the reaper comes again if one is stopped for longer, and reaps no other process
+ * meanwhile. */
 #define PATIENCE_NS 200000000u
 
 /* Calls fn for each entry of that kind. */
@@ -185,8 +187,11 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 	shca_proc_segments_gone(fabric, proc);
 	shca_arena_drop(fabric, proc);
 	remove_fifos(fabric, proc);
+	/* Their engines see that these threads are gone. */
+	if (shca_proc_is_inside(record))
+		shca_proc_sender_gone(fabric);
 	clear_executors(record);
-	if (shca_clock_of(fabric))
+	if (shca_fabric_clock(fabric))
 		shca_actors_gone(fabric, proc);
 	atomic_store(&record->pinned, 0);
 	shca_proc_set_state(record, SHCA_PROC_FREE);
@@ -199,8 +204,7 @@ void shca_reap(struct shca_fabric *fabric, unsigned proc)
 
 	shca_lock(&fabric->hdr->ctl_lock);
 	s = atomic_load(&record->state);
-	if (((s & 0xff) == SHCA_PROC_ALIVE || (s & 0xff) == SHCA_PROC_STARTING) &&
-	    !shca_proc_running(fabric, proc)) {
+	if (shca_proc_state_alive(s) && !shca_proc_running(fabric, proc)) {
 		shca_proc_set_state(record, SHCA_PROC_REAPING);
 		s = atomic_load(&record->state);
 	}

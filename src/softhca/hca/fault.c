@@ -20,7 +20,7 @@ static uint64_t draw(uint64_t seed, enum shca_opt purpose)
 	return mix(mix(seed) ^ mix((uint64_t)purpose << 32 | shca_self.number) ^ n);
 }
 
-bool shca_fault_hits_slow(enum shca_opt rate, struct shca_hca *hca)
+bool shca_fault_draw_slow(enum shca_opt rate, struct shca_hca *hca)
 {
 	uint64_t d = draw((uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_SEED), rate);
 

@@ -13,17 +13,17 @@
 #include "process.h"
 
 /* Draws for a RATE option. Returns true if the fault is to happen, and counts it. */
-bool shca_fault_hits_slow(enum shca_opt rate, struct shca_hca *hca);
-static inline bool shca_fault_hits(enum shca_opt rate, struct shca_hca *hca)
+bool shca_fault_draw_slow(enum shca_opt rate, struct shca_hca *hca);
+static inline bool shca_fault_draw(enum shca_opt rate, struct shca_hca *hca)
 {
 	return __builtin_expect(shca_opt(&shca_self.fabric, rate) != 0, 0) &&
-	       shca_fault_hits_slow(rate, hca);
+	       shca_fault_draw_slow(rate, hca);
 }
 
 /* Kills a process that posts a send, if SHCA_O_FAULT_KILL says so. */
 static inline void shca_fault_kill(struct shca_hca *hca)
 {
-	if (shca_fault_hits(SHCA_O_FAULT_KILL, hca))
+	if (shca_fault_draw(SHCA_O_FAULT_KILL, hca))
 		kill(getpid(), SIGKILL);
 }
 

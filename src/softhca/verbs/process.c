@@ -36,7 +36,7 @@ static void complain(const char *sentence)
 static void fork_prepare(void)
 {
 	if (shca_clk)
-		shca_clock_disturb(shca_clk, SHCA_NO_PROC);
+		shca_actors_disturb(shca_clk, SHCA_NO_PROC);
 	pthread_mutex_lock(&lock);
 	shca_context_objects_fork_prepare();
 }
@@ -245,7 +245,7 @@ static void enter_time(void)
 {
 	int cancel;
 
-	if (shca_process_attach() <= 0 || !shca_clock_of(&shca_self.fabric))
+	if (shca_process_attach() <= 0 || !shca_fabric_clock(&shca_self.fabric))
 		return;
 	cancel = shca_cancel_hold();
 	pthread_mutex_lock(&lock);

@@ -54,11 +54,12 @@ static bool lock_within_patience(pthread_mutex_t *lock)
 
 /*
  * Completes receives that are lost: a sender claimed each and was killed before it completed or
- * held the receive. Called when no sender is claiming any more. A receive is lost if it is neither
- * free nor posted nor in the CQ. The locks keep polls from freeing receives meanwhile, and other
- * flushes from claiming them.
+ * held the receive. Called when no sender is claiming any more, perhaps again. A receive is lost if
+ * it is neither free nor posted nor in the CQ. The locks keep polls from freeing receives
+ * meanwhile, and other flushes from claiming them. Returns false without memory, or without a lock
+ * in time.
  */
-static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
+static bool flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 {
 	struct shca_rq_local *rq = &qp->rq;
 	struct flushed flushed = {qp, calloc(rq->shared->size, sizeof(bool))};
@@ -66,7 +67,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 
 	if (!flushed.slots || !lock_within_patience(&qp->recv_cq->lock)) {
 		free(flushed.slots);
-		return;
+		return false;
 	}
 	pthread_mutex_lock(&rq->lock);
 	shca_cq_each(qp->recv_cq, mark_completed, &flushed);
@@ -80,6 +81,7 @@ static void flush_lost(struct shca_qp *qp, struct shca_cqe *cqe)
 	pthread_mutex_unlock(&rq->lock);
 	pthread_mutex_unlock(&qp->recv_cq->lock);
 	free(flushed.slots);
+	return true;
 }
 
 /* Completes the posted receives, under the queue's lock, so that flush_lost() finds each either
@@ -112,8 +114,8 @@ void shca_flush_held(struct shca_qp *qp)
 }
 
 /* Flushes the receive side. `alone`: every thread that was in an epoch with the queue before the
- * QP failed has left it. */
-static void flush_rq(struct shca_qp *qp, bool alone)
+ * QP failed has left it. Returns true if no receive is lost. */
+static bool flush_rq(struct shca_qp *qp, bool alone)
 {
 	struct shca_cqe cqe = {.rsc = qp->idx,
 			       .qp_num = qp->ibv.qp_base.qp_num,
@@ -122,6 +124,7 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 			       .visible_at = atomic_load(&qp->entry->last_visible),
 			       .flags = SHCA_CQE_RECV};
 	uint64_t sends_until;
+	bool complete;
 
 	/* Receives don't become visible before the error of the send queue that is the cause. */
 	pthread_mutex_lock(&qp->sq_lock);
@@ -131,11 +134,11 @@ static void flush_rq(struct shca_qp *qp, bool alone)
 		cqe.visible_at = shca_resp_in_order(&qp->entry->last_visible, sends_until);
 	shca_flush_held(qp);
 	if (!qp->rq.shared)
-		return;
+		return true;
 	/* Oldest first. */
-	if (alone)
-		flush_lost(qp, &cqe);
+	complete = alone && flush_lost(qp, &cqe);
 	flush_posted(qp, &cqe);
+	return complete;
 }
 
 void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
@@ -150,7 +153,7 @@ void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
 		shca_req_flush(qp);
 	again = atomic_exchange(&qp->flushed, true);
 	pthread_mutex_unlock(&qp->sq_lock);
-	flush_rq(qp, alone && !again);
+	atomic_store(&qp->may_lack, !flush_rq(qp, alone));
 	if (!again && qp->entry->srq)
 		shca_event_send_qp(&shca_self.fabric, qp->ctx->hca, qp->entry,
 				   IBV_EVENT_QP_LAST_WQE_REACHED);
@@ -162,7 +165,7 @@ static void flush_if_failed(void *object, void *arg)
 
 	(void)arg;
 	if (qp->entry->type != IBV_QPT_XRC_RECV && shca_qp_state(qp->entry) == IBV_QPS_ERR &&
-	    !qp->flushed)
+	    (!qp->flushed || qp->may_lack))
 		shca_flush_qp(qp, SHCA_FLUSH_PATIENCE);
 }
 
@@ -170,6 +173,7 @@ void shca_flush_disable(struct shca_qp *qp)
 {
 	pthread_mutex_lock(&qps_lock);
 	atomic_store(&qp->flushed, true);
+	atomic_store(&qp->may_lack, false);
 	pthread_mutex_unlock(&qps_lock);
 }
 

@@ -18,7 +18,8 @@
 void shca_flush_qp(struct shca_qp *qp, uint64_t patience);
 /* Completes the receive that an interrupted message to the QP holds, in whichever process's CQ. */
 void shca_flush_held(struct shca_qp *qp);
-/* Flushes each QP of this process that a peer or an error put into ERR. */
+/* Flushes each QP of this process that a peer or an error put into ERR, and once more those that
+ * may lack a completion, because a peer died since. */
 void shca_flush_failed_qps(void);
 /* Completes receives that were posted after the QP was flushed. */
 void shca_flush_late_receives(struct shca_qp *qp);

@@ -19,7 +19,8 @@
 /* Longest time (ns) that a posting thread waits itself: if longer, waking the engine costs less. */
 #define SHORT_WAIT 2000u
 /* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
- * has ended or failed, or its process has died. */
+ * has ended or failed, or its process has died. A choice, like the next one: each try takes CPU
+ * time from the applications, and the interval is how late the change may be seen. */
 #define RNR_PATIENCE 20000000u
 /* Interval (ns) between two tries of a message that has no timer. */
 #define NO_TIMER_PATIENCE 10000000u
@@ -38,14 +39,16 @@ static enum shca_step wait_until(struct shca_req *req, uint64_t when)
 	return SHCA_STEP_WAIT;
 }
 
-/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. */
+/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. The
+ * target need not have been looked up in this step. */
 static void give_back_link(struct shca_req *req)
 {
 	struct shca_progress *progress = &req->qp->cur;
+	const struct shca_hca *to = &shca_self.fabric.hdr->hcas[req->qp->entry->dest_hca];
 
 	if (progress->arrives_at && !progress->to_us && progress->on_link < req->wqe->length)
-		shca_link_give_back(req->qp->ctx->hca, req->target.hca, progress->at_port,
-				    req->wqe->length, progress->on_link);
+		shca_link_give_back(req->qp->ctx->hca, to, progress->at_port, req->wqe->length,
+				    progress->on_link);
 	progress->arrives_at = progress->on_link = 0;
 }
 
@@ -162,8 +165,8 @@ static enum shca_step not_ready(struct shca_req *req)
 		return shca_req_fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
-	if (!req->qp->cur.held_since)
-		req->qp->cur.held_since = now;
+	if (!req->qp->cur.rnr_first)
+		req->qp->cur.rnr_first = now;
 	req->qp->cur.rnr_period = 1000 * rnr_timer_us[req->target.qp->attr.min_rnr_timer & 31];
 	req->qp->cur.rnr_from = req->target.hca;
 	return resend_at(req, next_try(req));
@@ -251,7 +254,7 @@ static bool hold_back(struct shca_req *req, enum shca_step *step)
 	if (req->qp->cur.unblocked)
 		return false;
 	req->qp->cur.unblocked = true;
-	if (shca_fault_hits(SHCA_O_FAULT_DELAY, hca))
+	if (shca_fault_draw(SHCA_O_FAULT_DELAY, hca))
 		wait = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_FAULT_DELAY_TIME);
 	if (shca_opt(&shca_self.fabric, SHCA_O_REORDER) && (shca_fault_reorder_delay() & 3) == 0)
 		wait += shca_fault_reorder_delay();
@@ -267,7 +270,7 @@ static enum shca_step step_connected(struct shca_req *req)
 	enum shca_answer answer;
 
 	/* A lost packet is found out by the timer, as in no_answer(). */
-	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_DROP, qp->ctx->hca))
+	if (!qp->cur.started && shca_fault_draw(SHCA_O_FAULT_DROP, qp->ctx->hca))
 		return shca_req_answer(req, SHCA_SILENT);
 	answer = shca_resp_find(qp, req->wqe, &req->target);
 	if (answer == SHCA_ACK) {
@@ -276,7 +279,7 @@ static enum shca_step step_connected(struct shca_req *req)
 	}
 	if (answer != SHCA_ACK)
 		return shca_req_answer(req, answer);
-	if (!qp->cur.started && shca_fault_hits(SHCA_O_FAULT_QP, qp->ctx->hca)) {
+	if (!qp->cur.started && shca_fault_draw(SHCA_O_FAULT_QP, qp->ctx->hca)) {
 		shca_qp_fail(req->target.hca, req->target.qp, IBV_EVENT_QP_FATAL);
 		return shca_req_answer(req, SHCA_NAK_OP);
 	}
@@ -367,7 +370,7 @@ static bool wait_if_short(uint64_t when)
 	return true;
 }
 
-enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when)
+enum shca_req_result shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when)
 {
 	static const enum shca_counter counter[] = {
 		[SHCA_BY_CALLER] = SHCA_C_EXEC_CALLER,
@@ -382,11 +385,11 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 
 		if (!may_send(qp, state)) {
 			leave_unsent(qp, state);
-			return SHCA_TURN_EMPTY;
+			return SHCA_REQ_EMPTY;
 		}
 		req.wqe = shca_swqe(qp, qp->exec);
 		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, req.wqe))
-			return SHCA_TURN_MORE;
+			return SHCA_REQ_MORE;
 		qp->rnr_wait = false;
 		if (qp->cur.rnr_since)
 			end_rnr_wait(qp);
@@ -400,14 +403,14 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 			continue;
 		if (s == SHCA_STEP_WAIT) {
 			*when = req.when;
-			return SHCA_TURN_WAIT;
+			return SHCA_REQ_WAIT;
 		}
 		/* Other QPs' queues get their turn too. */
 		if (s == SHCA_STEP_MORE || (by != SHCA_BY_CALLER && ++turns == 16))
-			return SHCA_TURN_MORE;
+			return SHCA_REQ_MORE;
 	}
 	/* A queue in SQD with nothing left is drained as well. */
 	if (shca_qp_state(qp->entry) == IBV_QPS_SQD)
 		send_drained_event(qp);
-	return SHCA_TURN_EMPTY;
+	return SHCA_REQ_EMPTY;
 }

@@ -65,13 +65,6 @@ static bool may_receive(const struct shca_qp_entry *entry)
 	}
 }
 
-/* Returns true if the P_Key base values are equal and one of the two is a full member (IBA
- * 10.9.1.2). */
-static bool pkeys_match(uint16_t a, uint16_t b)
-{
-	return (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
-}
-
 /* Sends the event of the first message to a QP that its owner has not put into RTS yet (IBA
  * 11.6.3.1). */
 static void establish(struct shca_target *target)
@@ -102,7 +95,7 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 	if (!entry || entry->type != type || !may_receive(entry) ||
 	    entry->dest_qpn != qp->ibv.qp_base.qp_num || entry->dest_hca != qp->ctx->hca_idx)
 		return SHCA_SILENT;
-	if (!pkeys_match(entry->pkey, me->pkey)) {
+	if (!shca_resp_pkeys_match(entry->pkey, me->pkey)) {
 		shca_count(target->hca, SHCA_C_PKEY_VIOLATIONS, 1);
 		return SHCA_SILENT;
 	}
@@ -137,7 +130,7 @@ enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 	int rc;
 
 	target->wakes_us = false;
-	if (shca_fault_hits(SHCA_O_FAULT_RNR, target->hca))
+	if (shca_fault_draw(SHCA_O_FAULT_RNR, target->hca))
 		return SHCA_RNR;
 	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */
@@ -311,7 +304,7 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 {
 	const struct shca_rwqe *wqe =
 		shca_rq_wqe(&shca_self.fabric, target->owner, target->rq, slot);
-	uint32_t max = target->rq->max_sge;
+	uint32_t max = target->rq->max_sge < SHCA_MAX_RUNS ? target->rq->max_sge : SHCA_MAX_RUNS;
 	uint32_t num = wqe->num_sge < max ? wqe->num_sge : max;
 	unsigned proc;
 
@@ -329,15 +322,26 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 	return len ? shca_resp_receive_failed(target, qp, slot, IBV_WC_LOC_LEN_ERR) : SHCA_ACK;
 }
 
-enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
-				uint64_t len, uint32_t access, struct shca_run *run)
+/* Stores the memory that a request names. Returns false if the request may not access it. A
+ * protection domain is one process's, and so is the memory of the regions in it. */
+static bool find_memory(const struct shca_target *target, const struct shca_swqe *wqe, uint64_t len,
+			uint32_t access, struct shca_run *run)
 {
 	unsigned proc;
 
 	/* The QP's own flags come first (IBA 9.7.4.1.2). */
-	if (!(target->qp->access & access) ||
-	    (len && shca_mr_check(target->hca, wqe->rkey, target->rkey_pdn, wqe->remote_addr, len,
-				  access, run, &proc))) {
+	if (!(target->qp->access & access))
+		return false;
+	*run = (struct shca_run){0};
+	return !len || (!shca_mr_check(target->hca, wqe->rkey, target->rkey_pdn, wqe->remote_addr,
+				       len, access, run, &proc) &&
+			proc == target->owner);
+}
+
+enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,
+				uint64_t len, uint32_t access, struct shca_run *run)
+{
+	if (!find_memory(target, wqe, len, access, run)) {
 		if (ended(target))
 			return SHCA_SILENT;
 		/* An unreliable connection drops the message and goes on (IBA 9.8.2.2, class D). */
@@ -345,9 +349,5 @@ enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_sw
 			shca_qp_fail(target->hca, target->qp, IBV_EVENT_QP_ACCESS_ERR);
 		return SHCA_NAK_ACCESS;
 	}
-	if (len)
-		target->owner = proc;
-	else
-		*run = (struct shca_run){0};
 	return SHCA_ACK;
 }

@@ -35,6 +35,13 @@ struct shca_target {
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
 };
 
+/* Returns true if the base values of two P_Keys are equal and one of the two is a full member (IBA
+ * 10.9.1.2). */
+static inline bool shca_resp_pkeys_match(uint16_t a, uint16_t b)
+{
+	return (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
+}
+
 /* Finds the target of *wqe and checks that it is connected to qp. Returns ACK, SILENT if no such
  * target may receive, or NAK_INV after the target QP was put into ERR, because its XRC domain has
  * no such SRQ. */
@@ -72,11 +79,11 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shc
 					  uint32_t slot, enum ibv_wc_status status);
 /* Gives a claimed receive back, because the message that had it is lost. */
 void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_t slot);
-/* Translates the memory that an RDMA or atomic request names into a run, and stores the memory's
- * owner in target->owner. A request without data needs only the access flags of the QP. Returns
- * ACK, SILENT if the target has ended, or NAK_ACCESS after the target QP was put into ERR, unless
- * it is a UC QP. */
-enum shca_answer shca_resp_rkey(struct shca_target *target, const struct shca_swqe *wqe,
+/* Translates the memory that an RDMA or atomic request names into a run of the process
+ * target->owner. A request without data needs only the access flags of the QP. Returns ACK, SILENT
+ * if the target has ended, or NAK_ACCESS after the target QP was put into ERR, unless it is a UC
+ * QP. */
+enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,
 				uint64_t len, uint32_t access, struct shca_run *run);
 
 /* A message that travels in its completion. */

@@ -20,10 +20,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Pieces of one copy by a system call. Two lists of SHCA_MAX_RUNS have less than half as many in
+ * common; a null region, which is read in pieces of `zeros`, may have more, and several calls. */
 #define MAX_VEC     128
 #define MAX_PAYLOAD 4096 /* the largest value of --cqe-payload */
 
-/* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN. */
+/* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN, and comes
+ * again later. A choice: one in 64 tries yields, and one in 512 asks the kernel for the holder. */
 #define LOCK_TRIES 2048
 
 static const char zeros[64 << 10];
@@ -146,11 +149,11 @@ static bool copy_directly(const struct shca_copy *copy, bool write, unsigned oth
 }
 
 /*
- * Asks for the pages of an on-demand region with the access that it was registered with: a region
+ * Brings the pages of an on-demand region in, with the access that it was registered with: a region
  * with write access brings in no page that may only be read, not even to send it. (The access of
  * another process's region isn't known here.)
  */
-static bool paged_in(const struct shca_run *own, uint64_t at, uint64_t len)
+static bool page_in(const struct shca_run *own, uint64_t at, uint64_t len)
 {
 	return !own->on_demand || !own->writable || !shca_mem_populate(own->addr + at, len, true);
 }
@@ -178,7 +181,7 @@ int shca_mem_copy(const struct shca_copy *copy, uint64_t off, uint64_t len)
 			part = len;
 		if (src.run->null && part > sizeof(zeros))
 			part = sizeof(zeros);
-		if (write && !paged_in(src.run, src.at, part))
+		if (write && !page_in(src.run, src.at, part))
 			return -EFAULT;
 		/*
 		 * Zeros come from own memory, so a read of a null source becomes a local fill.

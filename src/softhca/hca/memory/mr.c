@@ -99,7 +99,7 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 
 	*bytes = end - first;
 	before = atomic_fetch_add(&shca_self.proc->pinned, *bytes);
-	fault = shca_fault_hits(SHCA_O_FAULT_MEMLOCK, ctx->hca);
+	fault = shca_fault_draw(SHCA_O_FAULT_MEMLOCK, ctx->hca);
 	if (before + *bytes <= limit && !fault)
 		return 0;
 	shca_mr_unpin(*bytes);

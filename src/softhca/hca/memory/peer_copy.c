@@ -15,10 +15,13 @@
 #include "fabric/proc.h"
 #include "hca/process.h"
 
-/* Bytes of a bounce buffer: more go through the buffer in parts. */
+/* Bytes of a bounce buffer: more go through the buffer in parts. A choice: each part is a request
+ * and an answer, and each thread that copies has a buffer. */
 #define BOUNCE_BYTES (256u << 10)
 
-/* Time (ns) that a target may take to begin a copy that it is asked for. */
+/* Time (ns) that a target may take to begin a copy that it is asked for. A choice: its engine may
+ * have to wait for a CPU; but this thread can't go on with other queues if the target is stopped.
+ */
 #define ANSWER_NS 200000000u
 
 /* Set once the kernel refused process_vm_writev: every later copy goes through shared memory. */
@@ -269,13 +272,17 @@ static void ordered_by_peer(bool on)
 }
 #endif
 
-/* Serves one request of another process, whose bounce buffer is in its arena. */
+/* Serves one request of another process, whose bounce buffer is in its arena. A request for more
+ * bytes than the buffer has fails. */
 static void serve(unsigned proc, struct shca_exec *exec)
 {
 	struct shca_fabric *fabric = &shca_self.fabric;
-	char *theirs = shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES);
-	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, exec->copy_len}};
-	struct iovec buf = {theirs, exec->copy_len};
+	uint64_t len = __atomic_load_n(&exec->copy_len, __ATOMIC_RELAXED);
+	char *theirs = len && len <= BOUNCE_BYTES
+			       ? shca_arena(fabric, proc, exec->copy_bounce, BOUNCE_BYTES)
+			       : NULL;
+	struct iovec mine[2] = {{(void *)(uintptr_t)exec->copy_addr, len}};
+	struct iovec buf = {theirs, len};
 	uint32_t taken = shca_self.tag << 8 | SHCA_COPY_TAKEN;
 	int rc;
 

@@ -13,7 +13,9 @@
  * more, which travel in bounce buffers. */
 #define SHCA_CQ_SHORT 192
 
-/* Largest number of holes (cq_ring.h) of a CQ at a time. */
+/* Largest number of holes (cq_ring.h) of a CQ at a time: with so many, the consumer stops at a slot
+ * that is being written. A choice: a hole takes a producer that is stopped between two
+ * instructions, and each poll looks at all holes. */
 #define SHCA_CQ_HOLES 64
 struct shca_cq_pending; /* cq_heap.h */
 
@@ -36,7 +38,8 @@ struct shca_cq {
 	uint64_t order;                /* number of the next completion that goes into the heap */
 	uint64_t holes[SHCA_CQ_HOLES]; /* positions skipped while their producer writes them */
 	uint32_t nholes;
-	bool holed; /* true after the first hole: positions may be passed over */
+	bool holed;           /* true if positions may be passed over, because of a hole */
+	uint64_t holed_until; /* if there is no hole any more: position from which none is */
 	/* The completion that the extended interface reads, and its time stamp (ns). */
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
@@ -59,7 +62,7 @@ struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t n
 /* Ends a CQ for its peers and gives its memory back; the struct stays. */
 void shca_cq_end(struct shca_cq *cq);
 /* Makes bounce buffers for a CQ that will report receives. */
-void shca_cq_receives(struct shca_cq *cq);
+void shca_cq_make_bounces(struct shca_cq *cq);
 /* Delivers the payloads that wait in completions of all CQs: memory of this process is about to be
  * deregistered. */
 void shca_cq_deliver_all_payloads(void);
@@ -122,7 +125,7 @@ bool shca_cq_maybe(struct shca_cq *cq);
 void shca_cq_deliver_payloads(struct shca_cq *cq);
 /* Turns a completion into a work completion, delivers its payload, and frees its WQE slot. Returns
  * 0, or -ENOENT if its queue is gone, as with mlx5 when an SRQ was destroyed before its completions
- * were polled. The caller holds cq->lock. */
+ * were polled, or has no such request. The caller holds cq->lock. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
 /* Counts an empty poll, and yields the CPU after many of them. */
 void shca_cq_idle(struct shca_cq *cq);

@@ -52,33 +52,37 @@ bool shca_cq_heap_push(struct shca_cq *cq, const struct shca_cqe *cqe)
 	return true;
 }
 
-void shca_cq_heap_pop(struct shca_cq *cq)
+/* Moves entry i of a heap of n entries down, until no entry below it is earlier. */
+static void sift_down(struct shca_cq_pending *heap, uint32_t n, uint32_t i)
 {
-	uint32_t n = cq->npending - 1, i = 0;
-
-	free((void *)cq->pending[0].cqe);
-	cq->pending[0] = cq->pending[n];
-	__atomic_store_n(&cq->npending, n, __ATOMIC_RELAXED);
 	for (;;) {
 		uint32_t least = i, l = 2 * i + 1, r = l + 1;
 
-		if (l < n && before(&cq->pending[l], &cq->pending[least]))
+		if (l < n && before(&heap[l], &heap[least]))
 			least = l;
-		if (r < n && before(&cq->pending[r], &cq->pending[least]))
+		if (r < n && before(&heap[r], &heap[least]))
 			least = r;
 		if (least == i)
 			return;
-		swap(&cq->pending[i], &cq->pending[least]);
+		swap(&heap[i], &heap[least]);
 		i = least;
 	}
 }
 
+void shca_cq_heap_pop(struct shca_cq *cq)
+{
+	uint32_t n = cq->npending - 1;
+
+	free((void *)cq->pending[0].cqe);
+	cq->pending[0] = cq->pending[n];
+	__atomic_store_n(&cq->npending, n, __ATOMIC_RELAXED);
+	sift_down(cq->pending, n, 0);
+}
+
 void shca_cq_heap_rebuild(struct shca_cq *cq, uint32_t n)
 {
-	/* A sorted array is a heap. */
-	for (uint32_t i = 1; i < n; i++)
-		for (uint32_t j = i; j && before(&cq->pending[j], &cq->pending[j - 1]); j--)
-			swap(&cq->pending[j], &cq->pending[j - 1]);
+	for (uint32_t i = n / 2; i-- > 0;)
+		sift_down(cq->pending, n, i);
 	__atomic_store_n(&cq->npending, n, __ATOMIC_RELAXED);
 }
 

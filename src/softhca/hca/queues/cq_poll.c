@@ -15,7 +15,8 @@
 #include "sq.h"
 
 /* Empty polls before the first sched_yield(), and the interval of later ones: the thread that is
- * to complete something may need the CPU. */
+ * to complete something may need the CPU. A choice: a yield is a system call, and costs as much as
+ * many polls. */
 #define YIELD_AFTER 256
 #define YIELD_EACH  32
 
@@ -44,7 +45,7 @@ static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_c
 		return srq && srq->number == cqe->srqn ? &srq->rq : NULL;
 	}
 	qp = shca_object_index_get(ctx->hca_idx, SHCA_QP, cqe->rsc);
-	return qp && qp->ibv.qp_base.qp_num == cqe->qp_num ? &qp->rq : NULL;
+	return qp && qp->ibv.qp_base.qp_num == cqe->qp_num && qp->rq.shared ? &qp->rq : NULL;
 }
 
 /* Copies a completion's payload into the memory of its receive. The sender checked the receive's
@@ -113,8 +114,7 @@ static int read_send(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_
 
 	if (!qp || qp->ibv.qp_base.qp_num != cqe->qp_num)
 		return -ENOENT;
-	wc->wr_id = shca_sq_complete(qp, cqe->wqe);
-	return 0;
+	return shca_sq_complete(qp, cqe->wqe, &wc->wr_id);
 }
 
 static void trace_completion(const struct shca_cqe *cqe)

@@ -67,7 +67,8 @@ bool shca_cq_holds(struct shca_cq_entry *entry)
 	return ring && held(entry, ring, atomic_load(&ring->tail), false) > 0;
 }
 
-/* Bytes by which the memory of a ring grows. */
+/* Bytes by which the memory of a ring grows. A choice: a step is a system call in the way of a
+ * message, and takes memory that may not be used. */
 #define RING_STEP (256u << 10)
 
 /* Backs the slots up to the one after slot i with memory, and some more. Returns false if there
@@ -102,9 +103,10 @@ static bool back_slots(const struct shca_cq_entry *entry, struct shca_cq_ring *r
 	return true;
 }
 
-/* Returns true if slot i and the one after it have memory, which the consumer reads too. */
-static bool is_backed(const struct shca_cq_entry *entry, struct shca_cq_ring *ring, uint64_t desc,
-		      uint64_t i)
+/* Backs slot i and the one after it, which the consumer reads too, unless they have memory. Returns
+ * false if there is none. */
+static bool back_if_needed(const struct shca_cq_entry *entry, struct shca_cq_ring *ring,
+			   uint64_t desc, uint64_t i)
 {
 	uint64_t backed = atomic_load_explicit(&ring->backed, memory_order_acquire);
 
@@ -123,12 +125,13 @@ static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *
 	uint64_t passed = 0, t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
 	for (;;) {
-		struct shca_cqe *slot = shca_slot_at((char *)ring, t, desc & 0xff, entry->stride);
+		struct shca_cqe *slot =
+			shca_cq_ring_slot_at((char *)ring, t, desc & 0xff, entry->stride);
 		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
 
 		if (held(entry, ring, t, true) >= limit && held(entry, ring, t, false) >= limit)
 			return NULL;
-		if (!is_backed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
+		if (!back_if_needed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
 			return NULL;
 		if (atomic_compare_exchange_strong_explicit(
 			    &slot->word, &w, SHCA_SLOT_WORD(t, shca_self.tag, SHCA_SLOT_CLAIMED),
@@ -186,7 +189,7 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 	if (len > SHCA_CQ_SHORT && (shca_mem_on_demand(copy->src, copy->nsrc) ||
 				    shca_mem_on_demand(copy->dst, copy->ndst)))
 		return false;
-	if (len <= shca_slot_room(entry))
+	if (len <= shca_cq_ring_slot_room(entry->stride))
 		return true;
 	ring = ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
 	if (!ring)
@@ -246,7 +249,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 	if (shca_clk)
 		tell_clock(entry, cqe, slot->visible_at);
 	/* The consumer wrote the next slot last, and the next completion goes there. */
-	shca_prefetch_write(shca_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
+	shca_prefetch_write(
+		shca_cq_ring_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
 	if (entry->channel) {
 		bool solicited = (cqe->flags & SHCA_CQE_SOLICITED) || cqe->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(). If that one comes later in

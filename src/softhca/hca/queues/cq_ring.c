@@ -11,10 +11,12 @@
 #include "cq_heap.h"
 
 /* Number of times that the consumer looks at a slot that is being written before it goes on
- * without it. */
+ * without it. A choice: a producer that runs copies at most SHCA_CQ_SHORT bytes meanwhile, and each
+ * look is a load, with the CQ's lock held; a hole that isn't needed costs a look in each poll. */
 #define HOLE_PATIENCE 2000
 
-/* One in so many polls waits for a slot that is being written; the others look once. */
+/* One in so many empty polls waits for a slot that is being written; the others look once, and take
+ * no lock. A choice: the slot of a producer that died is freed only by a poll that waits. */
 #define LOOK_AT_CLAIMED 32
 
 static void step_on(struct shca_cq *cq)
@@ -63,10 +65,39 @@ static uint64_t ring_tail(const struct shca_cq *cq)
 /* Returns true if the slot at `pos` is neither free nor left over from the last round. */
 static bool taken(const struct shca_cq *cq, uint64_t pos)
 {
-	const struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	const struct shca_cqe *slot =
+		shca_cq_ring_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&slot->word, memory_order_relaxed);
 
 	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
+}
+
+/* Bounds the values of a completion that are used as an index and a length: any process of the
+ * fabric may have written them. A message that seems longer than its place is cut. */
+static void bound_values(const struct shca_cq *cq, struct shca_cqe *slot)
+{
+	uint32_t room = shca_cq_ring_slot_room(cq->stride);
+
+	if (slot->bounce) {
+		if (slot->bounce > atomic_load_explicit(&cq->entry->nbounces, memory_order_relaxed))
+			slot->bounce = 0;
+		else
+			room = cq->entry->room;
+	}
+	if (slot->payload > room)
+		slot->payload = (uint16_t)room;
+}
+
+/* Returns the completion at `pos`, or NULL if the slot holds none. */
+static struct shca_cqe *completion_at(const struct shca_cq *cq, uint64_t pos)
+{
+	struct shca_cqe *slot = shca_cq_ring_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+
+	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		return NULL;
+	bound_values(cq, slot);
+	return slot;
 }
 
 /* Returns the position behind the last completion: a producer that died may not have moved the
@@ -95,30 +126,49 @@ static void look_at_holes(struct shca_cq *cq)
 {
 	for (uint32_t i = 0; i < cq->nholes;) {
 		struct shca_cqe *slot =
-			shca_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
+			shca_cq_ring_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
 			i++;
 			continue;
 		}
-		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID && !push(cq, slot))
-			return;
-		if (SHCA_WORD_STATE(w) != SHCA_SLOT_VALID)
+		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
+			bound_values(cq, slot);
+			if (!push(cq, slot))
+				return;
+		} else {
 			count_polled(cq);
+		}
 		atomic_store_explicit(
 			&slot->word,
 			SHCA_SLOT_WORD(next_round(cq, cq->holes[i]), 0, SHCA_SLOT_FREE),
 			memory_order_release);
 		cq->holes[i] = cq->holes[--cq->nholes];
 	}
+	/* A producer that came to the slot before it was freed may still pass the tail over it, but
+	 * no other one does in the next round. */
+	if (!cq->nholes)
+		cq->holed_until = ring_tail(cq) + (1ULL << cq->log2_slots);
+}
+
+static void set_holed(struct shca_cq *cq, bool holed)
+{
+	__atomic_store_n(&cq->holed, holed, __ATOMIC_RELAXED);
+}
+
+/* Returns true if producers have passed no position over from cq->next on, and will not. */
+static bool are_holes_over(const struct shca_cq *cq)
+{
+	return !cq->nholes && (int64_t)(cq->next - cq->holed_until) >= 0;
 }
 
 /* Handles a slot at cq->next that is being written: waits a little if there is something behind
  * it, then leaves a hole. Returns false if the consumer has to stop at the slot. */
 static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 {
-	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
+	struct shca_cqe *behind =
+		shca_cq_ring_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&behind->word, memory_order_acquire);
 
 	if (!SHCA_WORD_IS_AT(w, cq->next + 1) || SHCA_WORD_STATE(w) == SHCA_SLOT_FREE ||
@@ -129,7 +179,7 @@ static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 		if (SHCA_WORD_STATE(w) != SHCA_SLOT_CLAIMED)
 			return true;
 	}
-	cq->holed = true;
+	set_holed(cq, true);
 	cq->holes[cq->nholes++] = cq->next;
 	step_on(cq);
 	return true;
@@ -160,10 +210,12 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 {
 	for (;;) {
 		struct shca_cqe *slot =
-			shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+			shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
+			if (cq->holed && are_holes_over(cq))
+				set_holed(cq, false);
 			if (!cq->holed || !step_over_hole(cq, slot, w))
 				return NULL;
 			continue;
@@ -172,6 +224,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			/* The slot is freed after it was read: until then its cache line may
 			 * have come for writing. */
 			shca_prefetch_write(slot);
+			bound_values(cq, slot);
 			return slot;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
@@ -193,7 +246,7 @@ bool shca_cq_maybe(struct shca_cq *cq)
 	    __atomic_load_n(&cq->holed, __ATOMIC_RELAXED))
 		return true;
 	next = __atomic_load_n(&cq->next, __ATOMIC_RELAXED);
-	slot = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
+	slot = shca_cq_ring_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
 	switch (SHCA_WORD_STATE(atomic_load_explicit(&slot->word, memory_order_relaxed))) {
 	case SHCA_SLOT_FREE:
 		return false;
@@ -246,7 +299,7 @@ void shca_cq_pop(struct shca_cq *cq)
 	if (cq->npending) {
 		shca_cq_heap_pop(cq);
 	} else {
-		slot = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		slot = shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
 		empty_bounce(cq, slot);
 		free_slot(cq, slot);
 	}
@@ -269,11 +322,9 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID) ||
-		    !is_of_qp(slot, qp_idx, qpn))
+		if (!slot || !is_of_qp(slot, qp_idx, qpn))
 			continue;
 		dropped(cq, slot);
 		empty_bounce(cq, slot);
@@ -291,7 +342,8 @@ void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		free((void *)cqe);
 		count_polled(cq);
 	}
-	shca_cq_heap_rebuild(cq, kept);
+	if (kept < n)
+		shca_cq_heap_rebuild(cq, kept);
 }
 
 /* Returns when an arming is to raise the event for a completion: 0 = not at all, 1 = now. */
@@ -310,10 +362,9 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; least > 1 && (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		const struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		if (!slot)
 			continue;
 		at = fires_at(slot, solicited_only, now);
 		if (at && at < least)
@@ -329,12 +380,11 @@ uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only)
 
 static void close_slot(struct shca_cq *cq, uint64_t pos)
 {
-	struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+	const struct shca_cqe *slot = completion_at(cq, pos);
 
 	/* Slots that were voided, passed over, or left by a dead producer hold nothing that a
 	 * poll will return. */
-	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
+	if (!slot) {
 		count_polled(cq);
 		return;
 	}
@@ -357,7 +407,7 @@ void shca_cq_close_ring(struct shca_cq *cq)
 	for (uint64_t pos = cq->next; (int64_t)(ring_tail(cq) - pos) > 0; pos++)
 		close_slot(cq, pos);
 	cq->nholes = 0;
-	cq->holed = false;
+	set_holed(cq, false);
 }
 
 void shca_cq_each(struct shca_cq *cq,
@@ -369,10 +419,9 @@ void shca_cq_each(struct shca_cq *cq,
 		look_at_holes(cq);
 	end = ring_end(cq);
 	for (uint64_t pos = cq->next; (int64_t)(end - pos) > 0; pos++) {
-		struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
-		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
+		struct shca_cqe *slot = completion_at(cq, pos);
 
-		if (w == SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
+		if (slot)
 			fn(cq, slot, arg);
 	}
 	for (uint32_t i = 0; i < cq->npending; i++)

@@ -80,8 +80,8 @@ struct shca_progress {
 	uint64_t on_link;    /* bytes that the target's port is reserved for */
 	bool to_us;          /* true if the data come here: a READ or an atomic */
 	/* The RNR NAK after which the message waits. */
-	uint64_t rnr_since;  /* time at which the NAK came; 0 = the message doesn't wait */
-	uint64_t held_since; /* time of the first RNR NAK; 0 = there was none */
+	uint64_t rnr_since; /* time at which the NAK came; 0 = the message doesn't wait */
+	uint64_t rnr_first; /* time of the first RNR NAK; 0 = there was none */
 	struct shca_hca *rnr_from;
 	uint32_t rnr_period; /* ns */
 	uint32_t rwqe;       /* WQE slot of the claimed receive */
@@ -101,6 +101,9 @@ struct shca_qp {
 	struct shca_context_object context_node;
 	bool sig_all;
 	_Atomic bool flushed; /* in ERR, and all that was posted is completed */
+	/* Flushed while a sender may have been in the middle of a message: a receive that it
+	 * claimed is lost if the sender dies there. */
+	_Atomic bool may_lack;
 
 	char *sq;         /* WQEs */
 	uint32_t sq_size; /* power of two */

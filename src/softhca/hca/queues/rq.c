@@ -124,7 +124,7 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 	}
 }
 
-/* Bytes by which the memory of the WQEs grows. */
+/* Bytes by which the memory of the WQEs grows: a choice, like RING_STEP in cq_produce.c. */
 #define WQES_STEP (256u << 10)
 
 /* Backs the WQE of a slot with memory. Returns false if there is none. The caller holds
@@ -204,7 +204,7 @@ void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
 
 	pthread_mutex_lock(&rq->lock);
 	assert(rq->nfree < rq->shared->max_wr);
-	rq->free_list[rq->nfree++] = slot;
+	rq->free_list[rq->nfree++] = slot & rq->mask;
 	pthread_mutex_unlock(&rq->lock);
 	/* The next post writes there, and a requester read it last. */
 	tail = atomic_load_explicit(&rq->shared->tail, memory_order_relaxed);
@@ -232,7 +232,7 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 	for (uint64_t pos = atomic_load(&rq->shared->head); pos < tail; pos++)
 		slots[atomic_load(&rq->ring[pos & rq->mask]) & rq->mask] = true;
 	for (uint32_t next = (uint32_t)atomic_load(&rq->shared->returned); next;
-	     next = atomic_load(&shca_rq_own_wqe(rq, (next - 1) & rq->mask)->next_returned))
+	     next = atomic_load(&shca_rq_own_wqe(rq, next - 1)->next_returned))
 		slots[(next - 1) & rq->mask] = true;
 }
 
@@ -247,7 +247,7 @@ static char *reach(struct shca_fabric *fabric, unsigned proc, const struct shca_
 /* Returns the WQE of a slot behind the ring at `mem`. */
 static char *wqe_at(char *mem, const struct shca_rq *rq, uint32_t slot)
 {
-	return mem + (rq->wqes - rq->ring) + (uint64_t)slot * rq->stride;
+	return mem + (rq->wqes - rq->ring) + (uint64_t)(slot & (rq->size - 1)) * rq->stride;
 }
 
 static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint32_t slot)
@@ -256,7 +256,7 @@ static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint
 }
 
 /* Returns the word of the stack after a change that puts `next`, a slot + 1, on top. */
-static uint64_t changed(uint64_t word, uint32_t next)
+static uint64_t changed_top(uint64_t word, uint32_t next)
 {
 	return ((word >> 32) + 1) << 32 | next;
 }
@@ -272,7 +272,7 @@ static bool claim_returned(char *mem, struct shca_rq *rq, uint32_t *slot)
 			return false;
 		*slot = ((uint32_t)word - 1) & (rq->size - 1);
 		next = atomic_load(next_returned(mem, rq, *slot));
-	} while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, next)));
+	} while (!atomic_compare_exchange_weak(&rq->returned, &word, changed_top(word, next)));
 	return true;
 }
 
@@ -285,7 +285,7 @@ void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *r
 		return;
 	do
 		atomic_store(next_returned(mem, rq, slot), (uint32_t)word);
-	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed(word, slot + 1)));
+	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed_top(word, slot + 1)));
 }
 
 int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)

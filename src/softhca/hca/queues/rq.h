@@ -43,7 +43,9 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
  * queue of that QP or SRQ. */
 void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, uint32_t qpn,
 		   uint32_t srqn);
-/* Gives a WQE slot back, after its completion was polled or dropped. */
+/* Gives a WQE slot back, after its completion was polled or dropped. Like the functions below, it
+ * takes any number for a slot, because other processes may have written it, and uses the bits that
+ * a slot has. */
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot);
 /* Marks the WQE slots (rq->mask + 1 of them) that are free or posted. The caller holds rq->lock. */
 void shca_rq_mark(struct shca_rq_local *rq, bool *slots);
@@ -52,7 +54,7 @@ void shca_rq_reset(struct shca_rq_local *rq);
 
 static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, uint32_t slot)
 {
-	return (struct shca_rwqe *)(rq->wqes + (uint64_t)slot * rq->shared->stride);
+	return (struct shca_rwqe *)(rq->wqes + (uint64_t)(slot & rq->mask) * rq->shared->stride);
 }
 
 /* ---------------------------------------------------------------- any process, inside an epoch */

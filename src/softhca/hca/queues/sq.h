@@ -10,7 +10,8 @@
 /* Returns the WQE for the next send, or NULL with *err set: ENOMEM if the queue is full, EINVAL if
  * the QP's state doesn't allow sends. The caller holds sq_lock. */
 struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err);
-/* Frees the slots up to that of a send whose completion was polled. Returns its wr_id. */
-uint64_t shca_sq_complete(struct shca_qp *qp, uint32_t n);
+/* Frees the slots up to that of a send whose completion was polled, and stores its wr_id. Returns
+ * 0, or -ENOENT if send number n isn't outstanding, whatever the completion says. */
+int shca_sq_complete(struct shca_qp *qp, uint32_t n, uint64_t *wr_id);
 
 #endif
