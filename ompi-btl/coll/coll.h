@@ -9,7 +9,7 @@
 
 #include "exchange.h"
 #include "notices.h"
-#include "round.h"
+#include "nbc.h"
 #include "schedule.h"
 #include "segment.h"
 #include "stamp.h"
@@ -21,7 +21,7 @@
 /* The upper bound of the parameter `limit` (bytes). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* The upper bound of the parameter `ring` (entries; round.h). */
+/* The upper bound of the parameter `ring` (entries; nbc.h). */
 #define TUPLEQ_RING_MAX 64
 
 _Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");
@@ -151,8 +151,8 @@ struct mca_coll_tupleq_last_seen {
 
 /* A ring of tags of a communicator. */
 struct mca_coll_tupleq_ring {
-	uint64_t called;                                        /* operations so far */
-	struct mca_coll_tupleq_round *entries[TUPLEQ_RING_MAX]; /* lists; only the first one of each
+	uint64_t called;                                      /* operations so far */
+	struct mca_coll_tupleq_nbc *entries[TUPLEQ_RING_MAX]; /* lists; only the first one of each
 								   is started */
 };
 
@@ -170,7 +170,7 @@ struct mca_coll_tupleq_module {
 	} next;
 	_Atomic int state; /* enum mca_coll_tupleq_state; written under mca_coll_tupleq.lock */
 	struct mca_coll_tupleq_group group;
-	/* mca_coll_tupleq.lock guards the rest, down to the fields of round.c. */
+	/* mca_coll_tupleq.lock guards the rest, down to the fields of nbc.c. */
 	struct mca_coll_tupleq_setup *setup; /* NULL: not under way */
 	uint64_t number;                     /* of the last operation that was started */
 	int next_rooted;                /* buffer of the next operation that doesn't synchronize */
@@ -186,7 +186,7 @@ struct mca_coll_tupleq_module {
 	struct mca_coll_tupleq_last_seen last_op, last_delegated;
 	/* mca_coll_tupleq.ready_lock guards the nodes of the list `ready`. */
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
-	/* Guarded by the lock of round.c: */
+	/* Guarded by the lock of nbc.c: */
 	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS];
 	uint64_t npersistent; /* persistent operations so far */
 };
@@ -195,14 +195,14 @@ typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;
 
 struct mca_coll_tupleq {
 	int priority;
-	int pattern; /* enum mca_coll_tupleq_pattern */
-	int limit;   /* bytes of data */
-	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
-	int queues;  /* that the messages of one length of a communicator may take */
+	int pattern;   /* enum mca_coll_tupleq_pattern */
+	int limit;     /* bytes of data */
+	int ring;      /* entries of a ring; 0: the operations of nbc.h go to the next component */
+	int queues;    /* that the messages of one length of a communicator may take */
 	int one_round; /* bytes that a process sends rather than go through two rounds */
 	int alltoallv; /* not 0: the blocking MPI_Alltoallv is done all at once */
 	int allgather; /* bytes of a block up to which MPI_Allgather(v) is done all at once */
-	int memory;    /* bytes that are kept for later operations (round_memory.h) */
+	int memory;    /* bytes that are kept for later operations (nbc_memory.h) */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */

@@ -4,57 +4,57 @@
 #include <utlist.h>
 
 #include "coll.h"
-#include "round_memory.h"
+#include "nbc_memory.h"
 
-static void record_error(struct mca_coll_tupleq_round *round, int rc)
+static void record_error(struct mca_coll_tupleq_nbc *nbc, int rc)
 {
-	if (rc != OMPI_SUCCESS && round->rc == OMPI_SUCCESS)
-		round->rc = ompi_errcode_get_mpi_code(rc);
+	if (rc != OMPI_SUCCESS && nbc->rc == OMPI_SUCCESS)
+		nbc->rc = ompi_errcode_get_mpi_code(rc);
 }
 
 /* ---- adding ---- */
 
-void *mca_coll_tupleq_round_alloc(struct mca_coll_tupleq_round *round, size_t bytes)
+void *mca_coll_tupleq_nbc_alloc(struct mca_coll_tupleq_nbc *nbc, size_t bytes)
 {
 	struct mca_coll_tupleq_memory *piece = mca_coll_tupleq_memory_take(bytes);
 
 	if (!piece) {
-		record_error(round, OMPI_ERR_OUT_OF_RESOURCE);
+		record_error(nbc, OMPI_ERR_OUT_OF_RESOURCE);
 		return NULL;
 	}
-	DL_APPEND(round->memory, piece);
+	DL_APPEND(nbc->memory, piece);
 	return piece->bytes;
 }
 
 /* Returns true if there is room for one more action. The array grows at each power of two. */
-static bool make_room(struct mca_coll_tupleq_round *round)
+static bool make_room(struct mca_coll_tupleq_nbc *nbc)
 {
-	size_t n = (size_t)round->nactions;
+	size_t n = (size_t)nbc->nactions;
 	struct mca_coll_tupleq_action *actions;
 
 	if (n & (n - 1))
 		return true;
-	actions = realloc(round->actions, (n ? 2 * n : 1) * sizeof(*actions));
+	actions = realloc(nbc->actions, (n ? 2 * n : 1) * sizeof(*actions));
 	if (!actions) {
-		record_error(round, OMPI_ERR_OUT_OF_RESOURCE);
+		record_error(nbc, OMPI_ERR_OUT_OF_RESOURCE);
 		return false;
 	}
-	round->actions = actions;
+	nbc->actions = actions;
 	return true;
 }
 
 /* Returns the index of the action, or -1. */
-static int add(struct mca_coll_tupleq_round *round, struct mca_coll_tupleq_action action)
+static int add(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_action action)
 {
-	if (round->rc != OMPI_SUCCESS || !make_room(round))
+	if (nbc->rc != OMPI_SUCCESS || !make_room(nbc))
 		return -1;
 	/* The user may free a type before the operation ends. */
 	if (action.from.type)
 		OMPI_DATATYPE_RETAIN(action.from.type);
 	if (action.to.type)
 		OMPI_DATATYPE_RETAIN(action.to.type);
-	round->actions[round->nactions] = action;
-	return round->nactions++;
+	nbc->actions[nbc->nactions] = action;
+	return nbc->nactions++;
 }
 
 static bool is_empty(const struct mca_coll_tupleq_transfer *transfer)
@@ -65,67 +65,64 @@ static bool is_empty(const struct mca_coll_tupleq_transfer *transfer)
 	return !size || !transfer->count;
 }
 
-int mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
-				  struct mca_coll_tupleq_transfer message)
+int mca_coll_tupleq_nbc_receive(struct mca_coll_tupleq_nbc *nbc,
+				struct mca_coll_tupleq_transfer message)
 {
 	if (is_empty(&message) || message.peer == MPI_PROC_NULL)
 		return -1;
-	return add(round, (struct mca_coll_tupleq_action){.kind = TUPLEQ_RECEIVE, .to = message});
+	return add(nbc, (struct mca_coll_tupleq_action){.kind = TUPLEQ_RECEIVE, .to = message});
 }
 
-void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
-				struct mca_coll_tupleq_transfer message)
+void mca_coll_tupleq_nbc_send(struct mca_coll_tupleq_nbc *nbc,
+			      struct mca_coll_tupleq_transfer message)
 {
 	if (!is_empty(&message) && message.peer != MPI_PROC_NULL)
-		add(round, (struct mca_coll_tupleq_action){.kind = TUPLEQ_SEND, .from = message});
+		add(nbc, (struct mca_coll_tupleq_action){.kind = TUPLEQ_SEND, .from = message});
 }
 
-void mca_coll_tupleq_round_await(struct mca_coll_tupleq_round *round, int receive)
+void mca_coll_tupleq_nbc_await(struct mca_coll_tupleq_nbc *nbc, int receive)
 {
 	if (receive >= 0)
-		add(round,
-		    (struct mca_coll_tupleq_action){.kind = TUPLEQ_AWAIT, .awaited = receive});
+		add(nbc, (struct mca_coll_tupleq_action){.kind = TUPLEQ_AWAIT, .awaited = receive});
 }
 
-void mca_coll_tupleq_round_copy(struct mca_coll_tupleq_round *round,
-				struct mca_coll_tupleq_transfer from,
-				struct mca_coll_tupleq_transfer to)
+void mca_coll_tupleq_nbc_copy(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_transfer from,
+			      struct mca_coll_tupleq_transfer to)
 {
 	if (!is_empty(&from) && !is_empty(&to))
-		add(round,
+		add(nbc,
 		    (struct mca_coll_tupleq_action){.kind = TUPLEQ_COPY, .from = from, .to = to});
 }
 
-void mca_coll_tupleq_round_combine(struct mca_coll_tupleq_round *round,
-				   struct mca_coll_tupleq_transfer from,
-				   struct mca_coll_tupleq_transfer to)
+void mca_coll_tupleq_nbc_combine(struct mca_coll_tupleq_nbc *nbc,
+				 struct mca_coll_tupleq_transfer from,
+				 struct mca_coll_tupleq_transfer to)
 {
 	if (!is_empty(&to))
-		add(round, (struct mca_coll_tupleq_action){
-				   .kind = TUPLEQ_COMBINE, .from = from, .to = to});
+		add(nbc, (struct mca_coll_tupleq_action){
+				 .kind = TUPLEQ_COMBINE, .from = from, .to = to});
 }
 
 /* ---- doing ---- */
 
 /* Starts a message. One that can't be started is an error of the operation; the others are started
  * nevertheless, because other ranks wait for them. */
-static void start_message(struct mca_coll_tupleq_round *round,
-			  struct mca_coll_tupleq_action *action)
+static void start_message(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_action *action)
 {
 	const struct mca_coll_tupleq_transfer *to = &action->to, *from = &action->from;
 	/* A message without bytes tells the peer that there are no data. */
-	size_t count = round->corrupt ? 0 : from->count;
+	size_t count = nbc->corrupt ? 0 : from->count;
 	int rc;
 
 	if (action->kind == TUPLEQ_RECEIVE)
-		rc = MCA_PML_CALL(irecv(to->addr, to->count, to->type, to->peer, round->tag,
-					round->comm, &action->request));
+		rc = MCA_PML_CALL(irecv(to->addr, to->count, to->type, to->peer, nbc->tag,
+					nbc->comm, &action->request));
 	else
-		rc = MCA_PML_CALL(isend(from->addr, count, from->type, from->peer, round->tag,
-					MCA_PML_BASE_SEND_STANDARD, round->comm, &action->request));
+		rc = MCA_PML_CALL(isend(from->addr, count, from->type, from->peer, nbc->tag,
+					MCA_PML_BASE_SEND_STANDARD, nbc->comm, &action->request));
 	if (rc != OMPI_SUCCESS)
 		action->request = &ompi_request_empty;
-	record_error(round, rc);
+	record_error(nbc, rc);
 }
 
 static int copy(const struct mca_coll_tupleq_transfer *from,
@@ -171,92 +168,92 @@ static int error_of(const struct mca_coll_tupleq_action *action)
 }
 
 /* Executes an action. Returns false if the action has to wait. */
-static bool act(struct mca_coll_tupleq_round *round, struct mca_coll_tupleq_action *action)
+static bool act(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_action *action)
 {
 	switch (action->kind) {
 	case TUPLEQ_RECEIVE:
 	case TUPLEQ_SEND:
-		start_message(round, action);
+		start_message(nbc, action);
 		break;
 	case TUPLEQ_AWAIT:
-		action = &round->actions[action->awaited];
+		action = &nbc->actions[action->awaited];
 		if (!is_complete(action->request))
 			return false;
-		round->corrupt |= error_of(action) != MPI_SUCCESS;
+		nbc->corrupt |= error_of(action) != MPI_SUCCESS;
 		break;
 	case TUPLEQ_COPY:
-		if (!round->corrupt)
-			record_error(round, copy(&action->from, &action->to));
+		if (!nbc->corrupt)
+			record_error(nbc, copy(&action->from, &action->to));
 		break;
 	case TUPLEQ_COMBINE:
-		if (!round->corrupt)
-			series_reduce(round->comm, action->from.addr, action->to.addr,
-				      (int)action->to.count, action->to.type, round->op);
+		if (!nbc->corrupt)
+			series_reduce(nbc->comm, action->from.addr, action->to.addr,
+				      (int)action->to.count, action->to.type, nbc->op);
 		break;
 	}
 	return true;
 }
 
-void mca_coll_tupleq_round_run(struct mca_coll_tupleq_round *round)
+void mca_coll_tupleq_nbc_run(struct mca_coll_tupleq_nbc *nbc)
 {
-	while (round->next < round->nactions && act(round, &round->actions[round->next]))
-		round->next++;
+	while (nbc->next < nbc->nactions && act(nbc, &nbc->actions[nbc->next]))
+		nbc->next++;
 }
 
-bool mca_coll_tupleq_round_has_ended(struct mca_coll_tupleq_round *round)
+bool mca_coll_tupleq_nbc_has_ended(struct mca_coll_tupleq_nbc *nbc)
 {
-	while (round->completed < round->next) {
-		ompi_request_t *request = round->actions[round->completed].request;
+	while (nbc->completed < nbc->next) {
+		ompi_request_t *request = nbc->actions[nbc->completed].request;
 
 		if (request && !is_complete(request))
 			return false;
-		round->completed++;
+		nbc->completed++;
 	}
-	return round->completed == round->nactions;
+	return nbc->completed == nbc->nactions;
 }
 
-bool mca_coll_tupleq_round_can_advance(struct mca_coll_tupleq_round *round)
+bool mca_coll_tupleq_nbc_can_advance(struct mca_coll_tupleq_nbc *nbc)
 {
 	const struct mca_coll_tupleq_action *action;
 
-	if (round->next == round->nactions)
-		return mca_coll_tupleq_round_has_ended(round);
+	if (nbc->next == nbc->nactions)
+		return mca_coll_tupleq_nbc_has_ended(nbc);
 	/* Only an await stops the list. */
-	action = &round->actions[round->next];
-	return REQUEST_COMPLETE(round->actions[action->awaited].request);
+	action = &nbc->actions[nbc->next];
+	return REQUEST_COMPLETE(nbc->actions[action->awaited].request);
 }
 
 /* ---- ending ---- */
 
-void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round)
+void mca_coll_tupleq_nbc_free_messages(struct mca_coll_tupleq_nbc *nbc)
 {
-	for (int i = 0; i < round->nactions; i++) {
-		struct mca_coll_tupleq_action *action = &round->actions[i];
+	for (int i = 0; i < nbc->nactions; i++) {
+		struct mca_coll_tupleq_action *action = &nbc->actions[i];
 
 		if (!action->request)
 			continue;
-		record_error(round, error_of(action));
+		record_error(nbc, error_of(action));
 		ompi_request_free(&action->request);
 		action->request = NULL;
 	}
 }
 
-void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round)
+void mca_coll_tupleq_nbc_free_actions(struct mca_coll_tupleq_nbc *nbc)
 {
 	struct mca_coll_tupleq_memory *piece, *next;
 
-	for (int i = 0; i < round->nactions; i++) {
-		struct mca_coll_tupleq_action *action = &round->actions[i];
+	for (int i = 0; i < nbc->nactions; i++) {
+		struct mca_coll_tupleq_action *action = &nbc->actions[i];
 
 		if (action->from.type)
 			OMPI_DATATYPE_RELEASE(action->from.type);
 		if (action->to.type)
 			OMPI_DATATYPE_RELEASE(action->to.type);
 	}
-	free(round->actions);
-	round->actions = NULL;
-	round->nactions = 0;
-	DL_FOREACH_SAFE(round->memory, piece, next)
+	free(nbc->actions);
+	nbc->actions = NULL;
+	nbc->nactions = 0;
+	DL_FOREACH_SAFE(nbc->memory, piece, next)
 		mca_coll_tupleq_memory_give_back(piece);
-	round->memory = NULL;
+	nbc->memory = NULL;
 }
