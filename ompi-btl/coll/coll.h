@@ -268,7 +268,7 @@ bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module);
 int mca_coll_tupleq_error(int rc);
 /* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.
  * Returns an MPI error. */
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
+int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
 /* Starts an operation, which must stay in memory until it has ended: then `ended` is true, or its
  * request is complete. Called without the lock. */
 void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op);

@@ -145,7 +145,7 @@ static void take_announcements(struct mca_coll_tupleq_module *module, struct nex
 	struct mca_coll_tupleq_announcement announcement;
 
 	/* From other leaders. */
-	if (mca_coll_tupleq_notice_announcement(&module->group.notice, &announcement) &&
+	if (mca_coll_tupleq_notice_take_announcement(&module->group.notice, &announcement) &&
 	    announcement.hops--)
 		consider(module, next, &announcement);
 	/* From processes of this node. */
@@ -235,7 +235,8 @@ static void end_delegated_receives(struct mca_coll_tupleq_module *module)
 
 /* ---- at intervals ---- */
 
-static bool interval_elapsed(void)
+/* Counts a call. Starts the next interval, and returns true, if the last one has elapsed. */
+static bool start_interval(void)
 {
 	static _Atomic unsigned calls;
 	static _Atomic uint64_t last;
@@ -260,7 +261,7 @@ static int check_all(void)
 	static bool ending_receives;
 	struct mca_coll_tupleq_module *module, *next, *failed = NULL;
 
-	if (!interval_elapsed() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
+	if (!start_interval() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
 	OPAL_THREAD_LOCK(&mca_coll_tupleq.ready_lock);
 	DL_FOREACH2(mca_coll_tupleq.ready, module, ready_next) {

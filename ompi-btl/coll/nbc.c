@@ -268,7 +268,7 @@ static void end(struct mca_coll_tupleq_nbc *nbc)
 static void advance(struct mca_coll_tupleq_nbc *nbc)
 {
 	mca_coll_tupleq_nbc_run(nbc);
-	if (mca_coll_tupleq_nbc_has_ended(nbc))
+	if (mca_coll_tupleq_nbc_poll_messages(nbc))
 		end(nbc);
 	else
 		activate(nbc);
@@ -284,7 +284,7 @@ static int progress(void)
 	    OPAL_THREAD_TRYLOCK(&nbcs.lock))
 		return 0;
 	DL_FOREACH_SAFE2(nbcs.active, nbc, next, active_next) {
-		if (!mca_coll_tupleq_nbc_can_advance(nbc))
+		if (!mca_coll_tupleq_nbc_poll(nbc))
 			continue;
 		DL_DELETE2(nbcs.active, nbc, active_prev, active_next);
 		DL_APPEND2(taken, nbc, active_prev, active_next);

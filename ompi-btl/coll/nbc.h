@@ -184,10 +184,12 @@ void mca_coll_tupleq_nbc_combine(struct mca_coll_tupleq_nbc *nbc,
 
 /* Executes actions up to one that has to wait. */
 void mca_coll_tupleq_nbc_run(struct mca_coll_tupleq_nbc *nbc);
-/* Returns true if the next action can be done, or if there is none and all messages have ended. */
-bool mca_coll_tupleq_nbc_can_advance(struct mca_coll_tupleq_nbc *nbc);
-/* Returns true if all actions are done and all messages have ended. */
-bool mca_coll_tupleq_nbc_has_ended(struct mca_coll_tupleq_nbc *nbc);
+/* Polls what the operation waits for. Returns true if the next action can be done, or if there is
+ * none and all messages have ended. */
+bool mca_coll_tupleq_nbc_poll(struct mca_coll_tupleq_nbc *nbc);
+/* Counts the messages that have ended, in their order. Returns true if all actions are done and all
+ * messages have ended. */
+bool mca_coll_tupleq_nbc_poll_messages(struct mca_coll_tupleq_nbc *nbc);
 /* Frees the messages of an operation that has ended, and records their errors. */
 void mca_coll_tupleq_nbc_free_messages(struct mca_coll_tupleq_nbc *nbc);
 /* Frees the actions and the memory. */

@@ -200,7 +200,7 @@ void mca_coll_tupleq_nbc_run(struct mca_coll_tupleq_nbc *nbc)
 		nbc->next++;
 }
 
-bool mca_coll_tupleq_nbc_has_ended(struct mca_coll_tupleq_nbc *nbc)
+bool mca_coll_tupleq_nbc_poll_messages(struct mca_coll_tupleq_nbc *nbc)
 {
 	while (nbc->completed < nbc->next) {
 		ompi_request_t *request = nbc->actions[nbc->completed].request;
@@ -212,12 +212,12 @@ bool mca_coll_tupleq_nbc_has_ended(struct mca_coll_tupleq_nbc *nbc)
 	return nbc->completed == nbc->nactions;
 }
 
-bool mca_coll_tupleq_nbc_can_advance(struct mca_coll_tupleq_nbc *nbc)
+bool mca_coll_tupleq_nbc_poll(struct mca_coll_tupleq_nbc *nbc)
 {
 	const struct mca_coll_tupleq_action *action;
 
 	if (nbc->next == nbc->nactions)
-		return mca_coll_tupleq_nbc_has_ended(nbc);
+		return mca_coll_tupleq_nbc_poll_messages(nbc);
 	/* Only an await stops the list. */
 	action = &nbc->actions[nbc->next];
 	return REQUEST_COMPLETE(nbc->actions[action->awaited].request);

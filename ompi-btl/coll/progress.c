@@ -272,7 +272,7 @@ void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_col
 	complete(ended);
 }
 
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready)
+int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t len, bool *ready)
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 	int failed = 0;

@@ -166,8 +166,9 @@ void mca_pml_tupleq_proc_failed(ompi_proc_t *proc)
 	opal_mutex_unlock(&procs_lock);
 }
 
-/* Finds a process to which the connection has failed. Returns false if none has. */
-static bool find_failed(opal_process_name_t *name)
+/* Finds a process to which the connection has failed, and marks it as reported. Returns false if
+ * none is left. */
+static bool take_failed(opal_process_name_t *name)
 {
 	struct proc *known, *next;
 	bool found = false;
@@ -194,7 +195,7 @@ void mca_pml_tupleq_procs_look(void)
 	if (mca_pml_tupleq.life == TUPLEQ_FINALIZING ||
 	    __atomic_add_fetch(&idle_polls, 1, __ATOMIC_RELAXED) % IDLE_POLLS)
 		return;
-	while (find_failed(&name)) {
+	while (take_failed(&name)) {
 		proc = ompi_proc_find(&name);
 		if (proc)
 			series_report_failure(proc);

@@ -181,7 +181,7 @@ void mca_pml_tupleq_bsend_ended(void *copy)
 	__atomic_sub_fetch(&bsends, 1, __ATOMIC_RELEASE);
 }
 
-bool mca_pml_tupleq_bsends_pending(void)
+bool mca_pml_tupleq_has_pending_bsends(void)
 {
 	return __atomic_load_n(&bsends, __ATOMIC_ACQUIRE) != 0;
 }
