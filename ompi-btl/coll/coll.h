@@ -299,9 +299,9 @@ void mca_coll_tupleq_mismatch_remove(struct mca_coll_tupleq_module *module);
 void mca_coll_tupleq_mismatch_close(void);
 /* Records that this process has entered the operation `number`. */
 static inline void mca_coll_tupleq_record_call(struct mca_coll_tupleq_module *module,
-					       uint64_t number, uint64_t what)
+					       uint64_t number, uint64_t signature)
 {
-	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, what);
+	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, signature);
 }
 /* Reports on stderr that another process has another operation under `number`. */
 void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint64_t number);

@@ -118,11 +118,8 @@ static int fail(struct mca_coll_tupleq_exchange *exchange)
 /* Returns 1 if a request has ended, 0 if it hasn't yet, or -EIO if it failed. */
 static int poll_request(ompi_request_t *request)
 {
-	if (!REQUEST_COMPLETE(request))
+	if (!series_request_has_ended(request))
 		return 0;
-	/* Orders the read of the flag before the reads of the status and of the message. */
-	opal_atomic_rmb();
-	series_taken_over(request);
 	return request->req_status.MPI_ERROR == MPI_SUCCESS ? 1 : -EIO;
 }
 

@@ -41,16 +41,18 @@ void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint
 	};
 	enum mca_coll_tupleq_kind kind;
 	char more[64] = "";
-	uint64_t what;
+	uint64_t signature;
 
-	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number,
+				       &signature))
 		return;
-	kind = mca_coll_tupleq_call_kind(what);
+	kind = mca_coll_tupleq_call_kind(signature);
 	if (kind >= TUPLEQ_BCAST)
 		snprintf(more, sizeof(more), " of %u bytes, root %d",
-			 mca_coll_tupleq_call_bytes(what), mca_coll_tupleq_call_root(what));
+			 mca_coll_tupleq_call_bytes(signature),
+			 mca_coll_tupleq_call_root(signature));
 	else if (kind == TUPLEQ_ALLREDUCE)
-		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(what));
+		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(signature));
 	opal_output(
 		0,
 		"coll tupleq, %s: rank %d is in %s%s, and another rank is in another operation, or "
@@ -107,10 +109,10 @@ static bool differs_on_node(struct mca_coll_tupleq_module *module,
 	for (int i = 0; i < group->shape.nlocal; i++) {
 		const struct mca_coll_tupleq_call *call = mca_coll_tupleq_call_of(
 			group->segment, &group->shape, i, announcement->number);
-		uint64_t what;
+		uint64_t signature;
 
-		if (mca_coll_tupleq_call_read(call, announcement->number, &what) &&
-		    mca_coll_tupleq_call_digest(what) != announcement->digest)
+		if (mca_coll_tupleq_call_read(call, announcement->number, &signature) &&
+		    mca_coll_tupleq_call_digest(signature) != announcement->digest)
 			return true;
 	}
 	return false;
@@ -162,17 +164,17 @@ static void check_duration(struct mca_coll_tupleq_module *module,
 			   struct next *next)
 {
 	struct mca_coll_tupleq_group *group = &module->group;
-	bool long_in = is_in && last->is_in && last->number == number;
+	bool is_long = is_in && last->is_in && last->number == number;
 	struct mca_coll_tupleq_announcement announcement = {.number = number};
-	uint64_t what;
+	uint64_t signature;
 
 	*last = (struct mca_coll_tupleq_last_seen){is_in, number};
-	if (!long_in)
+	if (!is_long)
 		return;
 	/* Later nonblocking operations may have overwritten the entry. */
-	if (!mca_coll_tupleq_call_read(&group->calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&group->calls[number % TUPLEQ_CALLS], number, &signature))
 		return;
-	announcement.digest = mca_coll_tupleq_call_digest(what);
+	announcement.digest = mca_coll_tupleq_call_digest(signature);
 	announcement.hops = (unsigned)mca_coll_tupleq_tree_slots(group->nnodes);
 	consider(module, next, &announcement);
 }

@@ -144,17 +144,6 @@ static int copy(const struct mca_coll_tupleq_transfer *from,
 				    (int32_t)to->count, to->type);
 }
 
-/* Returns true if the message has ended. */
-static bool is_complete(ompi_request_t *request)
-{
-	if (!REQUEST_COMPLETE(request))
-		return false;
-	/* Orders the read of the flag before the reads of the status and of the message. */
-	opal_atomic_rmb();
-	series_taken_over(request);
-	return true;
-}
-
 /* Returns the error of a message that has ended. A receive without bytes is a refusal, because
  * messages without bytes are left out otherwise. */
 static int error_of(const struct mca_coll_tupleq_action *action)
@@ -177,7 +166,7 @@ static bool act(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_action *
 		break;
 	case TUPLEQ_AWAIT:
 		action = &nbc->actions[action->awaited];
-		if (!is_complete(action->request))
+		if (!series_request_has_ended(action->request))
 			return false;
 		nbc->corrupt |= error_of(action) != MPI_SUCCESS;
 		break;
@@ -205,7 +194,7 @@ bool mca_coll_tupleq_nbc_poll_messages(struct mca_coll_tupleq_nbc *nbc)
 	while (nbc->completed < nbc->next) {
 		ompi_request_t *request = nbc->actions[nbc->completed].request;
 
-		if (request && !is_complete(request))
+		if (request && !series_request_has_ended(request))
 			return false;
 		nbc->completed++;
 	}

@@ -131,12 +131,12 @@ static int poll_op(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq
 	return module->failed;
 }
 
-static uint64_t what_of(const struct mca_coll_tupleq_op *op)
+static uint64_t signature_of(const struct mca_coll_tupleq_op *op)
 {
 	const struct mca_coll_tupleq_data *data = op->data;
 
-	return data ? mca_coll_tupleq_call_summary(data->kind, false, data->root, data->bytes)
-		    : mca_coll_tupleq_call_summary(TUPLEQ_BARRIER, false, 0, 0);
+	return data ? mca_coll_tupleq_call_signature(data->kind, false, data->root, data->bytes)
+		    : mca_coll_tupleq_call_signature(TUPLEQ_BARRIER, false, 0, 0);
 }
 
 /* Records the operations that were started before the segment was there. */
@@ -145,7 +145,7 @@ static void record_all(struct mca_coll_tupleq_module *module)
 	const struct mca_coll_tupleq_op *op;
 
 	DL_FOREACH(module->ops, op) {
-		mca_coll_tupleq_record_call(module, op->number, what_of(op));
+		mca_coll_tupleq_record_call(module, op->number, signature_of(op));
 	}
 }
 
@@ -256,7 +256,7 @@ void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_col
 	op->stamp = stamp_of(op);
 	op->len = op->data ? op->data->len : 0;
 	if (OPAL_LIKELY(mca_coll_tupleq_state(module) == TUPLEQ_READY))
-		mca_coll_tupleq_record_call(module, op->number, what_of(op));
+		mca_coll_tupleq_record_call(module, op->number, signature_of(op));
 	DL_APPEND(module->ops, op);
 	if (op->request)
 		count_nonblocking(1);
@@ -366,7 +366,7 @@ int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
 	*outer = (struct mca_coll_tupleq_delegated){module->is_delegated, module->delegated_number};
 	module->number++;
 	mca_coll_tupleq_record_call(module, module->number,
-				    mca_coll_tupleq_call_summary(kind, true, root, bytes));
+				    mca_coll_tupleq_call_signature(kind, true, root, bytes));
 	if (module->failed || mca_coll_tupleq_poll_failure(module)) {
 		rc = module->failed;
 	} else {
