@@ -30,14 +30,14 @@ _Static_assert(sizeof(opal_process_name_t) == 2 * sizeof(uint32_t), "a key has n
 static struct proc *procs_known;
 static opal_mutex_t procs_lock = OPAL_MUTEX_STATIC_INIT;
 
-static void log_peer(enum tq_log_level level, const char *name, const char *what)
+static void log_peer(enum tq_log_level level, const char *name, const char *predicate)
 {
-	mca_pml_tupleq_log_peer(mca_pml_tupleq_log, level, name, what);
+	mca_pml_tupleq_log_peer(mca_pml_tupleq_log, level, name, predicate);
 }
 
 static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 {
-	char name[300], why[200];
+	char name[300];
 	void *address = NULL;
 	size_t len = 0;
 	int rc;
@@ -58,17 +58,8 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	free(address);
 	if (rc == -ENOMEM)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (rc == -EPROTO)
-		log_peer(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
-	else if (rc == -ENETUNREACH)
-		log_peer(TQ_LOG_ERROR, name,
-			 "can't be reached: its adapter is on another kind of link, in another "
-			 "subnet, or in another partition (P_Key), or its RoCE address is of "
-			 "another family, IPv4 or IPv6 (gid_index).");
-	else if (rc) {
-		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
-		log_peer(TQ_LOG_ERROR, name, why);
-	}
+	if (rc)
+		mca_pml_tupleq_log_unreachable(mca_pml_tupleq_log, TQ_LOG_ERROR, name, rc);
 	return rc ? series_peer_error() : OMPI_SUCCESS;
 }
 
