@@ -7,8 +7,8 @@
 
 #include <tupleq/tupleq.h>
 
-/* The longest active message (bytes, with Open MPI's header) that the user may ask for: the library
- * sends it eagerly. */
+/* The longest active message (bytes, with Open MPI's header) that the user may ask for: the upper
+ * bound of the library's eager_limit. */
 #define TUPLEQ_SEND_MAX 65536u
 
 struct mca_btl_tupleq {

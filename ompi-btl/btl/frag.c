@@ -13,7 +13,8 @@
 
 #include "failure.h"
 
-/* Receives that are posted: messages that find none are copied once more. */
+/* Receives that are posted: messages that find none are copied once more. They take 1 MiB, with
+ * fragments of 16 KiB. */
 #define RECEIVES 64
 
 /* The library's `user` of a request: the first member of a receive and of a fragment. */

@@ -24,7 +24,8 @@ typedef struct mca_btl_tupleq_operation {
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
 
-/* Attempts to register memory that may fail in a row. */
+/* Attempts to register memory that may fail in a row: so many that other operations can end
+ * meanwhile and make room. A lasting lack ends the job within seconds. */
 #define REGISTRATION_TRIES 10000
 
 /* Takes results that no caller wants. Each operation may overwrite those of others. */

@@ -18,24 +18,20 @@
  * close to their wrap, so that every program exercises it. */
 #define TUPLEQ_FIRST (UINT64_MAX - 100)
 
-/* The upper bound of the parameter `limit` (bytes). */
+/* The upper bound of the parameter `limit` (bytes): as words, which are half stamps, so much data
+ * are one put (TQ_PUT_MAX). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* The upper bound of the parameter `ring` (entries; nbc.h). */
+/* The upper bound of the parameter `ring` (entries; nbc.h): there are tags for so many. */
 #define TUPLEQ_RING_MAX 64
 
 _Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");
 
-/* The upper bound of the parameter `queues`. */
-#define TUPLEQ_QUEUES_MAX (1 << 20)
-
-/* The upper bound of the parameter `one_round` (bytes). */
+/* The upper bounds of the parameters `queues` (number), and `one_round`, `memory` and `allgather`
+ * (bytes): powers of two that an int holds, above what a program comes near. */
+#define TUPLEQ_QUEUES_MAX    (1 << 20)
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
-
-/* The upper bound of the parameter `memory` (bytes). */
-#define TUPLEQ_MEMORY_MAX (1 << 30)
-
-/* The upper bound of the parameter `allgather` (bytes). */
+#define TUPLEQ_MEMORY_MAX    (1 << 30)
 #define TUPLEQ_ALLGATHER_MAX (1 << 30)
 
 /* The steps of one node in an operation between nodes. */

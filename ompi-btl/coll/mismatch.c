@@ -17,8 +17,9 @@
 #include <time.h>
 #include <utlist.h>
 
-/* INTERVAL_MS: time between checks of all communicators. CALLS: calls of check_all() between reads
- * of the clock. */
+/* INTERVAL_MS: time between checks of all communicators: far longer than an operation of a correct
+ * program mostly takes, and short to a user who waits. CALLS: calls of check_all() between reads of
+ * the clock, which cost more than the rest of such a call. */
 enum { INTERVAL_MS = 100, CALLS = 8 };
 
 /* The tags of the operations that the next component may be in. */

@@ -30,9 +30,9 @@ struct mca_coll_tupleq_module;
  */
 enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IDUP, TUPLEQ_RING_SINGLE, TUPLEQ_RINGS };
 
-/* The longest message (bytes) that counts as short. An entry has one tag for operations with short
- * messages and one for others, because a tuple whose short messages arrive before their receives
- * gets no queue, which would slow down long messages. */
+/* The longest message (bytes) that counts as short: the default of pml_tupleq_eager_max. An entry
+ * has one tag for operations with short messages and one for others, because a tuple whose short
+ * messages arrive before their receives gets no queue, which would slow down long messages. */
 #define TUPLEQ_SHORT 16384
 
 /* The length of a message of an operation whose messages differ, or aren't known to all ranks. */

@@ -11,8 +11,9 @@
 #include <sched.h>
 #include <utlist.h>
 
-/* SPINS: polls of an operation between calls of opal_progress(). CALLS: calls of
- * mca_coll_tupleq_progress() between checks whether a process has failed. */
+/* SPINS: polls of an operation between calls of opal_progress(), which cost as much as many polls
+ * of a word in memory. CALLS: calls of mca_coll_tupleq_progress() between checks whether a process
+ * has failed, each of which takes the endpoint's lock. */
 enum { SPINS = 256, CALLS = 256 };
 
 static void lock(void)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduction.h"
 
-/* Alignment of the vectors that the operation allocates. */
+/* Alignment (bytes) of the vectors that the operation allocates: a cache line, and the widest
+ * vector registers. */
 enum { ALIGNMENT = 64 };
 
 /* Returns the first of `n` vectors of `count` elements, and sets *stride to the distance between

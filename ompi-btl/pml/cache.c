@@ -23,7 +23,7 @@ struct registration {
  * longer than posting a receive. The endpoint's lock guards this array, the registrations and all
  * of Open MPI's cache.
  */
-enum { RECENT = 16 };
+enum { RECENT = 16 }; /* few, because an invalidation looks at all of them */
 static struct registration *recent[RECENT];
 
 /* A range of memory. */
@@ -41,7 +41,7 @@ struct range {
  *
  * The lock is held for a few instructions and never during a call.
  */
-enum { FREED = 64 };
+enum { FREED = 64 }; /* 1 KiB; if there are more between two look-ups, ranges are merged */
 static struct {
 	struct range ranges[FREED];
 	_Atomic unsigned count;

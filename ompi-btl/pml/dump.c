@@ -4,6 +4,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+/* The tuples of the process, the busiest first, among which those of the communicator are shown. */
 enum { TUPLES = 64 };
 
 int mca_pml_tupleq_dump(ompi_communicator_t *comm, int verbose)

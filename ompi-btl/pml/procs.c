@@ -141,7 +141,8 @@ int mca_pml_tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 
 /* ---- fault tolerance ---- */
 
-/* Polls that find nothing to do, between two looks at all processes. */
+/* Polls that find nothing to do, between two looks at all processes, each of which takes the
+ * endpoint's lock once for every process. */
 enum { IDLE_POLLS = 1024 };
 
 void mca_pml_tupleq_proc_failed(ompi_proc_t *proc)

@@ -9,7 +9,8 @@
 #include "recv.h"
 #include "send.h"
 
-/* Polls of the adapter between calls of opal_progress(). */
+/* Polls of the adapter between calls of opal_progress(), which polls it too, but also all else that
+ * has registered with Open MPI. */
 enum { SPINS = 64 };
 
 static int bsends;
