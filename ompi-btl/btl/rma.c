@@ -99,6 +99,7 @@ static int expose(mca_btl_base_registration_handle_t *handle, unsigned access)
 		return rc;
 	reset_failures();
 	handle->key = tq_mr_key(handle->mr);
+	handle->is_registered = true;
 	opal_mutex_lock(&handles_lock);
 	DL_APPEND(handles, handle);
 	opal_mutex_unlock(&handles_lock);
@@ -112,6 +113,7 @@ static int get_cached(mca_btl_base_registration_handle_t *handle, unsigned acces
 			    &handle->cached);
 
 	handle->key = handle->cached.key;
+	handle->is_registered = !rc;
 	return rc;
 }
 
@@ -134,9 +136,14 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 	handle->base = base;
 	handle->size = size;
 	access = rights(flags);
-	/* If a message's buffer can't be registered, pml/ob1 sends the message in pieces. */
+	/*
+	 * If a message's buffer can't be registered, pml/ob1 sends the message in pieces. But if
+	 * the buffer is the target of puts, ob1 waits with it until another message makes progress,
+	 * and if none does, for ever. So the handle of such a buffer goes to the sender
+	 * nevertheless, whose put is refused: then the sender sends pieces.
+	 */
 	if (mca_btl_tupleq.is_owner && !(access & TQ_ACCESS_ATOMIC)) {
-		if (!get_cached(handle, access))
+		if (!get_cached(handle, access) || flags == MCA_BTL_REG_FLAG_REMOTE_WRITE)
 			return handle;
 	} else {
 		rc = expose(handle, access);
@@ -148,18 +155,25 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 	return NULL;
 }
 
-int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
-				  mca_btl_base_registration_handle_t *handle)
+/* Ends the registration of a handle, which may have none. */
+static void deregister(mca_btl_base_registration_handle_t *handle)
 {
-	(void)module;
 	if (handle->mr) {
 		opal_mutex_lock(&handles_lock);
 		DL_DELETE(handles, handle);
 		opal_mutex_unlock(&handles_lock);
 		tq_mr_deregister(handle->mr);
-	} else {
+	} else if (handle->is_registered) {
 		tq_key_put(mca_btl_tupleq.ep, &handle->cached);
 	}
+	handle->is_registered = false;
+}
+
+int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
+				  mca_btl_base_registration_handle_t *handle)
+{
+	(void)module;
+	deregister(handle);
 	free(handle);
 	return OPAL_SUCCESS;
 }
@@ -320,6 +334,12 @@ int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 	(void)module;
 	(void)flags;
 	(void)order;
+	if (remote_handle && OPAL_UNLIKELY(!remote_handle->is_registered)) {
+		/* pml/ob1 doesn't give the local handle back after this. */
+		if (local_handle)
+			deregister(local_handle);
+		return OPAL_ERR_NOT_AVAILABLE;
+	}
 	return transfer(TQ_RMA_WRITE, &end, remote_address, remote_handle, size);
 }
 

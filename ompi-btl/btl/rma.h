@@ -8,7 +8,7 @@
 struct mca_btl_base_registration_handle_t {
 	/* The part that peers get: */
 	uint32_t key;
-	uint32_t unused;
+	uint32_t is_registered; /* 0: puts into the memory are refused */
 	/* The part of this process alone: */
 	struct tq_mr *mr;     /* registration of a window's memory; NULL: a message's buffer */
 	struct tq_key cached; /* registration of a message's buffer, which is the cache's */
