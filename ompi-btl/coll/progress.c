@@ -2,8 +2,10 @@
 /*
  * The operations of a communicator advance one after the other, because all processes start them in
  * the same order. A blocking operation is advanced by its caller, a nonblocking one by
- * opal_progress(). One lock guards all communicators. A set-up calls the PML with the lock held,
- * and any call of the PML may free other communicators.
+ * opal_progress(). One lock guards all communicators. A set-up calls the PML with the lock held.
+ * If a process has failed, the PML ends requests in such a call, of which one may be the last
+ * reference to another communicator. So the destruction of a module doesn't take the lock, nor does
+ * anything else that the end of a request calls.
  */
 #include "coll.h"
 
