@@ -44,7 +44,7 @@ Usage: tests/run.sh [--build DIR] [--long] [GROUP [NAME...]]
 Groups: ${all_groups[*]}; without one, all of them.
 NAME runs only tests that have it in their names. --build tests an existing build.
 --long also runs the tests that take too long for each day, which otherwise run only by NAME. A run lists at its end what it left out.
-All groups take $(minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
+All groups take $(unset TEST_BUDGET && minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(unset TEST_BUDGET && minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
 If you are root, apt-get installs the packages of Debian that a group needs. If not, they are named, and nothing runs.
 With TEST_BUDGET=SECONDS in the environment, tests that have not begun by then are skipped and listed.
 END
@@ -70,9 +70,10 @@ plain_build() {
 	[ -n "$build" ] || { make_build "$top/build" && use_build "$top/build"; }
 }
 
-# is_long GROUP: true if the group's long tests run: with --long, and if the user named a group that has no others.
+# is_long GROUP: true if the group's long tests run: with --long; and, of a group that has no others, if the user named it or
+# TEST_BUDGET bounds the run.
 is_long() {
-	[ -n "$long" ] || { [ "${seconds[$1]}" -eq 0 ] && [[ " ${named[*]} " == *" $1 "* ]]; }
+	[ -n "$long" ] || { [ "${seconds[$1]}" -eq 0 ] && [[ -n ${TEST_BUDGET-} || " ${named[*]} " == *" $1 "* ]]; }
 }
 
 # expected GROUP: the seconds that the group takes.
@@ -91,6 +92,7 @@ estimate() {
 	for group; do
 		sum=$((sum + $(expected "$group")))
 	done
+	[ -z "${TEST_BUDGET-}" ] || [ "$sum" -le "$TEST_BUDGET" ] || sum=$TEST_BUDGET
 	echo "$sum"
 }
 

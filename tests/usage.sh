@@ -23,6 +23,8 @@ says 1 "there is no option --nothing" tests/run.sh lint --nothing
 says 1 "--build wants the directory" tests/run.sh --build
 says 0 "runs: unit" tests/debian13.sh --help
 says 1 "there is no option --nothing" tests/debian13.sh --nothing
+minutes=$(tests/run.sh --help | sed -n 's/^All groups take \([0-9]*\) minutes.*/\1/p')
+[ "${minutes:-99}" -lt 40 ] || { echo "all groups take $minutes minutes, by tests/groups/*.sh, and should stay below 40" && bad=1; }
 # shellcheck disable=SC2016 # the inner shell's
 says 0 "1.60 of 2 CPUs are in use. Figures" bash -c '. bench/load.sh; warn_if_busy 1.60 2'
 [ -z "$(bash -c '. bench/load.sh; warn_if_busy 0.90 2' 2>&1)" ] || { echo "0.90 of 2 CPUs in use are called busy" && bad=1; }

@@ -7,8 +7,8 @@
 
 #include <tupleq/tupleq.h>
 
-/* The longest active message (bytes, with Open MPI's header) that the user may ask for: the library
- * sends it eagerly. */
+/* The longest active message (bytes, with Open MPI's header) that the user may ask for: the upper
+ * bound of the library's eager_limit. */
 #define TUPLEQ_SEND_MAX 65536u
 
 struct mca_btl_tupleq {
@@ -18,11 +18,11 @@ struct mca_btl_tupleq {
 	char name[300]; /* "rank 3 on host n1" */
 	bool opening;   /* until tq_open() has returned, errors go to open_error */
 	char open_error[1024];
-	opal_free_list_t operations; /* rma.c */
-	unsigned under_way;          /* operations */
-	unsigned unregistered;       /* attempts to register memory that failed in a row */
-	struct tq_mr *sink_mr;       /* of memory for results that nobody wants */
-	struct tq_peer *self;        /* this process; NULL: it isn't added yet */
+	opal_free_list_t operations;    /* rma.c */
+	unsigned under_way;             /* operations */
+	unsigned registration_failures; /* in a row */
+	struct tq_mr *sink_mr;          /* of memory for results that nobody wants */
+	struct tq_peer *self;           /* this process; NULL: it isn't added yet */
 	/* The owner's, for active messages: */
 	struct tq_ctx *ctx;
 	struct mca_btl_base_endpoint_t *endpoints; /* list: all */

@@ -17,7 +17,9 @@
 /* The id of the context of active messages, the only one of this component's endpoint. */
 #define ACTIVE_MESSAGES UINT32_MAX
 
-/* Polls without success between two looks at a process for its failure. */
+/* Polls without success between two looks at a process for its failure. A look takes the endpoint's
+ * lock, as a poll does, so looks are a small part of the work; n processes are all looked at within
+ * 64 n polls. */
 #define IDLE_POLLS 64
 
 struct mca_btl_tupleq mca_btl_tupleq;
@@ -80,8 +82,11 @@ static int component_register(void)
 	m->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
 	/* osc/rdma takes the BTL with the least latency. With pml/tupleq that is this one, also
 	 * within a host: over Open MPI's own BTLs 4.1 loses updates there, and crashes. */
-	m->btl_latency = is_guest() ? 0 : 3;
+	m->btl_latency = is_guest() ? 0 : 3; /* microseconds */
+	/* In Mbit/s. Counts only beside another BTL that reaches the same processes. */
 	m->btl_bandwidth = 40000;
+	/* Lengths, in bytes. A fragment is one eager message of the library, and each of the
+	 * receives that are always posted (frag.c) has room for the longest. */
 	m->btl_eager_limit = 8192;
 	m->btl_rndv_eager_limit = 8192;
 	m->btl_max_send_size = 16384;

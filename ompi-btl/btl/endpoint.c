@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "endpoint.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <utlist.h>
 
@@ -16,23 +15,15 @@ static const mca_base_component_t pml = {
 	.mca_component_release_version = TUPLEQ_RELEASE,
 };
 
-static void say(const char *name, const char *what)
-{
-	mca_pml_tupleq_log_peer(mca_btl_tupleq_log, TQ_LOG_WARN, name, what);
-}
-
 static int add_own_peer(const char *name, const void *address, size_t len,
 			mca_btl_base_endpoint_t *endpoint)
 {
 	int rc = tq_peer_add(mca_btl_tupleq.ep, address, len, name, &endpoint->peer);
 
-	if (rc == -EPROTO)
-		say(name, "uses another version of TupleQ.");
-	else if (rc == -ENETUNREACH)
-		say(name, "can't be reached: its adapter is on another kind of link, in another "
-			  "subnet or in another partition (P_Key).");
-	if (rc)
+	if (rc) {
+		mca_pml_tupleq_log_unreachable(mca_btl_tupleq_log, TQ_LOG_WARN, name, rc);
 		return rc;
+	}
 	rc = tq_ctx_join(mca_btl_tupleq.ctx, endpoint->peer);
 	if (rc < 0) {
 		tq_peer_remove(endpoint->peer);

@@ -8,7 +8,7 @@
 typedef struct mca_btl_base_endpoint_t {
 	struct tq_peer *peer;
 	ompi_proc_t *proc;
-	bool has_failed; /* true once the failure was reported */
+	bool is_reported; /* as failed */
 	/* Only if this component owns the library's endpoint: */
 	int rank; /* in the context of active messages */
 	struct mca_btl_base_endpoint_t *next, *prev;

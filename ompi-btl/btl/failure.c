@@ -19,13 +19,14 @@ void mca_btl_tupleq_end_job(int code, const char *during)
 	ompi_mpi_errors_are_fatal_win_handler(NULL, &code, during);
 }
 
-/* Returns true for the first call of a process whose failure is to be reported. */
-static bool is_news(mca_btl_base_endpoint_t *endpoint)
+/* Marks a process as reported, unless this process is about to end, too. Returns true if the
+ * failure is to be reported, as it hasn't been yet. */
+static bool mark_reported(mca_btl_base_endpoint_t *endpoint)
 {
 	/* Others may be gone when this process is about to go, too. */
 	if (mca_btl_tupleq.closing || ompi_mpi_state >= OMPI_MPI_STATE_FINALIZE_STARTED)
 		return false;
-	return !__atomic_exchange_n(&endpoint->has_failed, true, __ATOMIC_RELAXED);
+	return !__atomic_exchange_n(&endpoint->is_reported, true, __ATOMIC_RELAXED);
 }
 
 static void report(ompi_proc_t *proc)
@@ -48,7 +49,7 @@ static void report(ompi_proc_t *proc)
 
 void mca_btl_tupleq_failed(mca_btl_base_endpoint_t *endpoint)
 {
-	if (is_news(endpoint))
+	if (mark_reported(endpoint))
 		report(endpoint->proc);
 }
 
@@ -62,7 +63,7 @@ void mca_btl_tupleq_look_for_failures(void)
 	if (endpoint) {
 		DL_DELETE(mca_btl_tupleq.endpoints, endpoint);
 		DL_APPEND(mca_btl_tupleq.endpoints, endpoint);
-		if (tq_peer_error(endpoint->peer) == -EIO && is_news(endpoint)) {
+		if (tq_peer_error(endpoint->peer) == -EIO && mark_reported(endpoint)) {
 			/* Another thread may remove the endpoint once the lock is released. */
 			proc = endpoint->proc;
 			OBJ_RETAIN(proc);

@@ -13,7 +13,8 @@
 
 #include "failure.h"
 
-/* Receives that are posted: messages that find none are copied once more. */
+/* Receives that are posted: messages that find none are copied once more. They take 1 MiB, with
+ * fragments of 16 KiB. */
 #define RECEIVES 64
 
 /* The library's `user` of a request: the first member of a receive and of a fragment. */
@@ -55,7 +56,7 @@ static opal_mutex_t unposted_lock = OPAL_MUTEX_STATIC_INIT;
 /* ---- receiving ---- */
 
 /* Ends the job, because a message is lost for which pml/ob1 would wait for ever. */
-static void lose(const struct tq_status *status)
+static void end_job_for_loss(const struct tq_status *status)
 {
 	char text[256];
 
@@ -74,7 +75,7 @@ static void lose(const struct tq_status *status)
 
 /* Delivers the message of a receive. Returns false if the receive isn't to be posted again, because
  * the context is removed. */
-static bool take(const struct receive *receive, const struct tq_status *status)
+static bool deliver(const struct receive *receive, const struct tq_status *status)
 {
 	if (mca_btl_tupleq.closing || status->error == -ECANCELED)
 		return false;
@@ -82,23 +83,23 @@ static bool take(const struct receive *receive, const struct tq_status *status)
 		series_btl_deliver(&mca_btl_tupleq_module, (mca_btl_base_tag_t)status->tag, NULL,
 				   receive->data, status->length);
 	else if (status->error != -EIO) /* the sender's failure is reported elsewhere */
-		lose(status);
+		end_job_for_loss(status);
 	return true;
 }
 
-/* Keeps a receive for mca_btl_tupleq_frags_post(). */
-static void keep(struct receive *receive)
+/* Puts a receive into the list for mca_btl_tupleq_frags_post(). */
+static void add_unposted(struct receive *receive)
 {
-	static bool is_said;
-	bool say;
+	static bool has_warned;
+	bool is_first;
 
 	opal_mutex_lock(&unposted_lock);
 	LL_PREPEND(unposted, receive);
 	__atomic_store_n(&unposted_count, unposted_count + 1, __ATOMIC_RELAXED);
-	say = !is_said;
-	is_said = true;
+	is_first = !has_warned;
+	has_warned = true;
 	opal_mutex_unlock(&unposted_lock);
-	if (say)
+	if (is_first)
 		mca_btl_tupleq_log(NULL, TQ_LOG_WARN,
 				   "There is no memory for a receive, which is tried again.");
 }
@@ -113,10 +114,10 @@ static void post(struct receive *receive)
 	do
 		rc = tq_recv(mca_btl_tupleq.ctx, TQ_ANY_SOURCE, TQ_ANY_TAG, &buf, receive,
 			     &receive->req, &status);
-	while (rc == 1 && take(receive, &status));
+	while (rc == 1 && deliver(receive, &status));
 	/* The other error is that of an adapter that has failed. */
 	if (rc == -ENOMEM)
-		keep(receive);
+		add_unposted(receive);
 }
 
 void mca_btl_tupleq_frags_post(void)
@@ -315,7 +316,7 @@ void mca_btl_tupleq_frag_complete(void *arg, const struct tq_status *status)
 	mca_btl_tupleq_frag_t *frag;
 
 	if (user->is_receive) {
-		if (take(arg, status))
+		if (deliver(arg, status))
 			post(arg);
 		return;
 	}

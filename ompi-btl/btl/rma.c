@@ -24,7 +24,8 @@ typedef struct mca_btl_tupleq_operation {
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
 
-/* Attempts to register memory that may fail in a row. */
+/* Attempts to register memory that may fail in a row: so many that other operations can end
+ * meanwhile and make room. A lasting lack ends the job within seconds. */
 #define REGISTRATION_TRIES 10000
 
 /* Takes results that no caller wants. Each operation may overwrite those of others. */
@@ -64,12 +65,13 @@ static unsigned rights(uint32_t flags)
 }
 
 /*
- * Reports that memory can't be registered: once, until that succeeds again. osc/rdma tries again
+ * Counts a failed registration of memory, and reports the first one in a row. osc/rdma tries again
  * for ever in most places, and doesn't say in which, so many failures in a row end the job.
  */
-static void say_unregistered(const void *base, size_t size, int rc)
+static void fail_registration(const void *base, size_t size, int rc)
 {
-	unsigned failures = __atomic_add_fetch(&mca_btl_tupleq.unregistered, 1, __ATOMIC_RELAXED);
+	unsigned failures =
+		__atomic_add_fetch(&mca_btl_tupleq.registration_failures, 1, __ATOMIC_RELAXED);
 	char text[200];
 
 	snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size, base,
@@ -81,11 +83,11 @@ static void say_unregistered(const void *base, size_t size, int rc)
 		mca_btl_tupleq_end_job(MPI_ERR_NO_MEM, "the registration of memory");
 }
 
-/* Ends a row of failures. */
-static void note_registered(void)
+/* Notes that memory could be registered, which ends a row of failures. */
+static void reset_failures(void)
 {
-	if (OPAL_UNLIKELY(__atomic_load_n(&mca_btl_tupleq.unregistered, __ATOMIC_RELAXED)))
-		__atomic_store_n(&mca_btl_tupleq.unregistered, 0, __ATOMIC_RELAXED);
+	if (OPAL_UNLIKELY(__atomic_load_n(&mca_btl_tupleq.registration_failures, __ATOMIC_RELAXED)))
+		__atomic_store_n(&mca_btl_tupleq.registration_failures, 0, __ATOMIC_RELAXED);
 }
 
 /* Registers a window's memory. */
@@ -95,21 +97,23 @@ static int expose(mca_btl_base_registration_handle_t *handle, unsigned access)
 
 	if (rc)
 		return rc;
-	note_registered();
+	reset_failures();
 	handle->key = tq_mr_key(handle->mr);
+	handle->is_registered = true;
 	opal_mutex_lock(&handles_lock);
 	DL_APPEND(handles, handle);
 	opal_mutex_unlock(&handles_lock);
 	return 0;
 }
 
-/* Registers the buffer of a message of pml/ob1, from the cache. */
-static int lend(mca_btl_base_registration_handle_t *handle, unsigned access)
+/* Gets a registration of the buffer of a message of pml/ob1 from the cache. */
+static int get_cached(mca_btl_base_registration_handle_t *handle, unsigned access)
 {
 	int rc = tq_key_get(mca_btl_tupleq.ep, handle->base, handle->size, access & TQ_ACCESS_WRITE,
-			    &handle->kept);
+			    &handle->cached);
 
-	handle->key = handle->kept.key;
+	handle->key = handle->cached.key;
+	handle->is_registered = !rc;
 	return rc;
 }
 
@@ -132,32 +136,44 @@ mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_mod
 	handle->base = base;
 	handle->size = size;
 	access = rights(flags);
-	/* If a message's buffer can't be registered, pml/ob1 sends the message in pieces. */
+	/*
+	 * If a message's buffer can't be registered, pml/ob1 sends the message in pieces. But if
+	 * the buffer is the target of puts, ob1 waits with it until another message makes progress,
+	 * and if none does, for ever. So the handle of such a buffer goes to the sender
+	 * nevertheless, whose put is refused: then the sender sends pieces.
+	 */
 	if (mca_btl_tupleq.is_owner && !(access & TQ_ACCESS_ATOMIC)) {
-		if (!lend(handle, access))
+		if (!get_cached(handle, access) || flags == MCA_BTL_REG_FLAG_REMOTE_WRITE)
 			return handle;
 	} else {
 		rc = expose(handle, access);
 		if (!rc)
 			return handle;
-		say_unregistered(base, size, rc);
+		fail_registration(base, size, rc);
 	}
 	free(handle);
 	return NULL;
+}
+
+/* Ends the registration of a handle, which may have none. */
+static void deregister(mca_btl_base_registration_handle_t *handle)
+{
+	if (handle->mr) {
+		opal_mutex_lock(&handles_lock);
+		DL_DELETE(handles, handle);
+		opal_mutex_unlock(&handles_lock);
+		tq_mr_deregister(handle->mr);
+	} else if (handle->is_registered) {
+		tq_key_put(mca_btl_tupleq.ep, &handle->cached);
+	}
+	handle->is_registered = false;
 }
 
 int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
 				  mca_btl_base_registration_handle_t *handle)
 {
 	(void)module;
-	if (handle->mr) {
-		opal_mutex_lock(&handles_lock);
-		DL_DELETE(handles, handle);
-		opal_mutex_unlock(&handles_lock);
-		tq_mr_deregister(handle->mr);
-	} else {
-		tq_key_put(mca_btl_tupleq.ep, &handle->kept);
-	}
+	deregister(handle);
 	free(handle);
 	return OPAL_SUCCESS;
 }
@@ -236,7 +252,7 @@ static int refuse(const struct end *end, const struct tq_rma *rma, int rc)
 	if (rc == -EIO)
 		mca_btl_tupleq_failed(end->endpoint);
 	if (rc == -ENOMEM && !__atomic_load_n(&mca_btl_tupleq.under_way, __ATOMIC_RELAXED))
-		say_unregistered(rma->local, rma->len, rc);
+		fail_registration(rma->local, rma->len, rc);
 	return mca_btl_tupleq_error(rc);
 }
 
@@ -263,7 +279,7 @@ static int start(const struct end *end, struct tq_rma *rma,
 			/* The library has registered the memory, unless it is that of a short
 			 * write. */
 			if (!rma->mr)
-				note_registered();
+				reset_failures();
 			return OPAL_SUCCESS;
 		}
 		__atomic_sub_fetch(&mca_btl_tupleq.under_way, 1, __ATOMIC_RELAXED);
@@ -318,6 +334,12 @@ int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 	(void)module;
 	(void)flags;
 	(void)order;
+	if (remote_handle && OPAL_UNLIKELY(!remote_handle->is_registered)) {
+		/* pml/ob1 doesn't give the local handle back after this. */
+		if (local_handle)
+			deregister(local_handle);
+		return OPAL_ERR_NOT_AVAILABLE;
+	}
 	return transfer(TQ_RMA_WRITE, &end, remote_address, remote_handle, size);
 }
 

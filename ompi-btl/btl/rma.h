@@ -8,10 +8,10 @@
 struct mca_btl_base_registration_handle_t {
 	/* The part that peers get: */
 	uint32_t key;
-	uint32_t unused;
+	uint32_t is_registered; /* 0: puts into the memory are refused */
 	/* The part of this process alone: */
-	struct tq_mr *mr; /* a window's memory; NULL: a message's, whose registration is in kept */
-	struct tq_key kept;
+	struct tq_mr *mr;     /* registration of a window's memory; NULL: a message's buffer */
+	struct tq_key cached; /* registration of a message's buffer, which is the cache's */
 	void *base;
 	size_t size;
 	struct mca_btl_base_registration_handle_t *next, *prev; /* rma.c */

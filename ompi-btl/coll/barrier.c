@@ -6,7 +6,7 @@ int mca_coll_tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *b
 {
 	struct mca_coll_tupleq_module *module = (struct mca_coll_tupleq_module *)base;
 	bool ready;
-	int rc = mca_coll_tupleq_ready(module, 0, &ready);
+	int rc = mca_coll_tupleq_await_setup(module, 0, &ready);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;

@@ -50,7 +50,7 @@ int mca_coll_tupleq_bcast(void *buf, int count, ompi_datatype_t *type, int root,
 	size_t len = bytes_of(count, type);
 	struct mca_coll_tupleq_delegated outer;
 	bool ready;
-	int rc = mca_coll_tupleq_ready(module, len ? len : 1, &ready);
+	int rc = mca_coll_tupleq_await_setup(module, len ? len : 1, &ready);
 
 	if (rc != OMPI_SUCCESS)
 		return rc;

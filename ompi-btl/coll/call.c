@@ -3,6 +3,8 @@
 
 #include <stdatomic.h>
 
+/* An announcement's second word: 32 bits of the digest, the hops, of which there are at most as
+ * many as a tree of 2^31 nodes has levels, and a checksum in the rest. */
 #define HOPS_BITS  6
 #define CHECK_BITS 26
 

@@ -12,70 +12,72 @@
 
 #include "stamp.h"
 
-/* Calls that a process records. */
+/* Calls that a process records. A power of two, because numbers wrap. A process that is so many
+ * nonblocking calls ahead of the oldest one is no longer compared in that. */
 enum { TUPLEQ_CALLS = 32 };
 
-/* A recorded call: an operation's number and its description. Other processes of the node read it.
+/* A recorded call: an operation's number and its signature. Other processes of the node read it.
  */
 struct mca_coll_tupleq_call {
 	_Atomic uint64_t number;
-	_Atomic uint64_t summary;
+	_Atomic uint64_t signature;
 };
 
-/* Returns a description of an operation; `is_delegated`: the next component does it. */
-static inline uint64_t mca_coll_tupleq_call_summary(enum mca_coll_tupleq_kind kind,
-						    bool is_delegated, int root, uint64_t bytes)
+/* Returns the signature of an operation: its kind, root and length, and whether the next component
+ * does it (`is_delegated`). */
+static inline uint64_t mca_coll_tupleq_call_signature(enum mca_coll_tupleq_kind kind,
+						      bool is_delegated, int root, uint64_t bytes)
 {
 	return (uint64_t)kind << 62 | (uint64_t)is_delegated << 61 |
 	       (uint64_t)((uint32_t)root & 0x1fffffff) << 32 | (uint32_t)bytes;
 }
 
-static inline enum mca_coll_tupleq_kind mca_coll_tupleq_call_kind(uint64_t summary)
+static inline enum mca_coll_tupleq_kind mca_coll_tupleq_call_kind(uint64_t signature)
 {
-	return (enum mca_coll_tupleq_kind)(summary >> 62);
+	return (enum mca_coll_tupleq_kind)(signature >> 62);
 }
 
-static inline bool mca_coll_tupleq_call_is_delegated(uint64_t summary)
+static inline bool mca_coll_tupleq_call_is_delegated(uint64_t signature)
 {
-	return summary >> 61 & 1;
+	return signature >> 61 & 1;
 }
 
-static inline int mca_coll_tupleq_call_root(uint64_t summary)
+static inline int mca_coll_tupleq_call_root(uint64_t signature)
 {
-	return (int)(summary >> 32 & 0x1fffffff);
+	return (int)(signature >> 32 & 0x1fffffff);
 }
 
-static inline uint32_t mca_coll_tupleq_call_bytes(uint64_t summary)
+static inline uint32_t mca_coll_tupleq_call_bytes(uint64_t signature)
 {
-	return (uint32_t)summary;
+	return (uint32_t)signature;
 }
 
-/* Returns a hash of a description, which is short enough for an announcement. */
-static inline uint32_t mca_coll_tupleq_call_digest(uint64_t summary)
+/* Returns a hash of a signature, which is short enough for an announcement. */
+static inline uint32_t mca_coll_tupleq_call_digest(uint64_t signature)
 {
-	return (uint32_t)(((summary ^ summary >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
+	return (uint32_t)(((signature ^ signature >> 29) * UINT64_C(0x9e3779b97f4a7c15)) >> 32);
 }
 
 /* Records a call. Only one process writes to an entry. While the call is being written, its number
  * is one that no operation with this entry has: a reader in an older operation must not take the
  * new call for that one. */
 static inline void mca_coll_tupleq_call_write(struct mca_coll_tupleq_call *call, uint64_t number,
-					      uint64_t summary)
+					      uint64_t signature)
 {
 	atomic_store_explicit(&call->number, number + 1, memory_order_relaxed);
-	/* release: a reader that sees the new description sees this number, or a later one. */
-	atomic_store_explicit(&call->summary, summary, memory_order_release);
-	/* release: a reader that sees the number sees the description. */
+	/* release: a reader that sees the new signature sees this number, or a later one. */
+	atomic_store_explicit(&call->signature, signature, memory_order_release);
+	/* release: a reader that sees the number sees the signature. */
 	atomic_store_explicit(&call->number, number, memory_order_release);
 }
 
-/* Reads the description of the operation `number`. Returns false if the entry has another one. */
+/* Reads the signature of the operation `number`. Returns false if the entry has another one. */
 static inline bool mca_coll_tupleq_call_read(const struct mca_coll_tupleq_call *call,
-					     uint64_t number, uint64_t *summary)
+					     uint64_t number, uint64_t *signature)
 {
 	if (atomic_load_explicit(&call->number, memory_order_acquire) != number)
 		return false;
-	*summary = atomic_load_explicit(&call->summary, memory_order_acquire);
+	*signature = atomic_load_explicit(&call->signature, memory_order_acquire);
 	/* The entry may have been overwritten meanwhile. */
 	return atomic_load_explicit(&call->number, memory_order_relaxed) == number;
 }

@@ -9,7 +9,7 @@
 
 #include "exchange.h"
 #include "notices.h"
-#include "round.h"
+#include "nbc.h"
 #include "schedule.h"
 #include "segment.h"
 #include "stamp.h"
@@ -18,24 +18,20 @@
  * close to their wrap, so that every program exercises it. */
 #define TUPLEQ_FIRST (UINT64_MAX - 100)
 
-/* The upper bound of the parameter `limit` (bytes). */
+/* The upper bound of the parameter `limit` (bytes): as words, which are half stamps, so much data
+ * are one put (TQ_PUT_MAX). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* The upper bound of the parameter `ring` (entries; round.h). */
+/* The upper bound of the parameter `ring` (entries; nbc.h): there are tags for so many. */
 #define TUPLEQ_RING_MAX 64
 
 _Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");
 
-/* The upper bound of the parameter `queues`. */
-#define TUPLEQ_QUEUES_MAX (1 << 20)
-
-/* The upper bound of the parameter `one_round` (bytes). */
+/* The upper bounds of the parameters `queues` (number), and `one_round`, `memory` and `allgather`
+ * (bytes): powers of two that an int holds, above what a program comes near. */
+#define TUPLEQ_QUEUES_MAX    (1 << 20)
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
-
-/* The upper bound of the parameter `memory` (bytes). */
-#define TUPLEQ_MEMORY_MAX (1 << 30)
-
-/* The upper bound of the parameter `allgather` (bytes). */
+#define TUPLEQ_MEMORY_MAX    (1 << 30)
 #define TUPLEQ_ALLGATHER_MAX (1 << 30)
 
 /* The steps of one node in an operation between nodes. */
@@ -151,8 +147,8 @@ struct mca_coll_tupleq_last_seen {
 
 /* A ring of tags of a communicator. */
 struct mca_coll_tupleq_ring {
-	uint64_t called;                                        /* operations so far */
-	struct mca_coll_tupleq_round *entries[TUPLEQ_RING_MAX]; /* lists; only the first one of each
+	uint64_t called;                                      /* operations so far */
+	struct mca_coll_tupleq_nbc *entries[TUPLEQ_RING_MAX]; /* lists; only the first one of each
 								   is started */
 };
 
@@ -170,7 +166,7 @@ struct mca_coll_tupleq_module {
 	} next;
 	_Atomic int state; /* enum mca_coll_tupleq_state; written under mca_coll_tupleq.lock */
 	struct mca_coll_tupleq_group group;
-	/* mca_coll_tupleq.lock guards the rest, down to the fields of round.c. */
+	/* mca_coll_tupleq.lock guards the rest, down to the fields of nbc.c. */
 	struct mca_coll_tupleq_setup *setup; /* NULL: not under way */
 	uint64_t number;                     /* of the last operation that was started */
 	int next_rooted;                /* buffer of the next operation that doesn't synchronize */
@@ -186,7 +182,7 @@ struct mca_coll_tupleq_module {
 	struct mca_coll_tupleq_last_seen last_op, last_delegated;
 	/* mca_coll_tupleq.ready_lock guards the nodes of the list `ready`. */
 	struct mca_coll_tupleq_module *ready_next, *ready_prev, *failed_next;
-	/* Guarded by the lock of round.c: */
+	/* Guarded by the lock of nbc.c: */
 	struct mca_coll_tupleq_ring rings[TUPLEQ_RINGS];
 	uint64_t npersistent; /* persistent operations so far */
 };
@@ -195,14 +191,14 @@ typedef struct mca_coll_tupleq_module mca_coll_tupleq_module_t;
 
 struct mca_coll_tupleq {
 	int priority;
-	int pattern; /* enum mca_coll_tupleq_pattern */
-	int limit;   /* bytes of data */
-	int ring;    /* entries of a ring; 0: the operations of round.h go to the next component */
-	int queues;  /* that the messages of one length of a communicator may take */
+	int pattern;   /* enum mca_coll_tupleq_pattern */
+	int limit;     /* bytes of data */
+	int ring;      /* entries of a ring; 0: the operations of nbc.h go to the next component */
+	int queues;    /* that the messages of one length of a communicator may take */
 	int one_round; /* bytes that a process sends rather than go through two rounds */
 	int alltoallv; /* not 0: the blocking MPI_Alltoallv is done all at once */
 	int allgather; /* bytes of a block up to which MPI_Allgather(v) is done all at once */
-	int memory;    /* bytes that are kept for later operations (round_memory.h) */
+	int memory;    /* bytes that are kept for later operations (nbc_memory.h) */
 	opal_mutex_t lock;
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */
@@ -268,7 +264,7 @@ bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module);
 int mca_coll_tupleq_error(int rc);
 /* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.
  * Returns an MPI error. */
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
+int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
 /* Starts an operation, which must stay in memory until it has ended: then `ended` is true, or its
  * request is complete. Called without the lock. */
 void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_op *op);
@@ -299,9 +295,9 @@ void mca_coll_tupleq_mismatch_remove(struct mca_coll_tupleq_module *module);
 void mca_coll_tupleq_mismatch_close(void);
 /* Records that this process has entered the operation `number`. */
 static inline void mca_coll_tupleq_record_call(struct mca_coll_tupleq_module *module,
-					       uint64_t number, uint64_t what)
+					       uint64_t number, uint64_t signature)
 {
-	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, what);
+	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, signature);
 }
 /* Reports on stderr that another process has another operation under `number`. */
 void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint64_t number);

@@ -108,7 +108,7 @@ static int component_register(void)
 		if (rc < 0)
 			return rc;
 	}
-	rc = mca_coll_tupleq_round_register(version);
+	rc = mca_coll_tupleq_nbc_register(version);
 	return rc < 0 ? rc : register_pattern(version);
 }
 
@@ -117,7 +117,7 @@ static int component_close(void)
 	if (mca_coll_tupleq.progressing)
 		opal_progress_unregister(mca_coll_tupleq_progress);
 	mca_coll_tupleq.progressing = false;
-	mca_coll_tupleq_round_close();
+	mca_coll_tupleq_nbc_close();
 	mca_coll_tupleq_mismatch_close();
 	mca_coll_tupleq_notices_close();
 	return OMPI_SUCCESS;
@@ -230,10 +230,10 @@ static void install_within_group(mca_coll_base_module_t *base)
 	base->coll_bcast = mca_coll_tupleq_bcast;
 	base->coll_reduce = mca_coll_tupleq_reduce;
 	if (mca_coll_tupleq.ring) {
-		mca_coll_tupleq_round_neighbor(base);
-		mca_coll_tupleq_round_reduce_scatter(base);
-		mca_coll_tupleq_round_scan(base);
-		mca_coll_tupleq_round_blocking(base);
+		mca_coll_tupleq_nbc_neighbor(base);
+		mca_coll_tupleq_nbc_reduce_scatter(base);
+		mca_coll_tupleq_nbc_scan(base);
+		mca_coll_tupleq_nbc_blocking(base);
 	}
 }
 
@@ -262,9 +262,9 @@ static mca_coll_base_module_t *comm_query(ompi_communicator_t *comm, int *priori
 		return NULL;
 	module->super.coll_module_enable = module_enable;
 	if (mca_coll_tupleq.ring) {
-		mca_coll_tupleq_round_dense(&module->super);
-		mca_coll_tupleq_round_bcast(&module->super);
-		mca_coll_tupleq_round_reduce(&module->super);
+		mca_coll_tupleq_nbc_dense(&module->super);
+		mca_coll_tupleq_nbc_bcast(&module->super);
+		mca_coll_tupleq_nbc_reduce(&module->super);
 	}
 	if (!OMPI_COMM_IS_INTER(comm))
 		install_within_group(&module->super);

@@ -118,17 +118,14 @@ static int fail(struct mca_coll_tupleq_exchange *exchange)
 /* Returns 1 if a request has ended, 0 if it hasn't yet, or -EIO if it failed. */
 static int poll_request(ompi_request_t *request)
 {
-	if (!REQUEST_COMPLETE(request))
+	if (!series_request_has_ended(request))
 		return 0;
-	/* Orders the read of the flag before the reads of the status and of the message. */
-	opal_atomic_rmb();
-	series_taken_over(request);
 	return request->req_status.MPI_ERROR == MPI_SUCCESS ? 1 : -EIO;
 }
 
-/* Returns 1 if the step's message has arrived, 0 if it hasn't yet, or -EIO. Drops messages that are
- * left over from another communicator. */
-static int received(struct mca_coll_tupleq_exchange *exchange)
+/* Polls the receive of the step. Drops messages that are left over from another communicator, and
+ * receives again. Returns 1 if the step's message has arrived, 0 if it hasn't yet, or -EIO. */
+static int poll_receive(struct mca_coll_tupleq_exchange *exchange)
 {
 	for (;;) {
 		int rc = poll_request(exchange->requests[0]);
@@ -152,7 +149,7 @@ int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *exchange)
 	while (exchange->have < exchange->size) {
 		if (!exchange->posted && !post(exchange))
 			return fail(exchange);
-		in = received(exchange);
+		in = poll_receive(exchange);
 		out = poll_request(exchange->requests[1]);
 		if (in < 0 || out < 0)
 			return fail(exchange);

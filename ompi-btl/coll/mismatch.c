@@ -17,8 +17,9 @@
 #include <time.h>
 #include <utlist.h>
 
-/* INTERVAL_MS: time between checks of all communicators. CALLS: calls of check_all() between reads
- * of the clock. */
+/* INTERVAL_MS: time between checks of all communicators: far longer than an operation of a correct
+ * program mostly takes, and short to a user who waits. CALLS: calls of check_all() between reads of
+ * the clock, which cost more than the rest of such a call. */
 enum { INTERVAL_MS = 100, CALLS = 8 };
 
 /* The tags of the operations that the next component may be in. */
@@ -41,16 +42,18 @@ void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint
 	};
 	enum mca_coll_tupleq_kind kind;
 	char more[64] = "";
-	uint64_t what;
+	uint64_t signature;
 
-	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number,
+				       &signature))
 		return;
-	kind = mca_coll_tupleq_call_kind(what);
+	kind = mca_coll_tupleq_call_kind(signature);
 	if (kind >= TUPLEQ_BCAST)
 		snprintf(more, sizeof(more), " of %u bytes, root %d",
-			 mca_coll_tupleq_call_bytes(what), mca_coll_tupleq_call_root(what));
+			 mca_coll_tupleq_call_bytes(signature),
+			 mca_coll_tupleq_call_root(signature));
 	else if (kind == TUPLEQ_ALLREDUCE)
-		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(what));
+		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(signature));
 	opal_output(
 		0,
 		"coll tupleq, %s: rank %d is in %s%s, and another rank is in another operation, or "
@@ -107,10 +110,10 @@ static bool differs_on_node(struct mca_coll_tupleq_module *module,
 	for (int i = 0; i < group->shape.nlocal; i++) {
 		const struct mca_coll_tupleq_call *call = mca_coll_tupleq_call_of(
 			group->segment, &group->shape, i, announcement->number);
-		uint64_t what;
+		uint64_t signature;
 
-		if (mca_coll_tupleq_call_read(call, announcement->number, &what) &&
-		    mca_coll_tupleq_call_digest(what) != announcement->digest)
+		if (mca_coll_tupleq_call_read(call, announcement->number, &signature) &&
+		    mca_coll_tupleq_call_digest(signature) != announcement->digest)
 			return true;
 	}
 	return false;
@@ -145,7 +148,7 @@ static void take_announcements(struct mca_coll_tupleq_module *module, struct nex
 	struct mca_coll_tupleq_announcement announcement;
 
 	/* From other leaders. */
-	if (mca_coll_tupleq_notice_announcement(&module->group.notice, &announcement) &&
+	if (mca_coll_tupleq_notice_take_announcement(&module->group.notice, &announcement) &&
 	    announcement.hops--)
 		consider(module, next, &announcement);
 	/* From processes of this node. */
@@ -162,17 +165,17 @@ static void check_duration(struct mca_coll_tupleq_module *module,
 			   struct next *next)
 {
 	struct mca_coll_tupleq_group *group = &module->group;
-	bool long_in = is_in && last->is_in && last->number == number;
+	bool is_long = is_in && last->is_in && last->number == number;
 	struct mca_coll_tupleq_announcement announcement = {.number = number};
-	uint64_t what;
+	uint64_t signature;
 
 	*last = (struct mca_coll_tupleq_last_seen){is_in, number};
-	if (!long_in)
+	if (!is_long)
 		return;
 	/* Later nonblocking operations may have overwritten the entry. */
-	if (!mca_coll_tupleq_call_read(&group->calls[number % TUPLEQ_CALLS], number, &what))
+	if (!mca_coll_tupleq_call_read(&group->calls[number % TUPLEQ_CALLS], number, &signature))
 		return;
-	announcement.digest = mca_coll_tupleq_call_digest(what);
+	announcement.digest = mca_coll_tupleq_call_digest(signature);
 	announcement.hops = (unsigned)mca_coll_tupleq_tree_slots(group->nnodes);
 	consider(module, next, &announcement);
 }
@@ -235,7 +238,8 @@ static void end_delegated_receives(struct mca_coll_tupleq_module *module)
 
 /* ---- at intervals ---- */
 
-static bool interval_elapsed(void)
+/* Counts a call. Starts the next interval, and returns true, if the last one has elapsed. */
+static bool start_interval(void)
 {
 	static _Atomic unsigned calls;
 	static _Atomic uint64_t last;
@@ -260,7 +264,7 @@ static int check_all(void)
 	static bool ending_receives;
 	struct mca_coll_tupleq_module *module, *next, *failed = NULL;
 
-	if (!interval_elapsed() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
+	if (!start_interval() || OPAL_THREAD_TRYLOCK(&mca_coll_tupleq.lock))
 		return 0;
 	OPAL_THREAD_LOCK(&mca_coll_tupleq.ready_lock);
 	DL_FOREACH2(mca_coll_tupleq.ready, module, ready_next) {

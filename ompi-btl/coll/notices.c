@@ -89,8 +89,8 @@ bool mca_coll_tupleq_notice_has_failed(const struct mca_coll_tupleq_notice *noti
 	return *mismatched || word == mca_coll_tupleq_notice_failed_word(notice, false);
 }
 
-bool mca_coll_tupleq_notice_announcement(const struct mca_coll_tupleq_notice *notice,
-					 struct mca_coll_tupleq_announcement *announcement)
+bool mca_coll_tupleq_notice_take_announcement(const struct mca_coll_tupleq_notice *notice,
+					      struct mca_coll_tupleq_announcement *announcement)
 {
 	return notice->id && mca_coll_tupleq_mailbox_take(&table->words[index_of(notice)].mailbox,
 							  notice->id, announcement);

@@ -19,7 +19,8 @@
 
 #include "call.h"
 
-/* The most communicators in which a process can be a leader at a time. */
+/* The most communicators in which a process can be a leader at a time. Their words take 96 KiB,
+ * which stay registered. */
 enum { TUPLEQ_NOTICES = 4096 };
 
 /* A notice as other leaders address it. */
@@ -53,7 +54,7 @@ void mca_coll_tupleq_notices_close(void);
 bool mca_coll_tupleq_notice_has_failed(const struct mca_coll_tupleq_notice *notice,
 				       bool *mismatched);
 /* Takes the last announcement. Returns false if none has come since the last call. */
-bool mca_coll_tupleq_notice_announcement(const struct mca_coll_tupleq_notice *notice,
-					 struct mca_coll_tupleq_announcement *announcement);
+bool mca_coll_tupleq_notice_take_announcement(const struct mca_coll_tupleq_notice *notice,
+					      struct mca_coll_tupleq_announcement *announcement);
 
 #endif

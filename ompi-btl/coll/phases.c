@@ -186,7 +186,7 @@ static int read_slot(struct mca_coll_tupleq_group *group, const struct mca_coll_
 	if (OPAL_UNLIKELY(rc))
 		return rc;
 	len = mca_coll_tupleq_stamp_bytes(stamp);
-	if (!mca_coll_tupleq_words_arrived(words, len, &op->words_arrived))
+	if (!mca_coll_tupleq_words_poll(words, len, &op->words_arrived))
 		return 0;
 	op->words_arrived = 0;
 	if (op->data->kind == TUPLEQ_BCAST || step->from_slot == TUPLEQ_SLOT_EXIT) {

@@ -2,8 +2,10 @@
 /*
  * The operations of a communicator advance one after the other, because all processes start them in
  * the same order. A blocking operation is advanced by its caller, a nonblocking one by
- * opal_progress(). One lock guards all communicators. A set-up calls the PML with the lock held,
- * and any call of the PML may free other communicators.
+ * opal_progress(). One lock guards all communicators. A set-up calls the PML with the lock held.
+ * If a process has failed, the PML ends requests in such a call, of which one may be the last
+ * reference to another communicator. So the destruction of a module doesn't take the lock, nor does
+ * anything else that the end of a request calls.
  */
 #include "coll.h"
 
@@ -11,8 +13,9 @@
 #include <sched.h>
 #include <utlist.h>
 
-/* SPINS: polls of an operation between calls of opal_progress(). CALLS: calls of
- * mca_coll_tupleq_progress() between checks whether a process has failed. */
+/* SPINS: polls of an operation between calls of opal_progress(), which cost as much as many polls
+ * of a word in memory. CALLS: calls of mca_coll_tupleq_progress() between checks whether a process
+ * has failed, each of which takes the endpoint's lock. */
 enum { SPINS = 256, CALLS = 256 };
 
 static void lock(void)
@@ -131,12 +134,12 @@ static int poll_op(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq
 	return module->failed;
 }
 
-static uint64_t what_of(const struct mca_coll_tupleq_op *op)
+static uint64_t signature_of(const struct mca_coll_tupleq_op *op)
 {
 	const struct mca_coll_tupleq_data *data = op->data;
 
-	return data ? mca_coll_tupleq_call_summary(data->kind, false, data->root, data->bytes)
-		    : mca_coll_tupleq_call_summary(TUPLEQ_BARRIER, false, 0, 0);
+	return data ? mca_coll_tupleq_call_signature(data->kind, false, data->root, data->bytes)
+		    : mca_coll_tupleq_call_signature(TUPLEQ_BARRIER, false, 0, 0);
 }
 
 /* Records the operations that were started before the segment was there. */
@@ -145,7 +148,7 @@ static void record_all(struct mca_coll_tupleq_module *module)
 	const struct mca_coll_tupleq_op *op;
 
 	DL_FOREACH(module->ops, op) {
-		mca_coll_tupleq_record_call(module, op->number, what_of(op));
+		mca_coll_tupleq_record_call(module, op->number, signature_of(op));
 	}
 }
 
@@ -256,7 +259,7 @@ void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_col
 	op->stamp = stamp_of(op);
 	op->len = op->data ? op->data->len : 0;
 	if (OPAL_LIKELY(mca_coll_tupleq_state(module) == TUPLEQ_READY))
-		mca_coll_tupleq_record_call(module, op->number, what_of(op));
+		mca_coll_tupleq_record_call(module, op->number, signature_of(op));
 	DL_APPEND(module->ops, op);
 	if (op->request)
 		count_nonblocking(1);
@@ -272,7 +275,7 @@ void mca_coll_tupleq_start(struct mca_coll_tupleq_module *module, struct mca_col
 	complete(ended);
 }
 
-int mca_coll_tupleq_ready(struct mca_coll_tupleq_module *module, size_t len, bool *ready)
+int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t len, bool *ready)
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 	int failed = 0;
@@ -366,7 +369,7 @@ int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
 	*outer = (struct mca_coll_tupleq_delegated){module->is_delegated, module->delegated_number};
 	module->number++;
 	mca_coll_tupleq_record_call(module, module->number,
-				    mca_coll_tupleq_call_summary(kind, true, root, bytes));
+				    mca_coll_tupleq_call_signature(kind, true, root, bytes));
 	if (module->failed || mca_coll_tupleq_poll_failure(module)) {
 		rc = module->failed;
 	} else {

@@ -33,7 +33,7 @@ static int begin(struct mca_coll_tupleq_module *module, const void *in, void *ou
 		 struct mca_coll_tupleq_delegated *outer, bool *ready)
 {
 	bool here = fits(count, type, op, &data->len);
-	int rc = mca_coll_tupleq_ready(module, data->len, ready);
+	int rc = mca_coll_tupleq_await_setup(module, data->len, ready);
 
 	*ready = *ready && here;
 	data->bytes = (size_t)count * type->super.size;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "reduction.h"
 
-/* Alignment of the vectors that the operation allocates. */
+/* Alignment (bytes) of the vectors that the operation allocates: a cache line, and the widest
+ * vector registers. */
 enum { ALIGNMENT = 64 };
 
 /* Returns the first of `n` vectors of `count` elements, and sets *stride to the distance between
@@ -19,7 +20,7 @@ static unsigned char *alloc_vectors(struct mca_coll_tupleq_reduction *reduction,
 	lowest &= -(ptrdiff_t)ALIGNMENT;
 	*stride = ((size_t)(true_extent + (steps < 0 ? -steps : steps)) + 2 * ALIGNMENT - 1) &
 		  -(size_t)ALIGNMENT;
-	memory = mca_coll_tupleq_round_alloc(reduction->round, (size_t)n * *stride);
+	memory = mca_coll_tupleq_nbc_alloc(reduction->nbc, (size_t)n * *stride);
 	return memory ? memory - lowest : NULL;
 }
 
@@ -38,14 +39,14 @@ int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 				    const void *in, void *out, size_t count, ompi_datatype_t *type,
 				    struct ompi_op_t *op)
 {
-	struct mca_coll_tupleq_round *round = mca_coll_tupleq_round_new(invocation, ring, bytes);
+	struct mca_coll_tupleq_nbc *nbc = mca_coll_tupleq_nbc_new(invocation, ring, bytes);
 	size_t stride;
 
-	if (!round)
+	if (!nbc)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	round->op = op;
+	nbc->op = op;
 	*reduction = (struct mca_coll_tupleq_reduction){
-		.round = round,
+		.nbc = nbc,
 		.peers = mca_coll_tupleq_peers(invocation->comm),
 		.count = count,
 		.type = type,
@@ -55,8 +56,8 @@ int mca_coll_tupleq_reduction_begin(struct mca_coll_tupleq_reduction *reduction,
 	ompi_datatype_type_extent(type, &reduction->extent);
 	if (in == MPI_IN_PLACE) {
 		reduction->in = alloc_vectors(reduction, count, 1, &stride);
-		mca_coll_tupleq_round_copy(
-			round, mca_coll_tupleq_elements(reduction, out, 0, count, 0),
+		mca_coll_tupleq_nbc_copy(
+			nbc, mca_coll_tupleq_elements(reduction, out, 0, count, 0),
 			mca_coll_tupleq_elements(reduction, reduction->in, 0, count, 0));
 	}
 	return OMPI_SUCCESS;
@@ -67,7 +68,7 @@ bool mca_coll_tupleq_reduction_takes_one_round(const struct mca_coll_tupleq_redu
 	size_t size;
 
 	ompi_datatype_type_size(reduction->type, &size);
-	return mca_coll_tupleq_takes_one_round(reduction->round->comm, reduction->count * size);
+	return mca_coll_tupleq_takes_one_round(reduction->nbc->comm, reduction->count * size);
 }
 
 struct mca_coll_tupleq_transfer
@@ -97,14 +98,14 @@ void mca_coll_tupleq_receive_operands(struct mca_coll_tupleq_reduction *reductio
 				      struct mca_coll_tupleq_transfer own, void *result)
 {
 	const struct mca_coll_tupleq_peers *peers = &reduction->peers;
-	struct mca_coll_tupleq_round *round = reduction->round;
+	struct mca_coll_tupleq_nbc *nbc = reduction->nbc;
 	struct mca_coll_tupleq_operand *operands;
 	unsigned char *vectors;
 	size_t stride;
 
 	vectors = alloc_vectors(reduction, own.count, noperands, &stride);
-	operands = mca_coll_tupleq_round_alloc(round, (size_t)noperands * sizeof(*operands));
-	if (round->rc != OMPI_SUCCESS)
+	operands = mca_coll_tupleq_nbc_alloc(nbc, (size_t)noperands * sizeof(*operands));
+	if (nbc->rc != OMPI_SUCCESS)
 		return;
 	reduction->operands = operands;
 	reduction->noperands = noperands;
@@ -120,13 +121,13 @@ void mca_coll_tupleq_receive_operands(struct mca_coll_tupleq_reduction *reductio
 
 		if (peer < noperands)
 			operands[peer].receive =
-				mca_coll_tupleq_round_receive(round, operands[peer].data);
+				mca_coll_tupleq_nbc_receive(nbc, operands[peer].data);
 	}
 	/* The first operand is only read, unless it is the result. */
 	if (peers->rank == 0 && noperands > 1)
 		operands[0].data.addr = own.addr;
 	else if (peers->rank >= 0 && peers->rank < noperands)
-		mca_coll_tupleq_round_copy(round, own, operands[peers->rank].data);
+		mca_coll_tupleq_nbc_copy(nbc, own, operands[peers->rank].data);
 }
 
 void mca_coll_tupleq_combine_operands(struct mca_coll_tupleq_reduction *reduction)
@@ -134,10 +135,10 @@ void mca_coll_tupleq_combine_operands(struct mca_coll_tupleq_reduction *reductio
 	const struct mca_coll_tupleq_operand *operands = reduction->operands;
 
 	for (int i = 0; i < reduction->noperands; i++) {
-		mca_coll_tupleq_round_await(reduction->round, operands[i].receive);
+		mca_coll_tupleq_nbc_await(reduction->nbc, operands[i].receive);
 		if (i)
-			mca_coll_tupleq_round_combine(reduction->round, operands[i - 1].data,
-						      operands[i].data);
+			mca_coll_tupleq_nbc_combine(reduction->nbc, operands[i - 1].data,
+						    operands[i].data);
 	}
 }
 
@@ -148,9 +149,8 @@ void mca_coll_tupleq_send_blocks(struct mca_coll_tupleq_reduction *reduction, un
 	for (int i = peers->first; i < peers->size; i++) {
 		int peer = mca_coll_tupleq_above(peers, i);
 
-		mca_coll_tupleq_round_send(
-			reduction->round,
-			mca_coll_tupleq_shared_block(reduction, vector, peer, peer));
+		mca_coll_tupleq_nbc_send(reduction->nbc, mca_coll_tupleq_shared_block(
+								 reduction, vector, peer, peer));
 	}
 }
 
@@ -161,7 +161,7 @@ void mca_coll_tupleq_send_to_all(struct mca_coll_tupleq_reduction *reduction,
 
 	for (int i = peers->first; i < peers->size; i++) {
 		data.peer = mca_coll_tupleq_above(peers, i);
-		mca_coll_tupleq_round_send(reduction->round, data);
+		mca_coll_tupleq_nbc_send(reduction->nbc, data);
 	}
 }
 
@@ -172,8 +172,8 @@ void mca_coll_tupleq_receive_blocks(struct mca_coll_tupleq_reduction *reduction)
 	for (int i = peers->first; i < peers->size; i++) {
 		int peer = mca_coll_tupleq_below(peers, i);
 
-		mca_coll_tupleq_round_receive(
-			reduction->round,
+		mca_coll_tupleq_nbc_receive(
+			reduction->nbc,
 			mca_coll_tupleq_shared_block(reduction, reduction->out, peer, peer));
 	}
 }

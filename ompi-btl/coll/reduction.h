@@ -17,7 +17,7 @@ struct mca_coll_tupleq_operand {
 };
 
 struct mca_coll_tupleq_reduction {
-	struct mca_coll_tupleq_round *round;
+	struct mca_coll_tupleq_nbc *nbc;
 	struct mca_coll_tupleq_peers peers; /* the ranks whose contributions are reduced */
 	size_t count;                       /* elements of a process's contribution */
 	ompi_datatype_t *type;

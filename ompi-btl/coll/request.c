@@ -5,9 +5,8 @@
 /* Refuses an active request, because progress uses that until its end. */
 static int request_free(ompi_request_t **request)
 {
-	if (!REQUEST_COMPLETE(*request))
+	if (!series_request_has_ended(*request))
 		return MPI_ERR_REQUEST;
-	series_taken_over(*request);
 	OBJ_RELEASE(*request);
 	*request = MPI_REQUEST_NULL;
 	return OMPI_SUCCESS;

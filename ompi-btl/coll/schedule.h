@@ -13,7 +13,7 @@ enum mca_coll_tupleq_pattern {
 /* The slots of a node. Only one other node writes to a slot; in a tree, only one in each operation.
  */
 enum {
-	TUPLEQ_ROUNDS = 31,
+	TUPLEQ_ROUNDS = 31, /* for as many nodes as an int counts */
 	TUPLEQ_SLOT_ENTER =
 		TUPLEQ_ROUNDS, /* doubling: written by the node beyond the power of two */
 	TUPLEQ_SLOT_EXIT,      /* doubling: written by that node's partner */

@@ -15,6 +15,7 @@
 #include "schedule.h"
 #include "words.h"
 
+/* Bytes of a cache line. */
 #define TUPLEQ_LINE 64
 
 /*

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+/* The longest address (bytes) of an endpoint: that of this version of the library. */
 #define ADDRESS_MAX 64
 
 /* The first exchange: a process's endpoint. */

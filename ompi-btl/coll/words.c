@@ -24,7 +24,7 @@ void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, ui
 	}
 }
 
-bool mca_coll_tupleq_words_arrived(const uint64_t *words, size_t len, size_t *arrived)
+bool mca_coll_tupleq_words_poll(const uint64_t *words, size_t len, size_t *arrived)
 {
 	size_t n = mca_coll_tupleq_words_size(len) / sizeof(*words);
 

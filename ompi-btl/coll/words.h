@@ -26,9 +26,9 @@ static inline uint32_t mca_coll_tupleq_words_stamp(const uint64_t *words)
 	return (uint32_t)(__atomic_load_n(words, __ATOMIC_ACQUIRE) >> 32);
 }
 
-/* Returns true if all words have arrived. *arrived counts those that are known to have; it is 0 at
- * first. */
-bool mca_coll_tupleq_words_arrived(const uint64_t *words, size_t len, size_t *arrived);
+/* Advances *arrived, which is 0 at first, over the words that have arrived. Returns true if all
+ * have. */
+bool mca_coll_tupleq_words_poll(const uint64_t *words, size_t len, size_t *arrived);
 
 /* Takes the data out and sets the words to 0. */
 void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len);

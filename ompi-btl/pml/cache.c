@@ -23,7 +23,7 @@ struct registration {
  * longer than posting a receive. The endpoint's lock guards this array, the registrations and all
  * of Open MPI's cache.
  */
-enum { RECENT = 16 };
+enum { RECENT = 16 }; /* few, because an invalidation looks at all of them */
 static struct registration *recent[RECENT];
 
 /* A range of memory. */
@@ -41,7 +41,7 @@ struct range {
  *
  * The lock is held for a few instructions and never during a call.
  */
-enum { FREED = 64 };
+enum { FREED = 64 }; /* 1 KiB; if there are more between two look-ups, ranges are merged */
 static struct {
 	struct range ranges[FREED];
 	_Atomic unsigned count;
@@ -133,7 +133,8 @@ FROM_HOOK static void record_freed(struct range range)
 		ranges[best].bound = range.bound;
 }
 
-FROM_HOOK static bool next_freed(struct range *range)
+/* Removes a range from the list of freed ones. Returns false if there is none. */
+FROM_HOOK static bool pop_freed(struct range *range)
 {
 	unsigned count;
 
@@ -176,7 +177,7 @@ static bool take_freed(const void *page)
 	struct range range;
 	bool any = false;
 
-	while (next_freed(&range))
+	while (pop_freed(&range))
 		any |= range.base <= (uintptr_t)page && (uintptr_t)page <= range.bound;
 	return any;
 }
@@ -295,14 +296,15 @@ static void invalidate(struct range range)
 	invalidate_registrations(rcache, (void *)(base + 1), bound - base - 1);
 }
 
-/* Returns true if memory has been returned to the system since the last call. */
+/* Invalidates the memory that has been returned to the system since the last call. Returns true if
+ * there was any. */
 static bool invalidate_freed(void)
 {
 	struct range range;
 
 	if (OPAL_LIKELY(!atomic_load_explicit(&freed.count, memory_order_acquire)))
 		return false;
-	while (next_freed(&range))
+	while (pop_freed(&range))
 		invalidate(range);
 	return true;
 }
@@ -367,10 +369,11 @@ static void cache_put(void *arg, void *cookie)
 /* ---- opening and closing ---- */
 
 /*
- * Returns true if the hooks report all memory that is returned to the system. Otherwise a look-up
- * could find a registration of memory that is gone, so there is no cache.
+ * Tests the hooks. Returns true if they report all memory that is returned to the system.
+ * Otherwise logs the reason: a look-up could find a registration of memory that is gone, so there
+ * is no cache.
  */
-static bool hooks_report_all(void)
+static bool test_hooks(void)
 {
 	char text[160];
 	const char *call;
@@ -419,7 +422,7 @@ mca_pml_tupleq_cache_open(const struct mca_pml_tupleq_cache_owner *component)
 		return NULL;
 	invalidate_registrations = rcache->rcache_invalidate_range;
 	rcache->rcache_invalidate_range = invalidate_range;
-	if (!hooks_report_all()) {
+	if (!test_hooks()) {
 		mca_pml_tupleq_cache_close();
 		return NULL;
 	}

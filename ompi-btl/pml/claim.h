@@ -5,8 +5,8 @@
 
 #include <stdbool.h>
 
-/* Returns true if this process is the first of the job on its host to claim the warning of that
- * kind; `arg` isn't used. */
+/* Claims the warning of that kind for this process. Returns true if it is the first of the job on
+ * its host to do so; `arg` isn't used. */
 bool mca_pml_tupleq_claim_warning(void *arg, const char *kind);
 
 #endif

@@ -42,8 +42,8 @@ static inline bool mca_pml_tupleq_buf_is_gpu(const void *addr, size_t count,
 
 /* Initialises a buffer of memory without gaps. Returns false if the memory has gaps or is a GPU's.
  */
-static inline bool mca_pml_tupleq_buf_plain(struct tq_buf *buf, const void *addr, size_t count,
-					    ompi_datatype_t *type)
+static inline bool mca_pml_tupleq_buf_init_plain(struct tq_buf *buf, const void *addr, size_t count,
+						 ompi_datatype_t *type)
 {
 	if (OPAL_UNLIKELY(mca_pml_tupleq_buf_is_gpu(addr, count, type)))
 		return false;
@@ -60,7 +60,7 @@ static inline bool mca_pml_tupleq_buf_plain(struct tq_buf *buf, const void *addr
 static inline int mca_pml_tupleq_buf_init(struct mca_pml_tupleq_buf *buf, const void *addr,
 					  size_t count, ompi_datatype_t *type, bool send)
 {
-	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&buf->tq, addr, count, type)))
+	if (OPAL_LIKELY(mca_pml_tupleq_buf_init_plain(&buf->tq, addr, count, type)))
 		return OMPI_SUCCESS;
 	if (mca_pml_tupleq_buf_is_gpu(addr, count, type))
 		return mca_pml_tupleq_refuse_gpu();

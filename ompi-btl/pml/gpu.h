@@ -14,6 +14,7 @@
 
 #include "opal/prefetch.h"
 
+/* Pages of 4 KiB, the smallest that Linux has, and the entries of their cache: 2 KiB of memory. */
 #define TUPLEQ_PAGE_BITS  12
 #define TUPLEQ_HOST_PAGES 256
 

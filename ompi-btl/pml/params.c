@@ -8,6 +8,8 @@
 
 #include <tupleq/tupleq.h>
 
+/* Parameters that the library may have (an assertion says if more are needed), and bytes of a help
+ * text, of which the rest is cut off. */
 enum { PARAMS_MAX = 128, HELP_MAX = 1024 };
 
 /* The values, which Open MPI keeps here until the component is unloaded. */

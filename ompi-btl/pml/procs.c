@@ -30,14 +30,14 @@ _Static_assert(sizeof(opal_process_name_t) == 2 * sizeof(uint32_t), "a key has n
 static struct proc *procs_known;
 static opal_mutex_t procs_lock = OPAL_MUTEX_STATIC_INIT;
 
-static void log_peer(enum tq_log_level level, const char *name, const char *what)
+static void log_peer(enum tq_log_level level, const char *name, const char *predicate)
 {
-	mca_pml_tupleq_log_peer(mca_pml_tupleq_log, level, name, what);
+	mca_pml_tupleq_log_peer(mca_pml_tupleq_log, level, name, predicate);
 }
 
 static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 {
-	char name[300], why[200];
+	char name[300];
 	void *address = NULL;
 	size_t len = 0;
 	int rc;
@@ -58,17 +58,8 @@ static int add_peer(const ompi_proc_t *proc, struct tq_peer **peer)
 	free(address);
 	if (rc == -ENOMEM)
 		return OMPI_ERR_OUT_OF_RESOURCE;
-	if (rc == -EPROTO)
-		log_peer(TQ_LOG_ERROR, name, "uses another version of TupleQ.");
-	else if (rc == -ENETUNREACH)
-		log_peer(TQ_LOG_ERROR, name,
-			 "can't be reached: its adapter is on another kind of link, in another "
-			 "subnet, or in another partition (P_Key), or its RoCE address is of "
-			 "another family, IPv4 or IPv6 (gid_index).");
-	else if (rc) {
-		snprintf(why, sizeof(why), "can't be reached: %s.", strerror(-rc));
-		log_peer(TQ_LOG_ERROR, name, why);
-	}
+	if (rc)
+		mca_pml_tupleq_log_unreachable(mca_pml_tupleq_log, TQ_LOG_ERROR, name, rc);
 	return rc ? series_peer_error() : OMPI_SUCCESS;
 }
 
@@ -150,7 +141,8 @@ int mca_pml_tupleq_del_procs(ompi_proc_t **procs, size_t nprocs)
 
 /* ---- fault tolerance ---- */
 
-/* Polls that find nothing to do, between two looks at all processes. */
+/* Polls that find nothing to do, between two looks at all processes, each of which takes the
+ * endpoint's lock once for every process. */
 enum { IDLE_POLLS = 1024 };
 
 void mca_pml_tupleq_proc_failed(ompi_proc_t *proc)
@@ -166,8 +158,9 @@ void mca_pml_tupleq_proc_failed(ompi_proc_t *proc)
 	opal_mutex_unlock(&procs_lock);
 }
 
-/* Finds a process to which the connection has failed. Returns false if none has. */
-static bool find_failed(opal_process_name_t *name)
+/* Finds a process to which the connection has failed, and marks it as reported. Returns false if
+ * none is left. */
+static bool take_failed(opal_process_name_t *name)
 {
 	struct proc *known, *next;
 	bool found = false;
@@ -194,7 +187,7 @@ void mca_pml_tupleq_procs_look(void)
 	if (mca_pml_tupleq.life == TUPLEQ_FINALIZING ||
 	    __atomic_add_fetch(&idle_polls, 1, __ATOMIC_RELAXED) % IDLE_POLLS)
 		return;
-	while (find_failed(&name)) {
+	while (take_failed(&name)) {
 		proc = ompi_proc_find(&name);
 		if (proc)
 			series_report_failure(proc);

@@ -3,7 +3,7 @@
 #ifndef TUPLEQ_PML_PVARS_H
 #define TUPLEQ_PML_PVARS_H
 
-/* The most counters that the library may have. */
+/* The most counters that the library may have. Further ones would not be shown. */
 enum { TUPLEQ_COUNTERS = 256 };
 
 /* Registers the variables. Returns 0 or an OPAL error. */

@@ -14,7 +14,7 @@
 #include "pml.h"
 #include "pvars.h"
 
-/* The tuples that the report lists, and that each process sends. */
+/* The tuples that the report lists, and that each process sends: few enough for one screen. */
 enum { TUPLES = 8 };
 
 /* The counters of a process, or the sums over all processes. */
@@ -143,7 +143,7 @@ static double percent(uint64_t part, uint64_t rest)
 }
 
 /* A reason why messages went to no queue is printed if it concerns at least one message in
- * ADVICE_FROM. */
+ * ADVICE_FROM: advice on fewer would gain a user little. */
 enum { ADVICE_FROM = 10 };
 
 static void print_advice(FILE *out, const struct totals *sum, uint64_t all)

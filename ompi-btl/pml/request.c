@@ -9,7 +9,8 @@
 #include "recv.h"
 #include "send.h"
 
-/* Polls of the adapter between calls of opal_progress(). */
+/* Polls of the adapter between calls of opal_progress(), which polls it too, but also all else that
+ * has registered with Open MPI. */
 enum { SPINS = 64 };
 
 static int bsends;
@@ -181,7 +182,7 @@ void mca_pml_tupleq_bsend_ended(void *copy)
 	__atomic_sub_fetch(&bsends, 1, __ATOMIC_RELEASE);
 }
 
-bool mca_pml_tupleq_bsends_pending(void)
+bool mca_pml_tupleq_has_pending_bsends(void)
 {
 	return __atomic_load_n(&bsends, __ATOMIC_ACQUIRE) != 0;
 }

@@ -68,7 +68,7 @@ mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tup
  * attached buffer. */
 void mca_pml_tupleq_bsend_began(void);
 void mca_pml_tupleq_bsend_ended(void *copy);
-bool mca_pml_tupleq_bsends_pending(void);
+bool mca_pml_tupleq_has_pending_bsends(void);
 
 /* Drops a reference. */
 void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request);

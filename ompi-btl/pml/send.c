@@ -57,7 +57,7 @@ static void *bsend_room(size_t len)
 		return room;
 	until = now_ms() + BSEND_WAIT_MS;
 	while (!room && pending && now_ms() < until) {
-		pending = mca_pml_tupleq_bsends_pending();
+		pending = mca_pml_tupleq_has_pending_bsends();
 		room = mca_pml_base_bsend_request_alloc_buf(len);
 		if (!room)
 			sched_yield(); /* the receiver may need this core */
@@ -208,7 +208,7 @@ int mca_pml_tupleq_isend(const void *addr, size_t count, ompi_datatype_t *type, 
 		return OMPI_SUCCESS;
 	if (OPAL_UNLIKELY(mode == MCA_PML_BASE_SEND_BUFFERED))
 		return bsend(addr, count, type, dst, tag, comm);
-	if (OPAL_LIKELY(mca_pml_tupleq_buf_plain(&isend.buf, addr, count, type)))
+	if (OPAL_LIKELY(mca_pml_tupleq_buf_init_plain(&isend.buf, addr, count, type)))
 		return isend_plain(&isend, send_flags(tag, mode));
 	request = mca_pml_tupleq_request_new(TUPLEQ_OP_SEND, dst, tag, comm);
 	if (!request)

@@ -408,4 +408,15 @@ static inline uint32_t series_assertions(const ompi_communicator_t *comm)
 #define series_taken_over(request)  ((void)(request))
 #endif
 
+/* Returns true if a request has ended; then its status and its message may be read. */
+static inline bool series_request_has_ended(ompi_request_t *request)
+{
+	if (!REQUEST_COMPLETE(request))
+		return false;
+	/* Orders the read of the flag before the reads of the status and of the message. */
+	opal_atomic_rmb();
+	series_taken_over(request);
+	return true;
+}
+
 #endif

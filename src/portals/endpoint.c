@@ -83,7 +83,7 @@ static void read_log_level(void)
 		}
 	}
 	snprintf(text, sizeof(text),
-		 "PORTALS_LOG: \"%s\" is none of none, error, warn, info and debug.", name);
+		 "PORTALS_LOG = \"%s\": it takes none, error, warn, info or debug.", name);
 	print_line(text);
 }
 

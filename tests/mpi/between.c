@@ -308,7 +308,7 @@ int main(int argc, char **argv)
 	MPI_Comm_remote_size(inter, &others);
 	is_tupleq = t_counter("pml_tupleq_puts") >= 0;
 	t_begin("between: %ld times %d at once, seed %ld", rounds, MANY, seed_arg);
-	t_count("coll_tupleq_rounds");
+	t_count("coll_tupleq_nbc");
 	for (long round = 0; round < rounds; round++)
 		many_at_once(round);
 	/* coll/tupleq does all of these but MPI_Ibarrier. */

@@ -173,7 +173,7 @@ int main(int argc, char **argv)
 		with_victim(rounds);
 	t_begin("mixed: %ld times %d at once, up to %d elements, seed %llu", rounds, MANY, most,
 		(unsigned long long)seed);
-	t_count("coll_tupleq_rounds_persistent");
+	t_count("coll_tupleq_nbc_persistent");
 	for (long round = 0; round < rounds; round++)
 		sequence(round, -1);
 	counted = t_counted();

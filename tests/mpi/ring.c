@@ -75,7 +75,7 @@ static void two_rounds(void)
 	long long counted;
 
 	memset(data, t_rank ? 0 : 5, LONG_INTS * sizeof(int));
-	t_count("coll_tupleq_rounds_two");
+	t_count("coll_tupleq_nbc_two_rounds");
 	MPI_Ibcast(data, 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[0]);
 	MPI_Ibcast(data + 1, LONG_INTS - 1, MPI_INT, 0, MPI_COMM_WORLD, &requests[1]);
 	MPI_Waitall(2, requests, MPI_STATUSES_IGNORE);
@@ -97,7 +97,7 @@ static void memory_again(void)
 		in[i] = i;
 	for (int i = 0; i < 20; i++) {
 		if (i == 1)
-			t_count("coll_tupleq_rounds_allocated");
+			t_count("coll_tupleq_nbc_allocated");
 		MPI_Iallreduce(in, out, LONG_INTS, MPI_INT, MPI_SUM, MPI_COMM_WORLD, &request);
 		MPI_Wait(&request, MPI_STATUS_IGNORE);
 	}
@@ -146,7 +146,7 @@ int main(int argc, char **argv)
 	repeat();
 	t_end();
 	t_begin("ring: %ld entries", length_of_ring());
-	t_count("coll_tupleq_rounds_deferred");
+	t_count("coll_tupleq_nbc_deferred");
 	at_once();
 	counted = t_counted();
 	/* Rank 0 has let the last one go on after its calls. */
@@ -154,7 +154,7 @@ int main(int argc, char **argv)
 		t_eq(counted, AT_ONCE - length_of_ring());
 	t_end();
 	t_begin("ring: operations without queues are counted");
-	t_count("coll_tupleq_rounds_plain");
+	t_count("coll_tupleq_nbc_plain");
 	at_once();
 	counted = t_counted();
 	if (counted >= 0)

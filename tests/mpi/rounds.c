@@ -139,7 +139,7 @@ int main(int argc, char **argv)
 	groups[1] = rounds_grid();
 	groups[2] = rounds_graph();
 	t_begin("rounds: calls return while one rank is late, and are deferred");
-	t_count("coll_tupleq_rounds_deferred");
+	t_count("coll_tupleq_nbc_deferred");
 	calls_return(&groups[0]);
 	counted = t_counted();
 	/* Deferred: all but the calls that found a free entry. Rank 0 let the late rank go on only
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 		t_eq(counted, ring && ring < 10 * RING ? 10 * RING - ring : 0);
 	t_end();
 	started = 0;
-	t_count("coll_tupleq_rounds");
+	t_count("coll_tupleq_nbc");
 	t_begin("rounds: %ld times %d at once, seed %llu", rounds, MANY, (unsigned long long)seed);
 	for (long round = 0; round < rounds; round++)
 		many_at_once(groups, 3, round);

@@ -38,7 +38,7 @@ static void stamps(void)
 
 static void calls(void)
 {
-	uint64_t what = mca_coll_tupleq_call_summary(TUPLEQ_REDUCE, true, 70000, 1234567);
+	uint64_t what = mca_coll_tupleq_call_signature(TUPLEQ_REDUCE, true, 70000, 1234567);
 
 	check("a call has all that it is", mca_coll_tupleq_call_kind(what) == TUPLEQ_REDUCE &&
 						   mca_coll_tupleq_call_is_delegated(what) &&
@@ -46,10 +46,10 @@ static void calls(void)
 						   mca_coll_tupleq_call_bytes(what) == 1234567);
 	check("other calls have other digests",
 	      mca_coll_tupleq_call_digest(what) !=
-			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_summary(
+			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_signature(
 				      TUPLEQ_REDUCE, false, 70000, 1234567)) &&
 		      mca_coll_tupleq_call_digest(what) !=
-			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_summary(
+			      mca_coll_tupleq_call_digest(mca_coll_tupleq_call_signature(
 				      TUPLEQ_REDUCE, true, 70000, 1234568)));
 }
 

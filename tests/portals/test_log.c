@@ -68,7 +68,7 @@ static void test_levels(void **state)
 {
 	struct settings error = {.log = "error", .params = "odp=1"},
 			warn = {.log = "warn", .params = "odp=1", .says = NO_PAGING},
-			other = {.log = "all", .says = "PORTALS_LOG: \"all\" is none of"};
+			other = {.log = "all", .says = "PORTALS_LOG = \"all\": it takes"};
 
 	(void)state;
 	procs_run(1, NULL, check, &error);

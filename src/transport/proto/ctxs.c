@@ -82,14 +82,20 @@ static void drop_receives(struct tq_ctx *ctx)
 	tq_rx_policy_free(ctx);
 }
 
+/* Frees the memory of a context in which nothing is. */
+static void ctx_free_memory(struct tq_ctx *ctx)
+{
+	free(ctx->pairs);
+	free(ctx->peers);
+	free(ctx);
+}
+
 static void ctx_free(struct tq_ctx *ctx)
 {
 	pairs_free(ctx);
 	drop_receives(ctx);
 	TQ_LEVEL(ctx->core->stats, contexts, -1);
-	free(ctx->pairs);
-	free(ctx->peers);
-	free(ctx);
+	ctx_free_memory(ctx);
 }
 
 /* Returns a context that no message finds yet; NULL: no memory. */
@@ -108,9 +114,7 @@ static struct tq_ctx *ctx_new(struct tq_core *core, uint32_t id, struct tq_peer 
 	ctx->pairs = calloc((size_t)npeers + 1, sizeof(struct tq_pair *));
 	ctx->peers = calloc((size_t)npeers + 1, sizeof(struct tq_peer *));
 	if (!ctx->pairs || !ctx->peers) {
-		free(ctx->pairs);
-		free(ctx->peers);
-		free(ctx);
+		ctx_free_memory(ctx);
 		return NULL;
 	}
 	if (npeers)
@@ -153,9 +157,7 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 	if (!*ctx)
 		return -ENOMEM;
 	if (!tq_rx_policy_init(*ctx)) {
-		free((*ctx)->pairs);
-		free((*ctx)->peers);
-		free(*ctx);
+		ctx_free_memory(*ctx);
 		return -ENOMEM;
 	}
 	core->has_bits = true;

@@ -7,7 +7,7 @@
 /* ---- all to all ---- */
 
 /* Makes packed copies of the blocks that are to be received over, in copies[0 … size - 1]. */
-static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
+static void copy_blocks(struct mca_coll_tupleq_nbc *nbc, int size,
 			const struct mca_coll_tupleq_blocks *blocks,
 			struct mca_coll_tupleq_transfer *copies)
 {
@@ -19,7 +19,7 @@ static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
 		block = mca_coll_tupleq_block(blocks, i, i);
 		total += mca_coll_tupleq_bytes(&block);
 	}
-	memory = mca_coll_tupleq_round_alloc(round, total);
+	memory = mca_coll_tupleq_nbc_alloc(nbc, total);
 	for (int i = 0; memory && i < size; i++) {
 		block = mca_coll_tupleq_block(blocks, i, i);
 		copies[i] = (struct mca_coll_tupleq_transfer){
@@ -29,60 +29,56 @@ static void copy_blocks(struct mca_coll_tupleq_round *round, int size,
 			.peer = i,
 		};
 		memory += copies[i].count;
-		if (i != ompi_comm_rank(round->comm))
-			mca_coll_tupleq_round_copy(round, block, copies[i]);
+		if (i != ompi_comm_rank(nbc->comm))
+			mca_coll_tupleq_nbc_copy(nbc, block, copies[i]);
 	}
 }
 
-static void add_receives(struct mca_coll_tupleq_round *round,
-			 const struct mca_coll_tupleq_peers *peers,
+static void add_receives(struct mca_coll_tupleq_nbc *nbc, const struct mca_coll_tupleq_peers *peers,
 			 const struct mca_coll_tupleq_blocks *in)
 {
 	for (int i = peers->first; i < peers->size; i++) {
 		int peer = mca_coll_tupleq_below(peers, i);
 
-		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(in, peer, peer));
+		mca_coll_tupleq_nbc_receive(nbc, mca_coll_tupleq_block(in, peer, peer));
 	}
 }
 
-static void add_sends(struct mca_coll_tupleq_round *round,
-		      const struct mca_coll_tupleq_peers *peers,
+static void add_sends(struct mca_coll_tupleq_nbc *nbc, const struct mca_coll_tupleq_peers *peers,
 		      const struct mca_coll_tupleq_blocks *out)
 {
 	for (int i = peers->first; i < peers->size; i++) {
 		int peer = mca_coll_tupleq_above(peers, i);
 
-		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(out, peer, peer));
+		mca_coll_tupleq_nbc_send(nbc, mca_coll_tupleq_block(out, peer, peer));
 	}
 }
 
-static void add_in_place(struct mca_coll_tupleq_round *round,
-			 const struct mca_coll_tupleq_peers *peers,
+static void add_in_place(struct mca_coll_tupleq_nbc *nbc, const struct mca_coll_tupleq_peers *peers,
 			 const struct mca_coll_tupleq_blocks *in)
 {
 	struct mca_coll_tupleq_transfer *copies;
 
-	copies = mca_coll_tupleq_round_alloc(round, (size_t)peers->size * sizeof(*copies));
+	copies = mca_coll_tupleq_nbc_alloc(nbc, (size_t)peers->size * sizeof(*copies));
 	if (!copies)
 		return;
-	copy_blocks(round, peers->size, in, copies);
-	add_receives(round, peers, in);
-	for (int i = 1; i < peers->size && round->rc == OMPI_SUCCESS; i++)
-		mca_coll_tupleq_round_send(round, copies[mca_coll_tupleq_above(peers, i)]);
+	copy_blocks(nbc, peers->size, in, copies);
+	add_receives(nbc, peers, in);
+	for (int i = 1; i < peers->size && nbc->rc == OMPI_SUCCESS; i++)
+		mca_coll_tupleq_nbc_send(nbc, copies[mca_coll_tupleq_above(peers, i)]);
 }
 
-static void add_messages(struct mca_coll_tupleq_round *round,
-			 const struct mca_coll_tupleq_peers *peers,
+static void add_messages(struct mca_coll_tupleq_nbc *nbc, const struct mca_coll_tupleq_peers *peers,
 			 const struct mca_coll_tupleq_blocks *out,
 			 const struct mca_coll_tupleq_blocks *in)
 {
 	int rank = peers->rank;
 
-	add_receives(round, peers, in);
-	add_sends(round, peers, out);
+	add_receives(nbc, peers, in);
+	add_sends(nbc, peers, out);
 	if (rank >= 0)
-		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(out, rank, rank),
-					   mca_coll_tupleq_block(in, rank, rank));
+		mca_coll_tupleq_nbc_copy(nbc, mca_coll_tupleq_block(out, rank, rank),
+					 mca_coll_tupleq_block(in, rank, rank));
 }
 
 /* Returns the length of the longest message, or TUPLEQ_ANY_LENGTH: one value on all ranks. Between
@@ -104,16 +100,16 @@ static int all_to_all(const struct mca_coll_tupleq_blocks *out,
 		      const struct mca_coll_tupleq_invocation *invocation)
 {
 	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(invocation->comm);
-	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, longest(invocation, out, in));
+	struct mca_coll_tupleq_nbc *nbc =
+		mca_coll_tupleq_nbc_new(invocation, TUPLEQ_RING, longest(invocation, out, in));
 
-	if (!round)
+	if (!nbc)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (out->base == MPI_IN_PLACE)
-		add_in_place(round, &peers, in);
+		add_in_place(nbc, &peers, in);
 	else
-		add_messages(round, &peers, out, in);
-	return mca_coll_tupleq_round_start(round);
+		add_messages(nbc, &peers, out, in);
+	return mca_coll_tupleq_nbc_start(nbc);
 }
 
 TUPLEQ_COLLECTIVE(alltoall,
@@ -215,25 +211,25 @@ TUPLEQ_AT_ONCE(allgatherv,
 /* ---- to and from a root ---- */
 
 /* Adds the root's messages: of a gather if `is_gather`, else of a scatter. */
-static void add_root(struct mca_coll_tupleq_round *round, bool is_gather,
+static void add_root(struct mca_coll_tupleq_nbc *nbc, bool is_gather,
 		     const struct mca_coll_tupleq_blocks *all,
 		     const struct mca_coll_tupleq_blocks *own)
 {
-	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(round->comm);
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(nbc->comm);
 	int rank = peers.rank;
 
 	if (is_gather)
-		add_receives(round, &peers, all);
+		add_receives(nbc, &peers, all);
 	else
-		add_sends(round, &peers, all);
+		add_sends(nbc, &peers, all);
 	if (rank < 0 || own->base == MPI_IN_PLACE)
 		return;
 	if (is_gather)
-		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(own, 0, rank),
-					   mca_coll_tupleq_block(all, rank, rank));
+		mca_coll_tupleq_nbc_copy(nbc, mca_coll_tupleq_block(own, 0, rank),
+					 mca_coll_tupleq_block(all, rank, rank));
 	else
-		mca_coll_tupleq_round_copy(round, mca_coll_tupleq_block(all, rank, rank),
-					   mca_coll_tupleq_block(own, 0, rank));
+		mca_coll_tupleq_nbc_copy(nbc, mca_coll_tupleq_block(all, rank, rank),
+					 mca_coll_tupleq_block(own, 0, rank));
 }
 
 /* Gathers if `is_gather`, else scatters: `all` are the root's blocks, `own` is each process's. All
@@ -246,22 +242,22 @@ static int rooted(int root, bool is_gather, bool is_uniform,
 	enum mca_coll_tupleq_role role = mca_coll_tupleq_role(invocation->comm, root);
 	bool has_own = role != TUPLEQ_ROOT ||
 		       (!OMPI_COMM_IS_INTER(invocation->comm) && own->base != MPI_IN_PLACE);
-	struct mca_coll_tupleq_round *round;
+	struct mca_coll_tupleq_nbc *nbc;
 	size_t bytes = TUPLEQ_ANY_LENGTH;
 
 	if (is_uniform && role != TUPLEQ_BYSTANDER)
 		bytes = mca_coll_tupleq_length(has_own ? own : all);
-	round = mca_coll_tupleq_round_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
-					  bytes);
-	if (!round)
+	nbc = mca_coll_tupleq_nbc_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
+				      bytes);
+	if (!nbc)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (role == TUPLEQ_ROOT)
-		add_root(round, is_gather, all, own);
+		add_root(nbc, is_gather, all, own);
 	else if (role == TUPLEQ_MEMBER && is_gather)
-		mca_coll_tupleq_round_send(round, mca_coll_tupleq_block(own, 0, root));
+		mca_coll_tupleq_nbc_send(nbc, mca_coll_tupleq_block(own, 0, root));
 	else if (role == TUPLEQ_MEMBER)
-		mca_coll_tupleq_round_receive(round, mca_coll_tupleq_block(own, 0, root));
-	return mca_coll_tupleq_round_start(round);
+		mca_coll_tupleq_nbc_receive(nbc, mca_coll_tupleq_block(own, 0, root));
+	return mca_coll_tupleq_nbc_start(nbc);
 }
 
 TUPLEQ_COLLECTIVE(gather,
@@ -314,7 +310,7 @@ TUPLEQ_COLLECTIVE(scatterv,
 	return rooted(root, false, false, &all, &own, invocation);
 }
 
-void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_dense(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, alltoall);
 	TUPLEQ_INSTALL(base, alltoallv);

@@ -7,7 +7,7 @@
 
 /* ---- to all ---- */
 
-/* Adds the messages and the reduction of an allreduce to its round. */
+/* Adds the messages and the reduction of an allreduce to its operation. */
 static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 {
 	int rank = reduction->peers.rank, size = reduction->peers.size;
@@ -20,7 +20,7 @@ static void add_allreduce(struct mca_coll_tupleq_reduction *reduction)
 		mca_coll_tupleq_combine_operands(reduction);
 		return;
 	}
-	reduction->round->two_rounds = true;
+	reduction->nbc->two_rounds = true;
 	own = mca_coll_tupleq_shared_block(reduction, reduction->in, rank, rank);
 	result = mca_coll_tupleq_shared_block(reduction, reduction->out, rank, rank);
 	mca_coll_tupleq_receive_operands(reduction, size, own, result.addr);
@@ -51,7 +51,7 @@ TUPLEQ_COLLECTIVE(allreduce,
 	if (rc != OMPI_SUCCESS)
 		return rc;
 	add_allreduce(&reduction);
-	return mca_coll_tupleq_round_start(reduction.round);
+	return mca_coll_tupleq_nbc_start(reduction.nbc);
 }
 
 /* ---- to a root ---- */
@@ -62,8 +62,8 @@ static void add_short_reduce(struct mca_coll_tupleq_reduction *reduction, int ro
 	struct mca_coll_tupleq_transfer own =
 		mca_coll_tupleq_elements(reduction, reduction->in, 0, reduction->count, root);
 
-	if (mca_coll_tupleq_role(reduction->round->comm, root) == TUPLEQ_MEMBER) {
-		mca_coll_tupleq_round_send(reduction->round, own);
+	if (mca_coll_tupleq_role(reduction->nbc->comm, root) == TUPLEQ_MEMBER) {
+		mca_coll_tupleq_nbc_send(reduction->nbc, own);
 		return;
 	}
 	mca_coll_tupleq_receive_operands(reduction, reduction->peers.size, own, reduction->out);
@@ -83,20 +83,20 @@ static void add_long_reduce(struct mca_coll_tupleq_reduction *reduction, int roo
 		mca_coll_tupleq_receive_blocks(reduction);
 	mca_coll_tupleq_send_blocks(reduction, reduction->in);
 	mca_coll_tupleq_combine_operands(reduction);
-	if (rank == root || reduction->round->rc != OMPI_SUCCESS)
+	if (rank == root || reduction->nbc->rc != OMPI_SUCCESS)
 		return;
-	reduction->round->two_rounds = true;
+	reduction->nbc->two_rounds = true;
 	result.addr = reduction->operands[size - 1].data.addr;
-	mca_coll_tupleq_round_send(reduction->round, result);
+	mca_coll_tupleq_nbc_send(reduction->nbc, result);
 }
 
-/* Starts a round without messages, for a bystander, whose other arguments are undefined. */
+/* Starts an operation without messages, for a bystander, whose other arguments are undefined. */
 static int stand_by(const struct mca_coll_tupleq_invocation *invocation)
 {
-	struct mca_coll_tupleq_round *round =
-		mca_coll_tupleq_round_new(invocation, TUPLEQ_RING_SINGLE, 0);
+	struct mca_coll_tupleq_nbc *nbc =
+		mca_coll_tupleq_nbc_new(invocation, TUPLEQ_RING_SINGLE, 0);
 
-	return round ? mca_coll_tupleq_round_start(round) : OMPI_ERR_OUT_OF_RESOURCE;
+	return nbc ? mca_coll_tupleq_nbc_start(nbc) : OMPI_ERR_OUT_OF_RESOURCE;
 }
 
 TUPLEQ_COLLECTIVE(reduce,
@@ -123,7 +123,7 @@ TUPLEQ_COLLECTIVE(reduce,
 		add_short_reduce(&reduction, root);
 	else
 		add_long_reduce(&reduction, root);
-	return mca_coll_tupleq_round_start(reduction.round);
+	return mca_coll_tupleq_nbc_start(reduction.nbc);
 }
 
 /* ---- a block to each ---- */
@@ -149,7 +149,7 @@ static int scatter_result(const void *in, void *out, const int *counts, int coun
 					     total, type, op);
 	if (rc != OMPI_SUCCESS)
 		return rc;
-	blocks = mca_coll_tupleq_round_alloc(reduction.round, (size_t)size * sizeof(*blocks));
+	blocks = mca_coll_tupleq_nbc_alloc(reduction.nbc, (size_t)size * sizeof(*blocks));
 	total = 0;
 	for (int i = 0; blocks && i < size; i++) {
 		size_t n = (size_t)(counts ? counts[i] : count);
@@ -160,9 +160,9 @@ static int scatter_result(const void *in, void *out, const int *counts, int coun
 	if (blocks)
 		mca_coll_tupleq_receive_operands(&reduction, size, blocks[rank], out);
 	for (int i = 1; blocks && i < size; i++)
-		mca_coll_tupleq_round_send(reduction.round, blocks[(rank + i) % size]);
+		mca_coll_tupleq_nbc_send(reduction.nbc, blocks[(rank + i) % size]);
 	mca_coll_tupleq_combine_operands(&reduction);
-	return mca_coll_tupleq_round_start(reduction.round);
+	return mca_coll_tupleq_nbc_start(reduction.nbc);
 }
 
 TUPLEQ_COLLECTIVE(reduce_scatter,
@@ -181,13 +181,13 @@ TUPLEQ_COLLECTIVE(reduce_scatter_block,
 	return scatter_result(in, out, NULL, count, type, op, invocation);
 }
 
-void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_reduce(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, allreduce);
 	TUPLEQ_INSTALL(base, reduce);
 }
 
-void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_reduce_scatter(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, reduce_scatter);
 	TUPLEQ_INSTALL(base, reduce_scatter_block);

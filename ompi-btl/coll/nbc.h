@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Nonblocking operations of one or two rounds. An operation is a list of actions: receives, sends,
- * and local work. All receives and all sends that need no received data come first, so the adapter
- * does these alone. The rest of the list is done by progress, in its order.
+ * Nonblocking collectives (NBC) of one or two rounds of messages, which may be persistent. An
+ * operation is a list of actions: receives, sends, and local work. All receives and all sends that
+ * need no received data come first, so the adapter does these alone. The rest of the list is done
+ * by progress, in its order.
  *
  * Each communicator has rings of tags. The n-th operation of a ring takes entry n modulo the length
  * of the ring on every rank, so the same tuples (communicator, rank, tag) serve again and get
  * queues. An operation whose entry is still in use waits in the entry's list; progress starts it.
  */
-#ifndef TUPLEQ_COLL_ROUND_H
-#define TUPLEQ_COLL_ROUND_H
+#ifndef TUPLEQ_COLL_NBC_H
+#define TUPLEQ_COLL_NBC_H
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -29,9 +30,9 @@ struct mca_coll_tupleq_module;
  */
 enum mca_coll_tupleq_ring_kind { TUPLEQ_RING, TUPLEQ_RING_IDUP, TUPLEQ_RING_SINGLE, TUPLEQ_RINGS };
 
-/* The longest message (bytes) that counts as short. An entry has one tag for operations with short
- * messages and one for others, because a tuple whose short messages arrive before their receives
- * gets no queue, which would slow down long messages. */
+/* The longest message (bytes) that counts as short: the default of pml_tupleq_eager_max. An entry
+ * has one tag for operations with short messages and one for others, because a tuple whose short
+ * messages arrive before their receives gets no queue, which would slow down long messages. */
 #define TUPLEQ_SHORT 16384
 
 /* The length of a message of an operation whose messages differ, or aren't known to all ranks. */
@@ -60,7 +61,8 @@ struct mca_coll_tupleq_action {
 	ompi_request_t *request; /* of a receive or send that was started */
 };
 
-struct mca_coll_tupleq_round {
+/* A nonblocking collective. */
+struct mca_coll_tupleq_nbc {
 	struct series_coll_request super;
 	ompi_communicator_t *comm;
 	ompi_request_t **request; /* where the user wants the request, during the call */
@@ -71,18 +73,17 @@ struct mca_coll_tupleq_round {
 	int tag;
 	struct ompi_op_t *op;                  /* NULL: not a reduction */
 	struct mca_coll_tupleq_memory *memory; /* list of what the actions use */
-	struct mca_coll_tupleq_round *
-		*entry;      /* of the ring: list of operations; NULL: persistent */
+	struct mca_coll_tupleq_nbc **entry; /* of the ring: list of operations; NULL: persistent */
 	bool is_handed_over; /* to the user; then it keeps the communicator and the op */
 	bool is_plain;       /* no message takes a queue */
 	bool two_rounds;     /* some sends need received data */
 	bool corrupt; /* an awaited receive has failed: data that are derived from it are no data */
 	int rc;       /* the first error */
-	struct mca_coll_tupleq_round *entry_next, *entry_prev;
-	struct mca_coll_tupleq_round *active_next, *active_prev;
+	struct mca_coll_tupleq_nbc *entry_next, *entry_prev;
+	struct mca_coll_tupleq_nbc *active_next, *active_prev;
 };
-typedef struct mca_coll_tupleq_round mca_coll_tupleq_round_t;
-OBJ_CLASS_DECLARATION(mca_coll_tupleq_round_t);
+typedef struct mca_coll_tupleq_nbc mca_coll_tupleq_nbc_t;
+OBJ_CLASS_DECLARATION(mca_coll_tupleq_nbc_t);
 
 /* A call of a collective. */
 struct mca_coll_tupleq_invocation {
@@ -129,7 +130,7 @@ struct mca_coll_tupleq_invocation {
 			comm, (struct mca_coll_tupleq_module *)base, false, true, &request}; \
 		int rc = name(TUPLEQ_LIST args, &invocation);                                \
                                                                                              \
-		return rc == OMPI_SUCCESS ? mca_coll_tupleq_round_wait(request) : rc;        \
+		return rc == OMPI_SUCCESS ? mca_coll_tupleq_nbc_wait(request) : rc;          \
 	}
 
 /* Installs the nonblocking and the persistent form in a module. */
@@ -142,59 +143,60 @@ struct mca_coll_tupleq_invocation {
 /* Returns an operation without actions, or NULL without memory. The operation has the next entry of
  * the ring, or, if it is persistent, a tag of its own; a blocking one takes TUPLEQ_RING_SINGLE
  * instead. `bytes` is the length of its longest message, or TUPLEQ_ANY_LENGTH. */
-struct mca_coll_tupleq_round *
-mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
-			  enum mca_coll_tupleq_ring_kind ring, size_t bytes);
+struct mca_coll_tupleq_nbc *
+mca_coll_tupleq_nbc_new(const struct mca_coll_tupleq_invocation *invocation,
+			enum mca_coll_tupleq_ring_kind ring, size_t bytes);
 
 /* Hands the operation to the user, and starts it, now or later, unless it is persistent. If an
  * action couldn't be added, frees the operation and returns the error. */
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round);
+int mca_coll_tupleq_nbc_start(struct mca_coll_tupleq_nbc *nbc);
 
 /* Waits for a blocking operation, and frees it. Returns the operation's error. */
-int mca_coll_tupleq_round_wait(ompi_request_t *request);
+int mca_coll_tupleq_nbc_wait(ompi_request_t *request);
 
 /* Ends the polling for operations, when the component closes. */
-void mca_coll_tupleq_round_close(void);
+void mca_coll_tupleq_nbc_close(void);
 
 /* Registers the counters as MPI_T performance variables. Returns an Open MPI error. */
-int mca_coll_tupleq_round_register(const mca_base_component_t *version);
+int mca_coll_tupleq_nbc_register(const mca_base_component_t *version);
 
-/* ---- round_actions.c: the list of actions. Errors of adding are recorded in `rc`. ---- */
+/* ---- nbc_actions.c: the list of actions. Errors of adding are recorded in `rc`. ---- */
 
 /* Returns memory that lives as long as the operation, or NULL. */
-void *mca_coll_tupleq_round_alloc(struct mca_coll_tupleq_round *round, size_t bytes);
+void *mca_coll_tupleq_nbc_alloc(struct mca_coll_tupleq_nbc *nbc, size_t bytes);
 
 /* Adds a receive. Returns the index of its action. A message without bytes, or with MPI_PROC_NULL,
  * is left out on both sides; then returns -1. */
-int mca_coll_tupleq_round_receive(struct mca_coll_tupleq_round *round,
-				  struct mca_coll_tupleq_transfer message);
-/* Adds a send, which is left out like a receive. */
-void mca_coll_tupleq_round_send(struct mca_coll_tupleq_round *round,
+int mca_coll_tupleq_nbc_receive(struct mca_coll_tupleq_nbc *nbc,
 				struct mca_coll_tupleq_transfer message);
+/* Adds a send, which is left out like a receive. */
+void mca_coll_tupleq_nbc_send(struct mca_coll_tupleq_nbc *nbc,
+			      struct mca_coll_tupleq_transfer message);
 /* Makes the actions that follow wait for the receive with this index, if it isn't -1. */
-void mca_coll_tupleq_round_await(struct mca_coll_tupleq_round *round, int receive);
+void mca_coll_tupleq_nbc_await(struct mca_coll_tupleq_nbc *nbc, int receive);
 /* Adds a copy. One of the types may be MPI_BYTE, for packed data. */
-void mca_coll_tupleq_round_copy(struct mca_coll_tupleq_round *round,
-				struct mca_coll_tupleq_transfer from,
-				struct mca_coll_tupleq_transfer to);
+void mca_coll_tupleq_nbc_copy(struct mca_coll_tupleq_nbc *nbc, struct mca_coll_tupleq_transfer from,
+			      struct mca_coll_tupleq_transfer to);
 /* Adds the reduction to = from op to. Both have one count and type. */
-void mca_coll_tupleq_round_combine(struct mca_coll_tupleq_round *round,
-				   struct mca_coll_tupleq_transfer from,
-				   struct mca_coll_tupleq_transfer to);
+void mca_coll_tupleq_nbc_combine(struct mca_coll_tupleq_nbc *nbc,
+				 struct mca_coll_tupleq_transfer from,
+				 struct mca_coll_tupleq_transfer to);
 
 /* Executes actions up to one that has to wait. */
-void mca_coll_tupleq_round_run(struct mca_coll_tupleq_round *round);
-/* Returns true if the next action can be done, or if there is none and all messages have ended. */
-bool mca_coll_tupleq_round_can_advance(struct mca_coll_tupleq_round *round);
-/* Returns true if all actions are done and all messages have ended. */
-bool mca_coll_tupleq_round_has_ended(struct mca_coll_tupleq_round *round);
+void mca_coll_tupleq_nbc_run(struct mca_coll_tupleq_nbc *nbc);
+/* Polls what the operation waits for. Returns true if the next action can be done, or if there is
+ * none and all messages have ended. */
+bool mca_coll_tupleq_nbc_poll(struct mca_coll_tupleq_nbc *nbc);
+/* Counts the messages that have ended, in their order. Returns true if all actions are done and all
+ * messages have ended. */
+bool mca_coll_tupleq_nbc_poll_messages(struct mca_coll_tupleq_nbc *nbc);
 /* Frees the messages of an operation that has ended, and records their errors. */
-void mca_coll_tupleq_round_free_messages(struct mca_coll_tupleq_round *round);
+void mca_coll_tupleq_nbc_free_messages(struct mca_coll_tupleq_nbc *nbc);
 /* Frees the actions and the memory. */
-void mca_coll_tupleq_round_free_actions(struct mca_coll_tupleq_round *round);
+void mca_coll_tupleq_nbc_free_actions(struct mca_coll_tupleq_nbc *nbc);
 
-/* ---- round_dense.c, round_neighbor.c, round_bcast.c, round_reduce.c, round_scan.c,
- * round_blocking.c ---- */
+/* ---- nbc_dense.c, nbc_neighbor.c, nbc_bcast.c, nbc_reduce.c, nbc_scan.c,
+ * nbc_blocking.c ---- */
 
 int mca_coll_tupleq_at_once_alltoallv(const void *sbuf, const int *scounts, const int *sdispls,
 				      ompi_datatype_t *stype, void *rbuf, const int *rcounts,
@@ -209,12 +211,12 @@ int mca_coll_tupleq_at_once_allgatherv(const void *sbuf, int scount, ompi_dataty
 				       mca_coll_base_module_t *base);
 
 /* Installs the calls in a module. */
-void mca_coll_tupleq_round_dense(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_reduce(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_reduce_scatter(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base);
-void mca_coll_tupleq_round_blocking(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_dense(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_neighbor(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_bcast(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_reduce(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_reduce_scatter(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_scan(mca_coll_base_module_t *base);
+void mca_coll_tupleq_nbc_blocking(mca_coll_base_module_t *base);
 
 #endif

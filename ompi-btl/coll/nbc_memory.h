@@ -4,8 +4,8 @@
  * operation has ended, because the adapter has it registered, and a new registration takes longer
  * than a short operation.
  */
-#ifndef TUPLEQ_COLL_ROUND_MEMORY_H
-#define TUPLEQ_COLL_ROUND_MEMORY_H
+#ifndef TUPLEQ_COLL_NBC_MEMORY_H
+#define TUPLEQ_COLL_NBC_MEMORY_H
 
 #include <stddef.h>
 

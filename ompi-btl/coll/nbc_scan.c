@@ -5,7 +5,8 @@
  */
 #include "reduction.h"
 
-/* Adds one round. A process has `noperands` ranks before it, with itself in MPI_Iscan. */
+/* Adds the messages and the reductions of one round. A process has `noperands` ranks before it,
+ * with itself in MPI_Iscan. */
 static void add_one_round(struct mca_coll_tupleq_reduction *reduction, int noperands)
 {
 	int rank = reduction->peers.rank;
@@ -16,7 +17,7 @@ static void add_one_round(struct mca_coll_tupleq_reduction *reduction, int noper
 		mca_coll_tupleq_receive_operands(reduction, noperands, own, reduction->out);
 	for (int peer = rank + 1; peer < reduction->peers.size; peer++) {
 		own.peer = peer;
-		mca_coll_tupleq_round_send(reduction->round, own);
+		mca_coll_tupleq_nbc_send(reduction->nbc, own);
 	}
 	mca_coll_tupleq_combine_operands(reduction);
 }
@@ -36,11 +37,11 @@ static void send_results(struct mca_coll_tupleq_reduction *reduction, bool is_ex
 		result = reduction->operands[last].data;
 		result.peer = peer;
 		if (peer == rank)
-			mca_coll_tupleq_round_copy(reduction->round, result,
-						   mca_coll_tupleq_shared_block(
-							   reduction, reduction->out, rank, rank));
+			mca_coll_tupleq_nbc_copy(reduction->nbc, result,
+						 mca_coll_tupleq_shared_block(
+							 reduction, reduction->out, rank, rank));
 		else
-			mca_coll_tupleq_round_send(reduction->round, result);
+			mca_coll_tupleq_nbc_send(reduction->nbc, result);
 	}
 }
 
@@ -48,7 +49,7 @@ static void add_two_rounds(struct mca_coll_tupleq_reduction *reduction, bool is_
 {
 	int rank = reduction->peers.rank, noperands = reduction->peers.size - is_exclusive;
 
-	reduction->round->two_rounds = true;
+	reduction->nbc->two_rounds = true;
 	mca_coll_tupleq_receive_operands(
 		reduction, noperands,
 		mca_coll_tupleq_shared_block(reduction, reduction->in, rank, rank), NULL);
@@ -57,7 +58,7 @@ static void add_two_rounds(struct mca_coll_tupleq_reduction *reduction, bool is_
 	if (rank < noperands)
 		mca_coll_tupleq_send_blocks(reduction, reduction->in);
 	mca_coll_tupleq_combine_operands(reduction);
-	if (reduction->round->rc == OMPI_SUCCESS)
+	if (reduction->nbc->rc == OMPI_SUCCESS)
 		send_results(reduction, is_exclusive);
 }
 
@@ -77,7 +78,7 @@ static int scan_ranks(const void *in, void *out, int count, ompi_datatype_t *typ
 		add_one_round(&reduction, reduction.peers.rank + !is_exclusive);
 	else
 		add_two_rounds(&reduction, is_exclusive);
-	return mca_coll_tupleq_round_start(reduction.round);
+	return mca_coll_tupleq_nbc_start(reduction.nbc);
 }
 
 TUPLEQ_COLLECTIVE(scan,
@@ -96,7 +97,7 @@ TUPLEQ_COLLECTIVE(exscan,
 	return scan_ranks(in, out, count, type, op, true, invocation);
 }
 
-void mca_coll_tupleq_round_scan(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_scan(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, scan);
 	TUPLEQ_INSTALL(base, exscan);

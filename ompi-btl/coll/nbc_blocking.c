@@ -88,7 +88,7 @@ static int allgatherv(const void *sbuf, int scount, ompi_datatype_t *stype, void
 						  comm, base);
 }
 
-void mca_coll_tupleq_round_blocking(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_blocking(mca_coll_base_module_t *base)
 {
 	base->coll_alltoallv = alltoallv;
 	base->coll_allgather = allgather;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "round_memory.h"
+#include "nbc_memory.h"
 
 #include <stdlib.h>
 #include <utlist.h>

@@ -87,19 +87,19 @@ static int find_neighbors(ompi_communicator_t *comm, struct neighbors *neighbors
  * dimension are the same process: what it sends down, first, comes from above. So receives are
  * posted from above first.
  */
-static void add_messages(struct mca_coll_tupleq_round *round, const struct neighbors *neighbors,
+static void add_messages(struct mca_coll_tupleq_nbc *nbc, const struct neighbors *neighbors,
 			 const struct mca_coll_tupleq_blocks *out,
 			 const struct mca_coll_tupleq_blocks *in)
 {
 	for (int i = 0; i < neighbors->nsources; i++) {
 		int neighbor = neighbors->is_cart ? i ^ 1 : i;
 
-		mca_coll_tupleq_round_receive(
-			round, mca_coll_tupleq_block(in, neighbor, neighbors->sources[neighbor]));
+		mca_coll_tupleq_nbc_receive(
+			nbc, mca_coll_tupleq_block(in, neighbor, neighbors->sources[neighbor]));
 	}
 	for (int i = 0; i < neighbors->ndestinations; i++)
-		mca_coll_tupleq_round_send(
-			round, mca_coll_tupleq_block(out, i, neighbors->destinations[i]));
+		mca_coll_tupleq_nbc_send(nbc,
+					 mca_coll_tupleq_block(out, i, neighbors->destinations[i]));
 }
 
 static int exchange(const struct mca_coll_tupleq_blocks *out,
@@ -107,20 +107,20 @@ static int exchange(const struct mca_coll_tupleq_blocks *out,
 		    const struct mca_coll_tupleq_invocation *invocation)
 {
 	struct neighbors neighbors = {0};
-	struct mca_coll_tupleq_round *round;
+	struct mca_coll_tupleq_nbc *nbc;
 	int rc = find_neighbors(invocation->comm, &neighbors);
 
-	round = mca_coll_tupleq_round_new(invocation, TUPLEQ_RING, TUPLEQ_ANY_LENGTH);
-	if (!round) {
+	nbc = mca_coll_tupleq_nbc_new(invocation, TUPLEQ_RING, TUPLEQ_ANY_LENGTH);
+	if (!nbc) {
 		free(neighbors.sources);
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	}
 	if (rc == MPI_SUCCESS)
-		add_messages(round, &neighbors, out, in);
+		add_messages(nbc, &neighbors, out, in);
 	else
-		round->rc = rc;
+		nbc->rc = rc;
 	free(neighbors.sources);
-	return mca_coll_tupleq_round_start(round);
+	return mca_coll_tupleq_nbc_start(nbc);
 }
 
 TUPLEQ_COLLECTIVE(neighbor_allgather,
@@ -186,7 +186,7 @@ TUPLEQ_COLLECTIVE(neighbor_alltoallw,
 	return exchange(&out, &in, invocation);
 }
 
-void mca_coll_tupleq_round_neighbor(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_neighbor(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, neighbor_allgather);
 	TUPLEQ_INSTALL(base, neighbor_allgatherv);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-#include "round.h"
+#include "nbc.h"
 
 #include <stdatomic.h>
 #include <utlist.h>
 
 #include "coll.h"
-#include "round_memory.h"
+#include "nbc_memory.h"
 
 /*
  * The lock guards the lists and the counters, never a call of the PML: a completion there may call
@@ -14,49 +14,49 @@
  */
 static struct {
 	opal_mutex_t lock;
-	struct mca_coll_tupleq_round *active; /* list: operations that have been started */
-	_Atomic int nactive;                  /* of these; read without the lock, too */
-	bool progressing;                     /* progress() is registered */
+	struct mca_coll_tupleq_nbc *active; /* list: operations that have been started */
+	_Atomic int nactive;                /* of these; read without the lock, too */
+	bool progressing;                   /* progress() is registered */
 	unsigned long long called, two_rounds, deferred, persistent, plain; /* counters */
-} rounds = {.lock = OPAL_MUTEX_STATIC_INIT};
+} nbcs = {.lock = OPAL_MUTEX_STATIC_INIT};
 
 static void lock(void)
 {
-	OPAL_THREAD_LOCK(&rounds.lock);
+	OPAL_THREAD_LOCK(&nbcs.lock);
 }
 
 static void unlock(void)
 {
-	OPAL_THREAD_UNLOCK(&rounds.lock);
+	OPAL_THREAD_UNLOCK(&nbcs.lock);
 }
 
 /* ---- the request ---- */
 
 static int start_persistent(size_t count, ompi_request_t **requests);
 
-static void round_construct(struct mca_coll_tupleq_round *round)
+static void nbc_construct(struct mca_coll_tupleq_nbc *nbc)
 {
-	mca_coll_tupleq_request_construct(&round->super.ompi);
-	memset(round->super.retained, 0, sizeof(round->super.retained));
-	round->actions = NULL;
-	round->nactions = round->next = round->completed = 0;
-	round->op = NULL;
-	round->memory = NULL;
-	round->two_rounds = round->corrupt = round->is_handed_over = false;
-	round->rc = OMPI_SUCCESS;
+	mca_coll_tupleq_request_construct(&nbc->super.ompi);
+	memset(nbc->super.retained, 0, sizeof(nbc->super.retained));
+	nbc->actions = NULL;
+	nbc->nactions = nbc->next = nbc->completed = 0;
+	nbc->op = NULL;
+	nbc->memory = NULL;
+	nbc->two_rounds = nbc->corrupt = nbc->is_handed_over = false;
+	nbc->rc = OMPI_SUCCESS;
 }
 
-static void round_destruct(struct mca_coll_tupleq_round *round)
+static void nbc_destruct(struct mca_coll_tupleq_nbc *nbc)
 {
-	OMPI_REQUEST_FINI(&round->super.ompi);
-	mca_coll_tupleq_round_free_actions(round);
-	if (!round->is_handed_over)
+	OMPI_REQUEST_FINI(&nbc->super.ompi);
+	mca_coll_tupleq_nbc_free_actions(nbc);
+	if (!nbc->is_handed_over)
 		return;
-	series_op_release(round->op);
-	OBJ_RELEASE(round->comm);
+	series_op_release(nbc->op);
+	OBJ_RELEASE(nbc->comm);
 }
 
-OBJ_CLASS_INSTANCE(mca_coll_tupleq_round_t, ompi_request_t, round_construct, round_destruct);
+OBJ_CLASS_INSTANCE(mca_coll_tupleq_nbc_t, ompi_request_t, nbc_construct, nbc_destruct);
 
 /* Returns how many queues an entry takes at a process. Both groups of an intercommunicator get one
  * number, because both count the entries. */
@@ -118,12 +118,12 @@ static int persistent_tag(struct mca_coll_tupleq_module *module)
 	return SERIES_PERSISTENT_TAG((int)(n % SERIES_PERSISTENT_TAGS));
 }
 
-struct mca_coll_tupleq_round *
-mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
-			  enum mca_coll_tupleq_ring_kind kind, size_t bytes)
+struct mca_coll_tupleq_nbc *
+mca_coll_tupleq_nbc_new(const struct mca_coll_tupleq_invocation *invocation,
+			enum mca_coll_tupleq_ring_kind kind, size_t bytes)
 {
 	struct mca_coll_tupleq_module *module = invocation->module;
-	struct mca_coll_tupleq_round *round = OBJ_NEW(mca_coll_tupleq_round_t);
+	struct mca_coll_tupleq_nbc *nbc = OBJ_NEW(mca_coll_tupleq_nbc_t);
 	bool is_persistent = invocation->is_persistent;
 	bool is_plain = takes_no_queues(invocation->comm);
 	int entry, tag;
@@ -133,17 +133,17 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 	/* Counted even without memory, so that later operations have the same tags on all ranks. */
 	entry = is_persistent ? 0 : next_entry(&module->rings[kind], kind, invocation->comm);
 	tag = is_persistent ? persistent_tag(module) : ring_tag(kind, entry, bytes > TUPLEQ_SHORT);
-	if (!round)
+	if (!nbc)
 		return NULL;
-	OMPI_REQUEST_INIT(&round->super.ompi, is_persistent);
-	round->super.ompi.req_mpi_object.comm = invocation->comm;
-	round->super.ompi.req_start = start_persistent;
-	round->comm = invocation->comm;
-	round->request = invocation->request;
-	round->entry = is_persistent ? NULL : &module->rings[kind].entries[entry];
-	round->is_plain = is_plain;
-	round->tag = is_plain ? SERIES_PLAIN_TAG(tag) : tag;
-	return round;
+	OMPI_REQUEST_INIT(&nbc->super.ompi, is_persistent);
+	nbc->super.ompi.req_mpi_object.comm = invocation->comm;
+	nbc->super.ompi.req_start = start_persistent;
+	nbc->comm = invocation->comm;
+	nbc->request = invocation->request;
+	nbc->entry = is_persistent ? NULL : &module->rings[kind].entries[entry];
+	nbc->is_plain = is_plain;
+	nbc->tag = is_plain ? SERIES_PLAIN_TAG(tag) : tag;
+	return nbc;
 }
 
 /* ---- starting ---- */
@@ -151,65 +151,65 @@ mca_coll_tupleq_round_new(const struct mca_coll_tupleq_invocation *invocation,
 static int progress(void);
 
 /* Puts an operation into the list of those that progress() advances. */
-static void activate(struct mca_coll_tupleq_round *round)
+static void activate(struct mca_coll_tupleq_nbc *nbc)
 {
 	lock();
-	DL_APPEND2(rounds.active, round, active_prev, active_next);
-	atomic_fetch_add_explicit(&rounds.nactive, 1, memory_order_relaxed);
+	DL_APPEND2(nbcs.active, nbc, active_prev, active_next);
+	atomic_fetch_add_explicit(&nbcs.nactive, 1, memory_order_relaxed);
 	unlock();
 }
 
-static void launch(struct mca_coll_tupleq_round *round)
+static void launch(struct mca_coll_tupleq_nbc *nbc)
 {
-	mca_coll_tupleq_round_run(round);
-	activate(round);
+	mca_coll_tupleq_nbc_run(nbc);
+	activate(nbc);
 }
 
 /* Counts a start. Returns true if the operation can be started at once. */
-static bool enter(struct mca_coll_tupleq_round *round)
+static bool enter(struct mca_coll_tupleq_nbc *nbc)
 {
 	bool first = true;
 
 	lock();
-	if (round->entry) {
-		first = !*round->entry;
-		DL_APPEND2(*round->entry, round, entry_prev, entry_next);
+	if (nbc->entry) {
+		first = !*nbc->entry;
+		DL_APPEND2(*nbc->entry, nbc, entry_prev, entry_next);
 	}
-	rounds.called++;
-	rounds.two_rounds += round->two_rounds;
-	rounds.deferred += !first;
-	rounds.persistent += !round->entry;
-	rounds.plain += round->is_plain;
-	if (!rounds.progressing) {
-		rounds.progressing = true;
+	nbcs.called++;
+	nbcs.two_rounds += nbc->two_rounds;
+	nbcs.deferred += !first;
+	nbcs.persistent += !nbc->entry;
+	nbcs.plain += nbc->is_plain;
+	if (!nbcs.progressing) {
+		nbcs.progressing = true;
 		opal_progress_register(progress);
 	}
 	unlock();
 	return first;
 }
 
-int mca_coll_tupleq_round_start(struct mca_coll_tupleq_round *round)
+int mca_coll_tupleq_nbc_start(struct mca_coll_tupleq_nbc *nbc)
 {
-	int rc = round->rc;
+	int rc = nbc->rc;
 
 	if (rc != OMPI_SUCCESS) {
-		OBJ_RELEASE(round);
+		OBJ_RELEASE(nbc);
 		return rc;
 	}
 	/* The user may free the communicator and the op before the request. */
-	OBJ_RETAIN(round->comm);
-	series_op_retain(round->op);
-	round->is_handed_over = true;
-	*round->request = &round->super.ompi;
-	if (!round->entry)
+	OBJ_RETAIN(nbc->comm);
+	series_op_retain(nbc->op);
+	nbc->is_handed_over = true;
+	*nbc->request = &nbc->super.ompi;
+	if (!nbc->entry)
 		return OMPI_SUCCESS;
-	series_request_pending(&round->super.ompi);
-	if (enter(round))
-		launch(round);
+	series_request_pending(&nbc->super.ompi);
+	if (enter(nbc))
+		launch(nbc);
 	return OMPI_SUCCESS;
 }
 
-int mca_coll_tupleq_round_wait(ompi_request_t *request)
+int mca_coll_tupleq_nbc_wait(ompi_request_t *request)
 {
 	int rc = ompi_request_wait(&request, MPI_STATUS_IGNORE);
 
@@ -222,15 +222,15 @@ int mca_coll_tupleq_round_wait(ompi_request_t *request)
 static int start_persistent(size_t count, ompi_request_t **requests)
 {
 	for (size_t i = 0; i < count; i++) {
-		struct mca_coll_tupleq_round *round = (struct mca_coll_tupleq_round *)requests[i];
+		struct mca_coll_tupleq_nbc *nbc = (struct mca_coll_tupleq_nbc *)requests[i];
 
 		series_taken_over(requests[i]);
-		series_request_pending(&round->super.ompi);
-		round->next = round->completed = 0;
-		round->corrupt = false;
-		round->rc = OMPI_SUCCESS;
-		enter(round);
-		launch(round);
+		series_request_pending(&nbc->super.ompi);
+		nbc->next = nbc->completed = 0;
+		nbc->corrupt = false;
+		nbc->rc = OMPI_SUCCESS;
+		enter(nbc);
+		launch(nbc);
 	}
 	return OMPI_SUCCESS;
 }
@@ -238,97 +238,96 @@ static int start_persistent(size_t count, ompi_request_t **requests)
 /* ---- ending ---- */
 
 /* Frees the entry, and starts the next operation that waits for it. */
-static void leave(struct mca_coll_tupleq_round *round)
+static void leave(struct mca_coll_tupleq_nbc *nbc)
 {
-	struct mca_coll_tupleq_round *next;
+	struct mca_coll_tupleq_nbc *next;
 
 	lock();
-	DL_DELETE2(*round->entry, round, entry_prev, entry_next);
-	next = *round->entry;
+	DL_DELETE2(*nbc->entry, nbc, entry_prev, entry_next);
+	next = *nbc->entry;
 	unlock();
 	if (next)
 		launch(next);
 }
 
 /* Ends an operation. Called without the lock. */
-static void end(struct mca_coll_tupleq_round *round)
+static void end(struct mca_coll_tupleq_nbc *nbc)
 {
-	mca_coll_tupleq_round_free_messages(round);
-	if (round->entry) {
-		mca_coll_tupleq_round_free_actions(round);
-		leave(round);
+	mca_coll_tupleq_nbc_free_messages(nbc);
+	if (nbc->entry) {
+		mca_coll_tupleq_nbc_free_actions(nbc);
+		leave(nbc);
 	}
-	round->super.ompi.req_status.MPI_ERROR = round->rc;
-	series_handed_over(&round->super.ompi);
-	ompi_request_complete(&round->super.ompi, true);
+	nbc->super.ompi.req_status.MPI_ERROR = nbc->rc;
+	series_handed_over(&nbc->super.ompi);
+	ompi_request_complete(&nbc->super.ompi, true);
 }
 
 /* Advances an operation that was taken out of the list, and ends it or puts it back. Called without
  * the lock. */
-static void advance(struct mca_coll_tupleq_round *round)
+static void advance(struct mca_coll_tupleq_nbc *nbc)
 {
-	mca_coll_tupleq_round_run(round);
-	if (mca_coll_tupleq_round_has_ended(round))
-		end(round);
+	mca_coll_tupleq_nbc_run(nbc);
+	if (mca_coll_tupleq_nbc_poll_messages(nbc))
+		end(nbc);
 	else
-		activate(round);
+		activate(nbc);
 }
 
 static int progress(void)
 {
-	struct mca_coll_tupleq_round *round, *next, *taken = NULL;
+	struct mca_coll_tupleq_nbc *nbc, *next, *taken = NULL;
 	int events = 0;
 
 	/* An operation that starts meanwhile is advanced by the next call. */
-	if (!atomic_load_explicit(&rounds.nactive, memory_order_relaxed) ||
-	    OPAL_THREAD_TRYLOCK(&rounds.lock))
+	if (!atomic_load_explicit(&nbcs.nactive, memory_order_relaxed) ||
+	    OPAL_THREAD_TRYLOCK(&nbcs.lock))
 		return 0;
-	DL_FOREACH_SAFE2(rounds.active, round, next, active_next) {
-		if (!mca_coll_tupleq_round_can_advance(round))
+	DL_FOREACH_SAFE2(nbcs.active, nbc, next, active_next) {
+		if (!mca_coll_tupleq_nbc_poll(nbc))
 			continue;
-		DL_DELETE2(rounds.active, round, active_prev, active_next);
-		DL_APPEND2(taken, round, active_prev, active_next);
+		DL_DELETE2(nbcs.active, nbc, active_prev, active_next);
+		DL_APPEND2(taken, nbc, active_prev, active_next);
 		events++;
 	}
-	atomic_fetch_sub_explicit(&rounds.nactive, events, memory_order_relaxed);
+	atomic_fetch_sub_explicit(&nbcs.nactive, events, memory_order_relaxed);
 	unlock();
-	DL_FOREACH_SAFE2(taken, round, next, active_next)
-		advance(round);
+	DL_FOREACH_SAFE2(taken, nbc, next, active_next)
+		advance(nbc);
 	return events;
 }
 
-void mca_coll_tupleq_round_close(void)
+void mca_coll_tupleq_nbc_close(void)
 {
-	if (rounds.progressing)
+	if (nbcs.progressing)
 		opal_progress_unregister(progress);
-	rounds.progressing = false;
+	nbcs.progressing = false;
 	mca_coll_tupleq_memory_close();
 }
 
-int mca_coll_tupleq_round_register(const mca_base_component_t *version)
+int mca_coll_tupleq_nbc_register(const mca_base_component_t *version)
 {
 	static const struct {
 		const char *name, *help;
 		unsigned long long *value;
 	} counters[] = {
-		{"rounds", "Nonblocking and persistent collectives that were started",
-		 &rounds.called},
-		{"rounds_two",
-		 "Operations among coll_tupleq_rounds whose second round needs this process, "
+		{"nbc", "Nonblocking and persistent collectives that were started", &nbcs.called},
+		{"nbc_two_rounds",
+		 "Operations among coll_tupleq_nbc whose second round needs this process, "
 		 "because it sends received data (coll_tupleq_one_round)",
-		 &rounds.two_rounds},
-		{"rounds_deferred",
-		 "Operations among coll_tupleq_rounds that waited for an earlier one of their "
+		 &nbcs.two_rounds},
+		{"nbc_deferred",
+		 "Operations among coll_tupleq_nbc that waited for an earlier one of their "
 		 "communicator, because its entry of the ring was in use (coll_tupleq_ring)",
-		 &rounds.deferred},
-		{"rounds_persistent", "Starts of persistent collectives among coll_tupleq_rounds",
-		 &rounds.persistent},
-		{"rounds_plain",
-		 "Operations among coll_tupleq_rounds whose messages took no queue, because the "
+		 &nbcs.deferred},
+		{"nbc_persistent", "Starts of persistent collectives among coll_tupleq_nbc",
+		 &nbcs.persistent},
+		{"nbc_plain",
+		 "Operations among coll_tupleq_nbc whose messages took no queue, because the "
 		 "communicator has too many processes (coll_tupleq_queues)",
-		 &rounds.plain},
-		{"rounds_allocated",
-		 "Pieces of memory that the operations among coll_tupleq_rounds got from the "
+		 &nbcs.plain},
+		{"nbc_allocated",
+		 "Pieces of memory that the operations among coll_tupleq_nbc got from the "
 		 "system, because none that fits was kept (coll_tupleq_memory)",
 		 &mca_coll_tupleq_memory_allocated},
 	};

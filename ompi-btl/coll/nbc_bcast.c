@@ -6,7 +6,7 @@
 #include "blocks.h"
 
 struct bcast {
-	struct mca_coll_tupleq_round *round;
+	struct mca_coll_tupleq_nbc *nbc;
 	enum mca_coll_tupleq_role role;
 	int size, rank, root;
 	struct mca_coll_tupleq_transfer data; /* as the user describes them */
@@ -16,15 +16,15 @@ struct bcast {
 
 static void add_one_round(const struct bcast *bcast)
 {
-	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(bcast->round->comm);
+	const struct mca_coll_tupleq_peers peers = mca_coll_tupleq_peers(bcast->nbc->comm);
 	struct mca_coll_tupleq_transfer message = bcast->data;
 
 	message.peer = bcast->root;
 	if (bcast->role == TUPLEQ_MEMBER)
-		mca_coll_tupleq_round_receive(bcast->round, message);
+		mca_coll_tupleq_nbc_receive(bcast->nbc, message);
 	for (int i = peers.first; bcast->role == TUPLEQ_ROOT && i < peers.size; i++) {
 		message.peer = mca_coll_tupleq_above(&peers, i);
-		mca_coll_tupleq_round_send(bcast->round, message);
+		mca_coll_tupleq_nbc_send(bcast->nbc, message);
 	}
 }
 
@@ -47,63 +47,63 @@ static void add_root(const struct bcast *bcast)
 	for (int i = 1; i < bcast->size; i++) {
 		int peer = (bcast->root + i) % bcast->size;
 
-		mca_coll_tupleq_round_send(bcast->round, block(bcast, peer, peer));
+		mca_coll_tupleq_nbc_send(bcast->nbc, block(bcast, peer, peer));
 	}
 	for (int i = 1; i < bcast->size; i++) {
 		int peer = (bcast->root + i) % bcast->size;
 
-		mca_coll_tupleq_round_send(bcast->round, block(bcast, bcast->root, peer));
+		mca_coll_tupleq_nbc_send(bcast->nbc, block(bcast, bcast->root, peer));
 	}
 }
 
 static void add_other(const struct bcast *bcast, int *receives)
 {
-	struct mca_coll_tupleq_round *round = bcast->round;
+	struct mca_coll_tupleq_nbc *nbc = bcast->nbc;
 	int size = bcast->size, rank = bcast->rank, root = bcast->root;
 
-	receives[rank] = mca_coll_tupleq_round_receive(round, block(bcast, rank, root));
+	receives[rank] = mca_coll_tupleq_nbc_receive(nbc, block(bcast, rank, root));
 	for (int i = 1; i < size; i++) {
 		int peer = (rank - i + size) % size;
 
-		receives[peer] = mca_coll_tupleq_round_receive(round, block(bcast, peer, peer));
+		receives[peer] = mca_coll_tupleq_nbc_receive(nbc, block(bcast, peer, peer));
 	}
-	mca_coll_tupleq_round_await(round, receives[rank]);
+	mca_coll_tupleq_nbc_await(nbc, receives[rank]);
 	for (int i = 1; i < size; i++) {
 		int peer = (rank + i) % size;
 
 		if (peer != root)
-			mca_coll_tupleq_round_send(round, block(bcast, rank, peer));
+			mca_coll_tupleq_nbc_send(nbc, block(bcast, rank, peer));
 	}
 }
 
 static void add_two_rounds(struct bcast *bcast)
 {
-	struct mca_coll_tupleq_round *round = bcast->round;
+	struct mca_coll_tupleq_nbc *nbc = bcast->nbc;
 	struct mca_coll_tupleq_transfer packed = {.type = &ompi_mpi_byte.dt};
 	bool has_gaps = !series_datatype_is_contiguous(bcast->data.type, bcast->data.count);
 	ptrdiff_t lb, extent;
 	int *receives;
 
 	ompi_datatype_get_true_extent(bcast->data.type, &lb, &extent);
-	bcast->bytes = has_gaps ? mca_coll_tupleq_round_alloc(round, bcast->nbytes)
+	bcast->bytes = has_gaps ? mca_coll_tupleq_nbc_alloc(nbc, bcast->nbytes)
 				: (unsigned char *)bcast->data.addr + lb;
-	receives = mca_coll_tupleq_round_alloc(round, (size_t)bcast->size * sizeof(*receives));
-	if (round->rc != OMPI_SUCCESS)
+	receives = mca_coll_tupleq_nbc_alloc(nbc, (size_t)bcast->size * sizeof(*receives));
+	if (nbc->rc != OMPI_SUCCESS)
 		return;
 	packed.addr = bcast->bytes;
 	packed.count = bcast->nbytes;
-	round->two_rounds = bcast->rank != bcast->root;
+	nbc->two_rounds = bcast->rank != bcast->root;
 	if (bcast->rank == bcast->root) {
 		if (has_gaps)
-			mca_coll_tupleq_round_copy(round, bcast->data, packed);
+			mca_coll_tupleq_nbc_copy(nbc, bcast->data, packed);
 		add_root(bcast);
 		return;
 	}
 	add_other(bcast, receives);
 	for (int i = 0; has_gaps && i < bcast->size; i++)
-		mca_coll_tupleq_round_await(round, receives[i]);
+		mca_coll_tupleq_nbc_await(nbc, receives[i]);
 	if (has_gaps)
-		mca_coll_tupleq_round_copy(round, packed, bcast->data);
+		mca_coll_tupleq_nbc_copy(nbc, packed, bcast->data);
 }
 
 TUPLEQ_COLLECTIVE(bcast, (void *buf, int count, ompi_datatype_t *type, int root),
@@ -120,19 +120,19 @@ TUPLEQ_COLLECTIVE(bcast, (void *buf, int count, ompi_datatype_t *type, int root)
 	/* A bystander's arguments are undefined. */
 	if (state.role != TUPLEQ_BYSTANDER)
 		state.nbytes = mca_coll_tupleq_bytes(&state.data);
-	state.round =
-		mca_coll_tupleq_round_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
-					  mca_coll_tupleq_longest(invocation->comm, state.nbytes));
-	if (!state.round)
+	state.nbc =
+		mca_coll_tupleq_nbc_new(invocation, mca_coll_tupleq_rooted_ring(invocation->comm),
+					mca_coll_tupleq_longest(invocation->comm, state.nbytes));
+	if (!state.nbc)
 		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (mca_coll_tupleq_takes_one_round(invocation->comm, state.nbytes))
 		add_one_round(&state);
 	else
 		add_two_rounds(&state);
-	return mca_coll_tupleq_round_start(state.round);
+	return mca_coll_tupleq_nbc_start(state.nbc);
 }
 
-void mca_coll_tupleq_round_bcast(mca_coll_base_module_t *base)
+void mca_coll_tupleq_nbc_bcast(mca_coll_base_module_t *base)
 {
 	TUPLEQ_INSTALL(base, bcast);
 }
