@@ -15,13 +15,13 @@ static uint64_t members_of(ompi_communicator_t *comm)
 }
 
 /* Returns how many blocks the next step moves: all that are here, or those that are missing. */
-static int step_of(int have, int size)
+static int step_blocks(int have, int size)
 {
 	return have < size - have ? have : size - have;
 }
 
 /* Returns the rank that gets the blocks of the next step. */
-static int to(int have, int rank, int size)
+static int destination(int have, int rank, int size)
 {
 	return (int)(((unsigned)rank + (unsigned)(size - have)) % (unsigned)size);
 }
@@ -36,9 +36,10 @@ void mca_coll_tupleq_exchange_refuse(ompi_communicator_t *comm, int tag, int hav
 		return;
 	/* The head is never freed, because the ends of these messages aren't awaited. */
 	*head = (struct mca_coll_tupleq_exchange_head){members_of(comm), 1};
-	for (; have < size; have += step_of(have, size)) {
-		if (MCA_PML_CALL(isend(head, sizeof(*head), MPI_BYTE, to(have, rank, size), tag,
-				       MCA_PML_BASE_SEND_STANDARD, comm, &request)) == OMPI_SUCCESS)
+	for (; have < size; have += step_blocks(have, size)) {
+		if (MCA_PML_CALL(isend(head, sizeof(*head), MPI_BYTE, destination(have, rank, size),
+				       tag, MCA_PML_BASE_SEND_STANDARD, comm, &request)) ==
+		    OMPI_SUCCESS)
 			ompi_request_free(&request);
 	}
 }
@@ -76,7 +77,7 @@ int mca_coll_tupleq_exchange_start(struct mca_coll_tupleq_exchange *exchange,
 /* Returns the length of the step's blocks. */
 static size_t step_bytes(const struct mca_coll_tupleq_exchange *exchange)
 {
-	return (size_t)step_of(exchange->have, exchange->size) * exchange->bytes;
+	return (size_t)step_blocks(exchange->have, exchange->size) * exchange->bytes;
 }
 
 static bool post_receive(struct mca_coll_tupleq_exchange *exchange)
@@ -101,7 +102,8 @@ static bool post(struct mca_coll_tupleq_exchange *exchange)
 	memcpy(exchange->out + 1, exchange->blocks, step_bytes(exchange));
 	exchange->sent =
 		MCA_PML_CALL(isend(exchange->out, sizeof(*exchange->out) + step_bytes(exchange),
-				   MPI_BYTE, to(exchange->have, exchange->rank, exchange->size),
+				   MPI_BYTE,
+				   destination(exchange->have, exchange->rank, exchange->size),
 				   exchange->tag, MCA_PML_BASE_SEND_STANDARD, exchange->comm,
 				   &exchange->requests[1])) == OMPI_SUCCESS;
 	return exchange->sent;
@@ -111,7 +113,8 @@ static int fail(struct mca_coll_tupleq_exchange *exchange)
 {
 	mca_coll_tupleq_exchange_refuse(
 		exchange->comm, exchange->tag,
-		exchange->have + (exchange->sent ? step_of(exchange->have, exchange->size) : 0));
+		exchange->have +
+			(exchange->sent ? step_blocks(exchange->have, exchange->size) : 0));
 	return -EIO;
 }
 
@@ -160,7 +163,7 @@ int mca_coll_tupleq_exchange_poll(struct mca_coll_tupleq_exchange *exchange)
 		ompi_request_free(&exchange->requests[0]);
 		ompi_request_free(&exchange->requests[1]);
 		exchange->posted = exchange->sent = false;
-		exchange->have += step_of(exchange->have, exchange->size);
+		exchange->have += step_blocks(exchange->have, exchange->size);
 	}
 	return 1;
 }

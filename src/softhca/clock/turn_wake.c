@@ -5,25 +5,30 @@
  */
 #include "turn.h"
 
+/* Passes the turn if nobody has it, and unlocks the actors. */
+static void pass_and_unlock(const struct shca_clock *clock)
+{
+	if (!atomic_load(&clock->holder))
+		shca_actors_pass(shca_turn_here.fabric);
+	shca_actors_unlock(shca_turn_here.fabric);
+}
+
 void shca_clock_look(uint32_t actor)
 {
-	/* shca_clk may become NULL meanwhile, as the process leaves virtual time. */
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
+	struct shca_clock *clock = shca_turn_clock();
 
 	/* As in shca_clock_wake_process(). */
 	shca_turn_self.depth++;
 	shca_actors_lock(shca_turn_here.fabric);
 	shca_actor_look(clock, actor);
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_actors_unlock(shca_turn_here.fabric);
+	pass_and_unlock(clock);
 	shca_turn_self.depth--;
 }
 
 /* Lets the threads of this process that watch that much, or more, look now. */
 static void wake_here(enum shca_watching least)
 {
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
+	struct shca_clock *clock = shca_turn_clock();
 	uint32_t i;
 
 	shca_actors_lock(shca_turn_here.fabric);
@@ -33,9 +38,7 @@ static void wake_here(enum shca_watching least)
 		    least)
 			shca_actor_look(clock, i - 1);
 	}
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_actors_unlock(shca_turn_here.fabric);
+	pass_and_unlock(clock);
 }
 
 /* Returns true if a thread of any process waits for a lock. */
@@ -52,7 +55,7 @@ static bool is_lock_awaited(const struct shca_clock *clock)
 
 void shca_clock_wake_shared_lock_waiters(void)
 {
-	struct shca_clock *clock = &shca_turn_here.fabric->hdr->clock;
+	struct shca_clock *clock = shca_turn_clock();
 
 	/* Either this thread sees that another one watches, or that one sees the release. */
 	atomic_thread_fence(memory_order_seq_cst);
@@ -60,9 +63,7 @@ void shca_clock_wake_shared_lock_waiters(void)
 		return;
 	shca_actors_lock(shca_turn_here.fabric);
 	shca_actors_look(clock, SHCA_WATCHES_LOCK);
-	if (!atomic_load(&clock->holder))
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_actors_unlock(shca_turn_here.fabric);
+	pass_and_unlock(clock);
 }
 
 void shca_clock_released_shared(void)

@@ -58,6 +58,7 @@ void shca_counters_reset(const struct shca_fabric *fabric, struct shca_hca *hca)
 {
 	uint64_t now[SHCA_C_COUNT];
 
+	/* A QP that is destroyed meanwhile may be missed or counted twice in all later figures. */
 	total(fabric, hca, now);
 	for (unsigned i = 0; i < SHCA_C_COUNT; i++)
 		atomic_store_explicit(&hca->counters_base[i], now[i], memory_order_relaxed);

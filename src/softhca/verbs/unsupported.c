@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * unsupported.c - functions that are not supported. They must fail here, because the real library
- * would take our objects for its own. Device memory, flows, work queues and counters need no
- * function here: the context leaves their operations NULL.
+ * would take our objects for its own. Allocating device memory, flows, work queues and
+ * counters need no function here: the context leaves their operations NULL.
  */
 #include "verbs.h"
 

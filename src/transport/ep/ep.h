@@ -96,7 +96,7 @@ static inline void tq_service_hint(struct tq_ep *ep)
 	if (!ep->service)
 		return;
 	if ((ep->service->wakes_at == UINT64_MAX &&
-	     (tq_ep_awaits_sends(ep) || ep->net.nrequests)) ||
+	     (tq_ep_awaits_sends(ep) || ep->net.ndatagrams)) ||
 	    tq_ep_service_reminds(ep) || tq_ep_service_copies(ep))
 		tq_service_wake(ep);
 }

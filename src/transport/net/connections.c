@@ -134,7 +134,7 @@ int tq_connections_report(struct tq_net *net)
 		}
 		*next = contact->failed_next;
 		contact->failed_next = NULL;
-		tq_link_say_why(net, link);
+		tq_link_report_failure(net, link);
 		if (link->peer)
 			tq_core_on_peer_failed(net->core, link->peer);
 		n++;

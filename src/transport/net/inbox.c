@@ -193,15 +193,6 @@ static bool handle(struct tq_net *net, struct tq_link *link, const void *msg, ui
 	return true;
 }
 
-/* Tells the link's process that there is room in its ring. */
-static void say_room(struct tq_net *net, struct tq_link *link)
-{
-	struct tq_oob_hdr wake = tq_oob_hdr(net, link, TQ_OOB_WAKE, 0);
-
-	tq_oob_send(net, link, &wake, sizeof(wake));
-	TQ_COUNT(net->stats, ring_wakeups);
-}
-
 /* Takes note that the ring is empty. */
 static void note_empty(struct tq_net *net, struct tq_inbox_ring *ring)
 {
@@ -212,7 +203,7 @@ static void note_empty(struct tq_net *net, struct tq_inbox_ring *ring)
 	ring->emptied = ring->in.read;
 	ring->in_vain = 0;
 	if (tq_ring_is_awaited(&ring->in))
-		say_room(net, ring->link);
+		tq_oob_wake(net, ring->link); /* there is room */
 }
 
 /* Handles messages of a ring: at most so many, and none after so many bytes of it. Adds their

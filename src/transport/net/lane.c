@@ -115,8 +115,8 @@ static void posted_done(struct tq_net *net, struct tq_work *work, const struct i
 	complete(net, lane, n);
 	if (posted->awaited)
 		tq_lane_unawait(net, lane);
-	/* Marks the send as counted: tq_lane_await_all() must not count it again if the lane fails
-	 * meanwhile. */
+	/* done() is called below: tq_lane_await_all() must not await the send if that retires the
+	 * lane. */
 	posted->awaited = true;
 	if (wc->status != IBV_WC_SUCCESS) {
 		lane->erred = true;

@@ -9,13 +9,13 @@
 
 #include "net/objects.h"
 
-#define TQ_LANE_BATCH 16 /* of so many sends on a lane at least one is signalled */
+#define TQ_LANE_BATCH 16 /* the most sends on a lane of which one is signalled */
 
 enum tq_lane_kind { TQ_LANE_CONTROL, TQ_LANE_BULK, TQ_LANE_HOLD, TQ_LANE_KINDS };
 enum tq_lane_state {
 	TQ_LANE_CONNECTING, /* the TGT QP is being asked for */
 	TQ_LANE_READY,
-	TQ_LANE_FAILED, /* in ERR; the lane goes when the last of its work is flushed */
+	TQ_LANE_RETIRED, /* in ERR; the lane goes when the last of its work is flushed */
 	TQ_LANE_STATES
 };
 
@@ -34,7 +34,7 @@ struct tq_posted {
 	struct tq_lane *lane;
 	tq_lane_done *done;   /* NULL: nobody wants to know of the completion */
 	uint32_t covers;      /* WQEs of the lane that its completion stands for */
-	bool awaited;         /* its completion is looked for at each poll */
+	bool awaited;         /* done() will be called, or was */
 	struct tq_link *link; /* the link that it is for; may be gone by now */
 	void *token;   /* of done(). Direct: the protocol's, NULL: a drain; rdma.c: the operation */
 	uint64_t size; /* rdma.c: of the chunk; lazy, from a copy: what that takes of the pool */
@@ -72,8 +72,8 @@ struct tq_lane {
 	bool taken;           /* hold lane: a tuple has it */
 	struct tq_link *user; /* hold lane that is taken: the process that it is used towards */
 	struct tq_link **confirmed;  /* the processes that hold the TGT QP open */
-	uint32_t nconfirmed;         /* of those */
-	uint32_t confirmed_room;     /* places in that array */
+	uint32_t nconfirmed;         /* entries of `confirmed` */
+	uint32_t confirmed_room;     /* its allocated size, in entries */
 	struct tq_request *requests; /* list: those that wait for its TGT QP, or for a process to
 					open it; the first asks for the TGT QP to be made */
 	/* Hold lanes: in tq_node.hold; failed ones: in tq_connections.flushing. */
@@ -155,7 +155,8 @@ static inline void tq_lane_unawait(struct tq_net *net, struct tq_lane *lane)
 /* ---- a slot of the send CQ for the next drain of a hold lane, without which what has ended there
  * might never be reported ---- */
 
-/* Keeps a slot for the lane, where tq_cq_can_keep_drain() allows it. */
+/* Keeps a slot for the lane. There is one: the lane has just released a slot, or
+ * tq_cq_can_keep_drain() said so. */
 void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane);
 /* Gives the lane's slot back, if it has one. */
 void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);

@@ -86,7 +86,7 @@ void tq_lane_error(struct tq_net *net, struct tq_lane *lane, uint32_t wqe, const
 	struct tq_link *link = tq_lane_slot(lane, wqe)->link, *user;
 	char cause[160];
 
-	if (lane->state == TQ_LANE_FAILED)
+	if (lane->state == TQ_LANE_RETIRED)
 		return;
 	if (!tq_lane_is_confirmed(lane, link))
 		link = NULL;

@@ -13,12 +13,12 @@
 static const char *const state_names[TQ_LANE_STATES] = {
 	[TQ_LANE_CONNECTING] = "CONNECTING",
 	[TQ_LANE_READY] = "READY",
-	[TQ_LANE_FAILED] = "FAILED",
+	[TQ_LANE_RETIRED] = "RETIRED",
 };
 
 static const uint16_t next_states[TQ_LANE_STATES] = {
-	[TQ_LANE_CONNECTING] = 1u << TQ_LANE_READY | 1u << TQ_LANE_FAILED,
-	[TQ_LANE_READY] = 1u << TQ_LANE_FAILED,
+	[TQ_LANE_CONNECTING] = 1u << TQ_LANE_READY | 1u << TQ_LANE_RETIRED,
+	[TQ_LANE_READY] = 1u << TQ_LANE_RETIRED,
 };
 
 static const struct tq_states states = {"lane", state_names, next_states};
@@ -153,7 +153,7 @@ void tq_lane_stop(struct tq_net *net, struct tq_lane *lane)
 
 	/* The QP may be in that state already, by a failure of its own. */
 	ibv_modify_qp(lane->qp, &attr, IBV_QP_STATE);
-	set_state(net, lane, TQ_LANE_FAILED);
+	set_state(net, lane, TQ_LANE_RETIRED);
 }
 
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane)

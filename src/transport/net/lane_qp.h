@@ -10,7 +10,7 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		 struct tq_lane **lane);
 /* Connects the lane to the TGT QP, which takes `rd_atomic` reads. */
 int tq_lane_connect(struct tq_net *net, struct tq_lane *lane, uint32_t tgt_qpn, uint8_t rd_atomic);
-/* Puts the lane into TQ_LANE_FAILED, so that its work is flushed. */
+/* Puts the lane into TQ_LANE_RETIRED, so that its work is flushed. */
 void tq_lane_stop(struct tq_net *net, struct tq_lane *lane);
 /* Frees a lane on which nothing is awaited. */
 void tq_lane_destroy(struct tq_net *net, struct tq_lane *lane);

@@ -37,12 +37,12 @@ void tq_links_tear_down(struct tq_net *net)
 	while ((link = connections->failing)) {
 		LL_DELETE2(connections->failing, link, contact->failed_next);
 		LL_PREPEND2(connections->broken, link, contact->failed_next);
-		net->nrequests--;
+		net->ndatagrams--;
 		tear_down(net, link);
 	}
 }
 
-void tq_link_say_why(struct tq_net *net, const struct tq_link *link)
+void tq_link_report_failure(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_contact *contact = link->contact;
 	const char *why = contact->why ? contact->why : "A connection failed.";

@@ -8,8 +8,9 @@
 /* Ends what the links that tq_link_fail() marked have under way here. To be called where nobody
  * iterates over lanes or requests. */
 void tq_links_tear_down(struct tq_net *net);
-/* Logs why the link has failed. */
-void tq_link_say_why(struct tq_net *net, const struct tq_link *link);
+/* Reports to the user that the link has failed: logs why, counts the failure, unless nothing was
+ * lost, and lets calls with the peer fail from now on (tq_link_is_logged()). */
+void tq_link_report_failure(struct tq_net *net, struct tq_link *link);
 /* Returns true if the link has failed and the log has said why, so the user may know. */
 bool tq_link_is_logged(const struct tq_link *link);
 

@@ -12,10 +12,9 @@
 #include "net/link.h"
 #include "net/oob.h"
 
-/* Times between two CUTs without an answer: the first is longer than most processes take to answer,
- * and the last is for one that has probably died. */
+/* The time after which a CUT without an answer is repeated first, longer than most processes take
+ * to answer. */
 #define FIRST_CUT_BACKOFF (20 * TQ_MS)
-#define MAX_CUT_BACKOFF   (320 * TQ_MS)
 
 /* ---- cutting off ---- */
 
@@ -35,8 +34,7 @@ static void say_cut(struct tq_net *net, struct tq_link *link, uint64_t now)
 
 	send_cut(net, link);
 	tq_timer_arm(net, &contact->cut_timer, now + contact->cut_backoff, cut_due, link);
-	if (contact->cut_backoff < MAX_CUT_BACKOFF)
-		contact->cut_backoff *= 2;
+	contact->cut_backoff = tq_oob_next_backoff(contact->cut_backoff);
 }
 
 void tq_link_cut(struct tq_net *net, struct tq_link *link)
@@ -53,7 +51,7 @@ void tq_link_cut(struct tq_net *net, struct tq_link *link)
 	}
 	contact->cut_until = now + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	contact->cut_backoff = FIRST_CUT_BACKOFF;
-	net->nrequests++;
+	net->ndatagrams++;
 	say_cut(net, link, now);
 }
 
@@ -63,7 +61,7 @@ void tq_link_cut_end(struct tq_net *net, struct tq_link *link)
 		return;
 	link->contact->cut_until = 0;
 	tq_timer_stop(net, &link->contact->cut_timer);
-	net->nrequests--;
+	net->ndatagrams--;
 }
 
 static void cut_due(struct tq_net *net, void *owner, uint64_t now)
@@ -110,7 +108,7 @@ void tq_link_fail(struct tq_net *net, struct tq_link *link, enum tq_fail how, co
 	va_start(args, format);
 	link->contact->why = sentence(link, how, format, args);
 	va_end(args);
-	net->nrequests++; /* the CUT that is due, until tq_links_tear_down() sends it */
+	net->ndatagrams++; /* the CUT that is due, until tq_links_tear_down() sends it */
 	LL_PREPEND2(net->connections->failing, link, contact->failed_next);
 }
 

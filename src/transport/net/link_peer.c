@@ -91,7 +91,7 @@ static void link_free(struct tq_net *net, struct tq_link *link)
 	for (place = &connections->broken; *place; place = &(*place)->contact->failed_next) {
 		if (*place == link) {
 			*place = contact->failed_next;
-			tq_link_say_why(net, link);
+			tq_link_report_failure(net, link);
 			break;
 		}
 	}

@@ -108,7 +108,7 @@ static void destroy(struct tq_net *net, struct look_up *look_up)
 {
 	HASH_DEL(net->look_ups->all, look_up);
 	tq_timer_stop(net, &look_up->timer);
-	net->nrequests--;
+	net->ndatagrams--;
 	ibv_destroy_ah(look_up->ah);
 	free(look_up->result);
 	free(look_up);
@@ -214,7 +214,7 @@ int tq_look_up_start(struct tq_net *net, const struct tq_locator *locator)
 	look_up->interval = FIRST_INTERVAL;
 	look_up->until = tq_now() + (uint64_t)net->params->connect_timeout * 1000 * TQ_MS;
 	HASH_ADD(hh, net->look_ups->all, locator, sizeof(look_up->locator), look_up);
-	net->nrequests++;
+	net->ndatagrams++;
 	ask(net, look_up, tq_now());
 	return 0;
 }

@@ -125,8 +125,8 @@ struct tq_net {
 	const char *broken_reason;          /* why nothing goes any more; NULL: all is well */
 	bool broken_handled;                /* all that was under way then has ended */
 	uint64_t failures;                  /* links that failed */
-	/* Datagrams that are due, or that are sent again until their answer comes. */
-	uint32_t nrequests;
+	/* Datagrams that are due, or that are repeated until their answer comes. */
+	uint32_t ndatagrams;
 };
 
 /* Takes note that the adapter, or a queue of it, has failed for good: at the next tq_net_work() all

@@ -189,6 +189,14 @@ bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_
 	return true;
 }
 
+void tq_oob_wake(struct tq_net *net, const struct tq_link *link)
+{
+	struct tq_oob_hdr wake = tq_oob_hdr(net, link, TQ_OOB_WAKE, 0);
+
+	tq_oob_send(net, link, &wake, sizeof(wake));
+	TQ_COUNT(net->stats, ring_wakeups);
+}
+
 bool tq_oob_is_idle(const struct tq_net *net)
 {
 	const struct datagram *datagram;

@@ -7,8 +7,12 @@
 #ifndef TQ_NET_OOB_H
 #define TQ_NET_OOB_H
 
+#include "base/clock.h"
 #include "net/datagram.h"
 #include "net/objects.h"
+
+/* The longest time (ns) between two sendings of a datagram that is repeated. */
+#define TQ_OOB_MAX_BACKOFF (320 * TQ_MS)
 
 /* Handles a datagram, which is whole and for this endpoint. */
 typedef void tq_oob_handler(struct tq_net *net, const struct tq_oob_hdr *datagram);
@@ -29,6 +33,15 @@ bool tq_oob_send(struct tq_net *net, const struct tq_link *link, const void *dat
 /* Sends a datagram to a UD QP, as tq_oob_send() does. */
 bool tq_oob_send_to(struct tq_net *net, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey,
 		    const void *datagram, size_t len);
+/* Wakes the link's process, if its service thread sleeps, so that it looks at its inbox and its
+ * outboxes. */
+void tq_oob_wake(struct tq_net *net, const struct tq_link *link);
+/* Returns the time (ns) after which a datagram is repeated again that was repeated after `backoff`.
+ */
+static inline uint64_t tq_oob_next_backoff(uint64_t backoff)
+{
+	return backoff < TQ_OOB_MAX_BACKOFF / 2 ? 2 * backoff : TQ_OOB_MAX_BACKOFF;
+}
 /* Returns true if no datagram is under way from here, or the network is broken. */
 bool tq_oob_is_idle(const struct tq_net *net);
 

@@ -17,9 +17,8 @@
 #include "net/node.h"
 #include "net/oob.h"
 
-/* Times between two datagrams that wake a process: at first, and at most. */
+/* The time after which the datagram that wakes a process is repeated first. */
 #define FIRST_BACKOFF (20 * TQ_MS)
-#define MAX_BACKOFF   (320 * TQ_MS)
 
 struct tq_outbox {
 	struct tq_rings *rings; /* the other process's inbox */
@@ -30,7 +29,7 @@ struct tq_outbox {
 	bool waits;             /* messages wait for room */
 	struct tq_timer timer;
 	uint64_t backoff; /* ns */
-	bool counted;     /* in tq_net.nrequests, as the timer is armed */
+	bool repeats;     /* the timer is armed, and counted in tq_net.ndatagrams */
 	bool left;        /* nothing is written any more: the ring may be another process's */
 };
 
@@ -126,8 +125,8 @@ void tq_outbox_leave(struct tq_link *link)
 static void stop_timer(struct tq_net *net, struct tq_outbox *outbox)
 {
 	tq_timer_stop(net, &outbox->timer);
-	net->nrequests -= outbox->counted;
-	outbox->counted = false;
+	net->ndatagrams -= outbox->repeats;
+	outbox->repeats = false;
 }
 
 void tq_outbox_close(struct tq_net *net, struct tq_link *link)
@@ -155,19 +154,19 @@ static void arm(struct tq_net *net, struct tq_link *link, uint64_t now)
 {
 	struct tq_outbox *outbox = link->outbox;
 
-	net->nrequests += !outbox->counted;
-	outbox->counted = true;
+	net->ndatagrams += !outbox->repeats;
+	outbox->repeats = true;
 	tq_timer_arm(net, &outbox->timer, now + outbox->backoff, look, link);
-	if (outbox->backoff < MAX_BACKOFF)
-		outbox->backoff *= 2;
+	outbox->backoff = tq_oob_next_backoff(outbox->backoff);
 }
 
-static void say_wake(struct tq_net *net, struct tq_link *link)
+/* Has the timer look at the process from now on, unless it already does. */
+static void start_timer(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_oob_hdr wake = tq_oob_hdr(net, link, TQ_OOB_WAKE, 0);
-
-	tq_oob_send(net, link, &wake, sizeof(wake));
-	TQ_COUNT(net->stats, ring_wakeups);
+	if (link->outbox->repeats)
+		return;
+	link->outbox->backoff = FIRST_BACKOFF;
+	arm(net, link, tq_now());
 }
 
 /* Looks whether the process has read what can't wait, and whether it is still there. */
@@ -185,7 +184,7 @@ static void look(struct tq_net *net, void *owner, uint64_t now)
 			     "%s doesn't read what was sent to it in shared memory.",
 			     tq_link_name(link));
 	} else {
-		say_wake(net, link);
+		tq_oob_wake(net, link);
 		arm(net, link, now);
 	}
 }
@@ -203,23 +202,20 @@ static void announce(struct tq_outbox *outbox)
 		atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
 }
 
-/* Wakes the process if its service thread sleeps that deep, so that it reads all that was sent so
- * far. */
-static void wake(struct tq_net *net, struct tq_link *link, enum tq_asleep from)
+/* Wakes the process if its service thread sleeps at `level` or deeper, so that it reads all that
+ * was sent so far. */
+static void wake(struct tq_net *net, struct tq_link *link, enum tq_asleep level)
 {
 	struct tq_outbox *outbox = link->outbox;
 
 	/* After a fence. So either this process sees that the other one is about to
 	 * sleep, or that one sees what was sent (tq_inbox_sleep()). */
-	if (atomic_load_explicit(&outbox->rings->asleep, memory_order_seq_cst) < from ||
+	if (atomic_load_explicit(&outbox->rings->asleep, memory_order_seq_cst) < level ||
 	    !atomic_exchange_explicit(&outbox->rings->asleep, TQ_AWAKE, memory_order_relaxed))
 		return;
 	outbox->urgent = outbox->out.sent;
-	say_wake(net, link);
-	if (outbox->counted)
-		return;
-	outbox->backoff = FIRST_BACKOFF;
-	arm(net, link, tq_now());
+	tq_oob_wake(net, link);
+	start_timer(net, link);
 }
 
 /* ---- sending ---- */
@@ -232,15 +228,10 @@ void *tq_outbox_room(struct tq_link *link, uint32_t len)
 /* Has the process read, and tell this one when it has; until then a timer sees to that. */
 static void await_room(struct tq_net *net, struct tq_link *link)
 {
-	struct tq_outbox *outbox = link->outbox;
-
-	tq_ring_await(&outbox->out);
+	tq_ring_await(&link->outbox->out);
 	atomic_thread_fence(memory_order_seq_cst);
 	wake(net, link, TQ_ASLEEP);
-	if (outbox->counted)
-		return;
-	outbox->backoff = FIRST_BACKOFF;
-	arm(net, link, tq_now());
+	start_timer(net, link);
 }
 
 static void trace(const struct tq_net *net, const struct tq_link *link, const void *msg,

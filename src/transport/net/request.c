@@ -15,9 +15,7 @@
 #include "net/oob.h"
 #include "net/outbox.h"
 
-/* Times between two sendings of a request: at first, and at most. */
-#define FIRST_BACKOFF (5 * TQ_MS)
-#define MAX_BACKOFF   (320 * TQ_MS)
+#define FIRST_BACKOFF (5 * TQ_MS)  /* time after which a request is repeated first */
 #define PASS_ON       (40 * TQ_MS) /* backoff from which another process's request is sent first */
 
 static tq_timer_fire request_due;
@@ -42,8 +40,7 @@ static void request_send(struct tq_net *net, struct tq_request *request)
 	tq_oob_send(net, request->link, &req, sizeof(req));
 	if (request->repeats) {
 		TQ_COUNT(net->stats, connect_retries);
-		request->backoff =
-			request->backoff < MAX_BACKOFF / 2 ? 2 * request->backoff : MAX_BACKOFF;
+		request->backoff = tq_oob_next_backoff(request->backoff);
 	} else {
 		request->sent = request->repeats = true;
 		request->heard = now;
@@ -115,7 +112,7 @@ int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *lin
 	if (lane->kind == TQ_LANE_CONTROL)
 		tq_link_connect(net, link, TQ_HERE);
 	DL_APPEND(lane->requests, request);
-	net->nrequests++;
+	net->ndatagrams++;
 	TQ_LEVEL(net->stats, connect_requests, 1);
 	HASH_ADD(hh, net->connections->requests, txid, sizeof(request->txid), request);
 	requests_go(net, lane);
@@ -127,7 +124,7 @@ void tq_request_free(struct tq_net *net, struct tq_request *request)
 	tq_timer_stop(net, &request->timer);
 	request->link->contact->asked[request->lane->kind] = NULL;
 	DL_DELETE(request->lane->requests, request);
-	net->nrequests--;
+	net->ndatagrams--;
 	TQ_LEVEL(net->stats, connect_requests, -1);
 	HASH_DEL(net->connections->requests, request);
 	free(request);

@@ -41,7 +41,7 @@ static void unload(struct tq_rma_req *op)
 {
 	struct tq_core *core = op->req.core;
 
-	if (op->is_registered)
+	if (op->owns_reg)
 		core->ops->unreg(core->net, op->sg.reg, op->cookie);
 	op->peer->nrma--;
 	core->nrma--;
@@ -58,8 +58,8 @@ static bool load(struct tq_rma_req *op, struct tq_reg *reg)
 	if (reg || !op->sg.len || (!write && op->sg.len <= core->limits->max_inline))
 		return true;
 	op->sg.reg = core->ops->reg(core->net, op->sg.addr, op->sg.len, write, &op->cookie);
-	op->is_registered = op->sg.reg != NULL;
-	return op->is_registered;
+	op->owns_reg = op->sg.reg != NULL;
+	return op->owns_reg;
 }
 
 static int start(struct tq_rma_req *op, const struct tq_rma *rma)

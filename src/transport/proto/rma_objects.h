@@ -9,9 +9,9 @@ struct tq_rma_req {
 	struct tq_req req;
 	struct tq_peer *peer;
 	enum tq_rma_kind kind;
-	struct tq_sg sg;    /* local memory; reg NULL: inline */
-	void *cookie;       /* of its registration, */
-	bool is_registered; /* if that is the library's */
+	struct tq_sg sg; /* local memory; reg NULL: inline */
+	bool owns_reg;   /* sg.reg was made by the library for this operation, with `cookie` */
+	void *cookie;    /* for tq_net_ops.unregister() */
 	void (*done)(void *user, int error);
 };
 

@@ -33,12 +33,6 @@ static const uint32_t rnr_timer_us[32] = {
 
 /* ---------------------------------------------------------------- one message */
 
-static enum shca_step wait_until(struct shca_req *req, uint64_t when)
-{
-	req->when = when;
-	return SHCA_STEP_WAIT;
-}
-
 /* Stops a message that found no receive, and gives the port's time for its unsent bytes back. The
  * target need not have been looked up in this step. */
 static void give_back_link(struct shca_req *req)
@@ -58,7 +52,7 @@ static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 	if (!req->qp->cur.started)
 		give_back_link(req);
 	req->qp->link_floor = when;
-	return wait_until(req, when);
+	return shca_req_wait_until(req, when);
 }
 
 enum shca_step shca_req_fail(struct shca_req *req, enum ibv_wc_status status)
@@ -183,7 +177,7 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	/* Under the link model the message has not arrived yet: its receive may still be posted
 	 * in time. */
 	if (answer == SHCA_RNR && req->qp->cur.first_at > shca_now())
-		return wait_until(req, req->qp->cur.first_at);
+		return shca_req_wait_until(req, req->qp->cur.first_at);
 	/* An unreliable connection has no answers: a message that the responder drops is lost, and
 	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
@@ -296,8 +290,9 @@ static enum shca_step step(struct shca_req *req)
 
 	req->target.owner = SHCA_NO_PROC;
 	if (qp->cur.gives_up_at)
-		return shca_now() < qp->cur.gives_up_at ? wait_until(req, qp->cur.gives_up_at)
-							: shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
+		return shca_now() < qp->cur.gives_up_at
+			       ? shca_req_wait_until(req, qp->cur.gives_up_at)
+			       : shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	if (hold_back(req, &s))
 		return s;
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
@@ -349,12 +344,10 @@ static void leave_unsent(struct shca_qp *qp, uint32_t state)
 
 static bool too_much_for_caller(const struct shca_qp *qp, const struct shca_swqe *wqe)
 {
-	bool send = wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
-
 	/* Under the link model the last bytes of a WRITE or READ arrive at their time, and the
 	 * caller doesn't wait for that. */
 	return wqe->length > (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CALLER_LIMIT) ||
-	       (!send && shca_link_on()) || qp->cur.offset;
+	       (!shca_req_is_send(wqe) && shca_link_on()) || qp->cur.offset;
 }
 
 /* Waits a short time under the link model, until a message is at a target that has no receive

@@ -40,6 +40,13 @@ void shca_req_flush(struct shca_qp *qp);
 void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_status status,
 		       uint32_t byte_len);
 
+/* Returns true if a message is a SEND, which takes a receive and writes no memory but that
+ * receive's. */
+static inline bool shca_req_is_send(const struct shca_swqe *wqe)
+{
+	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+}
+
 /* ---------------------------------------------------------------- one message */
 
 enum shca_step {
@@ -57,6 +64,12 @@ struct shca_req {
 	enum shca_runner by;
 	uint64_t when; /* ns of shca_now(), after SHCA_STEP_WAIT */
 };
+/* Has the message continued at `when`. */
+static inline enum shca_step shca_req_wait_until(struct shca_req *req, uint64_t when)
+{
+	req->when = when;
+	return SHCA_STEP_WAIT;
+}
 
 /* Does the next part of req->wqe, by ibv_wr_opcode. req->target is found, and the runs of own
  * memory are in qp->copy. */

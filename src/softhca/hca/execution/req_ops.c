@@ -18,15 +18,12 @@
  * before it is an error. A choice: until then, 20 ms, the process has to be found dead. */
 #define FAULT_LOOKS 20
 #define FAULT_PAUSE 1000000u
+/* Interval (ns) between two tries to lock a word for an atomic. A choice: other queues go on
+ * meanwhile, and its holder needs the CPU. */
+#define WORD_PAUSE 20000u
 /* Bytes of a WRITE or READ that the link model holds back until the last byte arrives. A choice: a
  * program that polls for the end of a message looks there, and the rest is copied before. */
 #define RDMA_TAIL 256u
-
-/* Returns true if a message changes memory without a completion. */
-static bool changes_memory(const struct shca_swqe *wqe)
-{
-	return wqe->opcode != IBV_WR_SEND && wqe->opcode != IBV_WR_SEND_WITH_IMM;
-}
 
 /* Completes a message that is through: advances the PSNs by its packets, and completes the send. */
 static enum shca_step done(struct shca_req *req)
@@ -45,8 +42,8 @@ static enum shca_step done(struct shca_req *req)
 	atomic_store_explicit(&qp->psn, next, memory_order_relaxed);
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
-	/* Threads that poll that memory may see the change now. */
-	if (shca_clk && changes_memory(req->wqe))
+	/* Threads that poll the memory of an RDMA operation may see the change now. */
+	if (shca_clk && !shca_req_is_send(req->wqe))
 		shca_actors_touch(shca_clk, req->wqe->opcode == IBV_WR_RDMA_READ
 						    ? shca_self.slot
 						    : req->target.owner);
@@ -156,25 +153,20 @@ static int move_part(struct shca_req *req, uint64_t end)
  * out whose memory that was. */
 static enum shca_step not_copied(struct shca_req *req, int e)
 {
-	bool send = req->wqe->opcode == IBV_WR_SEND || req->wqe->opcode == IBV_WR_SEND_WITH_IMM;
-
 	switch (e) {
 	case -EINPROGRESS:
 		return SHCA_STEP_MORE;
 	case -EAGAIN: /* another process has held that word's lock for long */
-		req->when = shca_now() + 20000;
-		return SHCA_STEP_WAIT;
+		return shca_req_wait_until(req, shca_now() + WORD_PAUSE);
 	case -EFAULT:
 		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
 	case -EREMOTEIO:
 		req->qp->cur.error = 0;
 		/* When a process dies its memory goes first: wait for the process to be found
 		 * dead. */
-		if (req->qp->cur.faults++ < FAULT_LOOKS) {
-			req->when = shca_now() + FAULT_PAUSE;
-			return SHCA_STEP_WAIT;
-		}
-		if (send)
+		if (req->qp->cur.faults++ < FAULT_LOOKS)
+			return shca_req_wait_until(req, shca_now() + FAULT_PAUSE);
+		if (shca_req_is_send(req->wqe))
 			return shca_req_answer(req, shca_resp_receive_failed(&req->target, req->qp,
 									     req->qp->cur.rwqe,
 									     IBV_WC_LOC_PROT_ERR));
@@ -373,8 +365,7 @@ static enum shca_step op_atomic(struct shca_req *req)
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;
 	if (at && at > shca_now()) {
 		qp->cur.started = true;
-		req->when = at;
-		return SHCA_STEP_WAIT;
+		return shca_req_wait_until(req, at);
 	}
 	answer = shca_resp_rkey(&req->target, req->wqe, 8, IBV_ACCESS_REMOTE_ATOMIC, &remote);
 	if (answer != SHCA_ACK)
