@@ -139,13 +139,13 @@ void shca_post_run(struct shca_qp *qp, enum shca_runner by)
 	uint64_t when = 0;
 
 	switch (shca_req_run(qp, by, &when)) {
-	case SHCA_TURN_EMPTY:
+	case SHCA_REQ_EMPTY:
 		shca_sched_set(qp, SHCA_SCHED_IDLE);
 		break;
-	case SHCA_TURN_MORE:
+	case SHCA_REQ_MORE:
 		shca_engine_queue(qp);
 		break;
-	case SHCA_TURN_WAIT:
+	case SHCA_REQ_WAIT:
 		shca_engine_queue_at(qp, when, qp->rnr_wait);
 		break;
 	}

@@ -164,8 +164,8 @@ static enum shca_step not_ready(struct shca_req *req)
 		return shca_req_fail(req, IBV_WC_RNR_RETRY_EXC_ERR);
 	req->qp->rnr_wait = true;
 	req->qp->cur.rnr_since = now;
-	if (!req->qp->cur.held_since)
-		req->qp->cur.held_since = now;
+	if (!req->qp->cur.rnr_first)
+		req->qp->cur.rnr_first = now;
 	req->qp->cur.rnr_period = 1000 * rnr_timer_us[req->target.qp->attr.min_rnr_timer & 31];
 	req->qp->cur.rnr_from = req->target.hca;
 	return resend_at(req, next_try(req));
@@ -369,7 +369,7 @@ static bool wait_if_short(uint64_t when)
 	return true;
 }
 
-enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when)
+enum shca_req_result shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when)
 {
 	static const enum shca_counter counter[] = {
 		[SHCA_BY_CALLER] = SHCA_C_EXEC_CALLER,
@@ -384,11 +384,11 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 
 		if (!may_send(qp, state)) {
 			leave_unsent(qp, state);
-			return SHCA_TURN_EMPTY;
+			return SHCA_REQ_EMPTY;
 		}
 		req.wqe = shca_swqe(qp, qp->exec);
 		if (by == SHCA_BY_CALLER && too_much_for_caller(qp, req.wqe))
-			return SHCA_TURN_MORE;
+			return SHCA_REQ_MORE;
 		qp->rnr_wait = false;
 		if (qp->cur.rnr_since)
 			end_rnr_wait(qp);
@@ -402,14 +402,14 @@ enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *w
 			continue;
 		if (s == SHCA_STEP_WAIT) {
 			*when = req.when;
-			return SHCA_TURN_WAIT;
+			return SHCA_REQ_WAIT;
 		}
 		/* Other QPs' queues get their turn too. */
 		if (s == SHCA_STEP_MORE || (by != SHCA_BY_CALLER && ++turns == 16))
-			return SHCA_TURN_MORE;
+			return SHCA_REQ_MORE;
 	}
 	/* A queue in SQD with nothing left is drained as well. */
 	if (shca_qp_state(qp->entry) == IBV_QPS_SQD)
 		send_drained_event(qp);
-	return SHCA_TURN_EMPTY;
+	return SHCA_REQ_EMPTY;
 }

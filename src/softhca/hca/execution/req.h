@@ -10,10 +10,11 @@
 
 /* ---------------------------------------------------------------- a send queue */
 
-enum shca_turn {
-	SHCA_TURN_EMPTY, /* the queue is empty, or may not be executed */
-	SHCA_TURN_MORE,  /* the message is too large for the caller, or the turn is over */
-	SHCA_TURN_WAIT,  /* the message waits until *when */
+/* How the execution of a send queue stopped. */
+enum shca_req_result {
+	SHCA_REQ_EMPTY, /* the queue is empty, or may not be executed */
+	SHCA_REQ_MORE,  /* the message is too large for the caller, or the turn is over */
+	SHCA_REQ_WAIT,  /* the message waits until *when */
 };
 
 /* Kind of the executing thread: says how large a message it takes on, and which counter counts. */
@@ -21,7 +22,7 @@ enum shca_runner { SHCA_BY_CALLER, SHCA_BY_ENGINE };
 
 /* Executes from the head of the send queue. The caller holds sq_lock, which is released while the
  * engine copies much data. */
-enum shca_turn shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
+enum shca_req_result shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
 /* Returns when a QP that waits for a receive tries again if one is posted now: at the next end of
  * its RNR timer, or 0 for at once. */
 uint64_t shca_req_rnr_due(const struct shca_qp *qp);

@@ -31,7 +31,7 @@ static uint64_t departure(const struct shca_qp *qp, const struct shca_swqe *wqe)
 {
 	if (qp->cur.arrives_at)
 		return qp->cur.first_at - shca_link_latency();
-	return qp->cur.held_since ? shca_now() : wqe->posted_at;
+	return qp->cur.rnr_first ? shca_now() : wqe->posted_at;
 }
 
 static_assert(SHCA_TRACE_NO_PROC == SHCA_NO_PROC, "a message that goes nowhere has neither");
@@ -46,7 +46,7 @@ void shca_traced_message(const struct shca_req *req, enum ibv_wc_status status)
 		.from = departure(qp, wqe),
 		.to = qp->cur.arrives_at ? qp->cur.arrives_at : shca_now(),
 		.posted = wqe->posted_at,
-		.held = qp->cur.held_since,
+		.held = qp->cur.rnr_first,
 		.qpn = qp->ibv.qp_base.qp_num,
 		.srqn = wqe->srqn,
 		.bytes = wqe->length,

@@ -163,7 +163,7 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
 		qp->recv_cq = (struct shca_cq *)attr->recv_cq;
 		entry->recv_cq = qp->recv_cq->idx;
 		atomic_fetch_add(&qp->recv_cq->refs, 1);
-		shca_cq_receives(qp->recv_cq);
+		shca_cq_make_bounces(qp->recv_cq);
 	}
 	if (attr->srq) {
 		qp->srq = (struct shca_srq *)attr->srq;

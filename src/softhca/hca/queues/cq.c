@@ -76,7 +76,7 @@ static uint64_t bounces_len(const struct shca_cq_entry *entry)
 
 /* There are no more buffers than slots, because the others would stay empty. If there is no
  * memory, the CQ has no buffers. */
-void shca_cq_receives(struct shca_cq *cq)
+void shca_cq_make_bounces(struct shca_cq *cq)
 {
 	struct shca_cq_entry *entry = cq->entry;
 	uint32_t n = 1u << cq->log2_slots;
@@ -84,7 +84,7 @@ void shca_cq_receives(struct shca_cq *cq)
 	if (n > SHCA_CQ_BOUNCES)
 		n = SHCA_CQ_BOUNCES;
 	pthread_mutex_lock(&cq->lock);
-	if (!atomic_load(&entry->nbounces) && entry->room > shca_slot_room(entry)) {
+	if (!atomic_load(&entry->nbounces) && entry->room > shca_cq_ring_slot_room(entry)) {
 		entry->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
 						  (uint64_t)n * shca_cq_bounce_stride(entry->room));
 		/* release: a process that sees the number finds the buffers. */

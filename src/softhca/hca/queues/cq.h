@@ -60,7 +60,7 @@ struct ibv_cq *shca_cq_by_idx(struct shca_context *ctx, uint32_t idx, uint64_t n
 /* Ends a CQ for its peers and gives its memory back; the struct stays. */
 void shca_cq_end(struct shca_cq *cq);
 /* Makes bounce buffers for a CQ that will report receives. */
-void shca_cq_receives(struct shca_cq *cq);
+void shca_cq_make_bounces(struct shca_cq *cq);
 /* Delivers the payloads that wait in completions of all CQs: memory of this process is about to be
  * deregistered. */
 void shca_cq_deliver_all_payloads(void);

@@ -78,12 +78,6 @@ static inline void shca_cq_bounce_empty(const struct shca_cq_entry *entry, unsig
 			      SHCA_CQ_BOUNCE_EMPTY, memory_order_release);
 }
 
-/* Returns how many bytes of a message fit into the slot itself. */
-static inline uint32_t shca_slot_room(const struct shca_cq_entry *entry)
-{
-	return entry->stride - (uint32_t)offsetof(struct shca_cqe, data);
-}
-
 /* Returns the payload of a completion of an own CQ. */
 static inline const uint8_t *shca_cq_data(const struct shca_cq *cq, const struct shca_cqe *cqe)
 {

@@ -124,7 +124,8 @@ static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *
 	uint64_t passed = 0, t = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 
 	for (;;) {
-		struct shca_cqe *slot = shca_slot_at((char *)ring, t, desc & 0xff, entry->stride);
+		struct shca_cqe *slot =
+			shca_cq_ring_slot_at((char *)ring, t, desc & 0xff, entry->stride);
 		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
 
 		if (held(entry, ring, t, true) >= limit && held(entry, ring, t, false) >= limit)
@@ -187,7 +188,7 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 	if (len > SHCA_CQ_SHORT && (shca_mem_on_demand(copy->src, copy->nsrc) ||
 				    shca_mem_on_demand(copy->dst, copy->ndst)))
 		return false;
-	if (len <= shca_slot_room(entry))
+	if (len <= shca_cq_ring_slot_room(entry))
 		return true;
 	ring = ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
 	if (!ring)
@@ -247,7 +248,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 	if (shca_clk)
 		tell_clock(entry, cqe, slot->visible_at);
 	/* The consumer wrote the next slot last, and the next completion goes there. */
-	shca_prefetch_write(shca_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
+	shca_prefetch_write(
+		shca_cq_ring_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
 	if (entry->channel) {
 		bool solicited = (cqe->flags & SHCA_CQE_SOLICITED) || cqe->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(). If that one comes later in

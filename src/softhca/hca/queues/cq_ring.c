@@ -63,7 +63,8 @@ static uint64_t ring_tail(const struct shca_cq *cq)
 /* Returns true if the slot at `pos` is neither free nor left over from the last round. */
 static bool taken(const struct shca_cq *cq, uint64_t pos)
 {
-	const struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	const struct shca_cqe *slot =
+		shca_cq_ring_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&slot->word, memory_order_relaxed);
 
 	return SHCA_WORD_IS_AT(w, pos) && SHCA_WORD_STATE(w) != SHCA_SLOT_FREE;
@@ -73,7 +74,7 @@ static bool taken(const struct shca_cq *cq, uint64_t pos)
  * fabric may have written them. A message that seems longer than its place is cut. */
 static void bound_values(const struct shca_cq *cq, struct shca_cqe *slot)
 {
-	uint32_t room = shca_slot_room(cq->entry);
+	uint32_t room = shca_cq_ring_slot_room(cq->entry);
 
 	if (slot->bounce) {
 		if (slot->bounce > atomic_load_explicit(&cq->entry->nbounces, memory_order_relaxed))
@@ -88,7 +89,7 @@ static void bound_values(const struct shca_cq *cq, struct shca_cqe *slot)
 /* Returns the completion at `pos`, or NULL if the slot holds none. */
 static struct shca_cqe *completion_at(const struct shca_cq *cq, uint64_t pos)
 {
-	struct shca_cqe *slot = shca_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
+	struct shca_cqe *slot = shca_cq_ring_slot_at(cq->ring, pos, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 	if (w != SHCA_SLOT_WORD(pos, SHCA_WORD_TAG(w), SHCA_SLOT_VALID))
@@ -123,7 +124,7 @@ static void look_at_holes(struct shca_cq *cq)
 {
 	for (uint32_t i = 0; i < cq->nholes;) {
 		struct shca_cqe *slot =
-			shca_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
+			shca_cq_ring_slot_at(cq->ring, cq->holes[i], cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
@@ -164,7 +165,8 @@ static bool are_holes_over(const struct shca_cq *cq)
  * it, then leaves a hole. Returns false if the consumer has to stop at the slot. */
 static bool resolve_claimed(struct shca_cq *cq, const struct shca_cqe *slot)
 {
-	struct shca_cqe *behind = shca_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
+	struct shca_cqe *behind =
+		shca_cq_ring_slot_at(cq->ring, cq->next + 1, cq->log2_slots, cq->stride);
 	uint64_t w = atomic_load_explicit(&behind->word, memory_order_acquire);
 
 	if (!SHCA_WORD_IS_AT(w, cq->next + 1) || SHCA_WORD_STATE(w) == SHCA_SLOT_FREE ||
@@ -206,7 +208,7 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 {
 	for (;;) {
 		struct shca_cqe *slot =
-			shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+			shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
@@ -242,7 +244,7 @@ bool shca_cq_maybe(struct shca_cq *cq)
 	    __atomic_load_n(&cq->holed, __ATOMIC_RELAXED))
 		return true;
 	next = __atomic_load_n(&cq->next, __ATOMIC_RELAXED);
-	slot = shca_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
+	slot = shca_cq_ring_slot_at(cq->ring, next, cq->log2_slots, cq->stride);
 	switch (SHCA_WORD_STATE(atomic_load_explicit(&slot->word, memory_order_relaxed))) {
 	case SHCA_SLOT_FREE:
 		return false;
@@ -295,7 +297,7 @@ void shca_cq_pop(struct shca_cq *cq)
 	if (cq->npending) {
 		shca_cq_heap_pop(cq);
 	} else {
-		slot = shca_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
+		slot = shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
 		empty_bounce(cq, slot);
 		free_slot(cq, slot);
 	}

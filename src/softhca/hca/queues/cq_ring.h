@@ -22,16 +22,22 @@
 #include "fabric/arena.h"
 
 /* Returns a slot by its index. */
-static inline struct shca_cqe *shca_slot(char *ring, uint64_t index, uint32_t stride)
+static inline struct shca_cqe *shca_cq_ring_slot(char *ring, uint64_t index, uint32_t stride)
 {
 	return (struct shca_cqe *)(void *)(ring + sizeof(struct shca_cq_ring) + index * stride);
 }
 
 /* Returns the slot of a position. */
-static inline struct shca_cqe *shca_slot_at(char *ring, uint64_t pos, unsigned log2,
-					    uint32_t stride)
+static inline struct shca_cqe *shca_cq_ring_slot_at(char *ring, uint64_t pos, unsigned log2,
+						    uint32_t stride)
 {
-	return shca_slot(ring, pos & ((1ULL << log2) - 1), stride);
+	return shca_cq_ring_slot(ring, pos & ((1ULL << log2) - 1), stride);
+}
+
+/* Returns how many bytes of a message fit into a slot itself. */
+static inline uint32_t shca_cq_ring_slot_room(const struct shca_cq_entry *entry)
+{
+	return entry->stride - (uint32_t)offsetof(struct shca_cqe, data);
 }
 
 /* Returns the bytes of a ring with that many slots. */
@@ -53,7 +59,7 @@ static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
 static inline void shca_cq_ring_free_slots(char *ring, uint32_t stride, uint64_t from, uint64_t to)
 {
 	for (uint64_t p = from; p < to; p++) {
-		struct shca_cqe *cqe = shca_slot(ring, p, stride);
+		struct shca_cqe *cqe = shca_cq_ring_slot(ring, p, stride);
 		uint64_t none = 0;
 
 		atomic_compare_exchange_strong_explicit(&cqe->word, &none,

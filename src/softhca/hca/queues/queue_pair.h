@@ -80,8 +80,8 @@ struct shca_progress {
 	uint64_t on_link;    /* bytes that the target's port is reserved for */
 	bool to_us;          /* true if the data come here: a READ or an atomic */
 	/* The RNR NAK after which the message waits. */
-	uint64_t rnr_since;  /* time at which the NAK came; 0 = the message doesn't wait */
-	uint64_t held_since; /* time of the first RNR NAK; 0 = there was none */
+	uint64_t rnr_since; /* time at which the NAK came; 0 = the message doesn't wait */
+	uint64_t rnr_first; /* time of the first RNR NAK; 0 = there was none */
 	struct shca_hca *rnr_from;
 	uint32_t rnr_period; /* ns */
 	uint32_t rwqe;       /* WQE slot of the claimed receive */

@@ -54,7 +54,7 @@ static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *attr,
 	srq->entry->cq = srq->cq->idx;
 	srq->entry->xrcd = srq->xrcd->idx;
 	atomic_fetch_add(&srq->cq->refs, 1);
-	shca_cq_receives(srq->cq);
+	shca_cq_make_bounces(srq->cq);
 	atomic_fetch_add(&srq->xrcd->refs, 1);
 }
 
