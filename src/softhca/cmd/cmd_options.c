@@ -128,24 +128,24 @@ int shca_cmd_options(int argc, char **argv)
 				  .doc = "Shows every option, the value that softhca run would "
 					 "give it now, and where that value comes from.",
 				  .children = children};
-	static struct options_args a;
+	static struct options_args args;
 	char err[1024];
 	json_t *rows;
 
-	argp_parse(&argp, argc, argv, 0, NULL, &a);
-	if (a.man) {
+	argp_parse(&argp, argc, argv, 0, NULL, &args);
+	if (args.man) {
 		print_man();
 		return 0;
 	}
-	if (shca_settings_load(&a.settings, err, sizeof(err)))
+	if (shca_settings_load(&args.settings, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_USAGE, "%s", err);
 	rows = json_array();
 	for (int o = 0; o < SHCA_O_COUNT; o++)
-		json_array_append_new(rows, option_row(&a.settings, o));
-	if (a.json)
+		json_array_append_new(rows, option_row(&args.settings, o));
+	if (args.json)
 		shca_render_json(stdout, rows, false);
 	else
-		print_table(&a.settings, rows);
+		print_table(&args.settings, rows);
 	json_decref(rows);
 	return 0;
 }

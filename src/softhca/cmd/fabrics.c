@@ -113,7 +113,7 @@ int shca_fabrics_create(const struct shca_config *config, const char *command, c
 static bool may_be_running(const char *dir)
 {
 	struct shca_fabric fabric;
-	bool running = false;
+	bool running;
 	char err[256];
 	int rc = shca_fabric_attach(dir, &fabric, err, sizeof(err));
 
@@ -124,8 +124,7 @@ static bool may_be_running(const char *dir)
 	 */
 	if (rc)
 		return rc != -ENOENT && rc != -EINVAL && rc != -EAGAIN;
-	for (unsigned i = 0; i < SHCA_MAX_PROCS && !running; i++)
-		running = shca_proc_alive(&fabric, i) && shca_proc_running(&fabric, i);
+	running = shca_fabrics_processes(&fabric) > 0;
 	shca_fabric_detach(&fabric);
 	return running;
 }

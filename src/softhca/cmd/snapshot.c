@@ -15,6 +15,7 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 #include "fabric/unpolled.h"
+#include "fabric/xrc_life.h"
 #include "fabrics.h"
 #include "render.h"
 
@@ -71,7 +72,7 @@ static void set_openers(json_t *o, const struct shca_fabric *fabric,
 	uint64_t n = 0;
 
 	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		if (!(atomic_load(&openers[i / 64]) >> (i % 64) & 1))
+		if (!shca_opened_by(openers, i))
 			continue;
 		json_array_append_new(pids, json_integer(atomic_load(&fabric->hdr->procs[i].pid)));
 		n++;

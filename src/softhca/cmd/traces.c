@@ -11,13 +11,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <jansson.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "fabric/fabric_make.h"
 #include "fabric/trace.h"
 
 /* The records of a process, mapped. */
@@ -35,18 +35,6 @@ struct writing {
 	uint64_t messages; /* so far: the number of a message is its identity */
 	bool comma;
 };
-
-static int fail(int rc, char *err, size_t errlen, const char *format, ...)
-	__attribute__((format(printf, 4, 5)));
-static int fail(int rc, char *err, size_t errlen, const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(err, errlen, format, args);
-	va_end(args);
-	return rc;
-}
 
 static void remove_parts(const char *folder)
 {
@@ -68,19 +56,19 @@ int shca_traces_begin(struct shca_traces *traces, const char *file, char *err, s
 
 	/* The folder comes first: the file of another run that is under way must stay. */
 	if (asprintf(&folder, "%s.parts", file) < 0)
-		return fail(-ENOMEM, err, errlen, "There is no memory for a trace.");
+		return shca_fabric_fail(-ENOMEM, err, errlen, "There is no memory for a trace.");
 	rc = mkdir(folder, 0700) ? -errno : 0;
 	if (rc == -EEXIST)
-		fail(rc, err, errlen,
-		     "%s is there already: another run may be writing its trace there, or one was "
-		     "killed. Name another file, or remove that folder.",
-		     folder);
+		shca_fabric_fail(rc, err, errlen,
+				 "%s is there already: another run may be writing its trace there, "
+				 "or one was killed. Name another file, or remove that folder.",
+				 folder);
 	else if (rc)
-		fail(rc, err, errlen, "The folder %s for a trace can't be made (%s).", folder,
-		     strerror(-rc));
+		shca_fabric_fail(rc, err, errlen, "The folder %s for a trace can't be made (%s).",
+				 folder, strerror(-rc));
 	if (!rc && (!realpath(folder, traces->parts) || !(traces->out = fopen(file, "we")))) {
-		rc = fail(-errno, err, errlen, "The trace can't be written to %s (%s).", file,
-			  strerror(errno));
+		rc = shca_fabric_fail(-errno, err, errlen, "The trace can't be written to %s (%s).",
+				      file, strerror(errno));
 		rmdir(folder);
 		traces->parts[0] = '\0';
 	}
@@ -375,9 +363,9 @@ int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
 	if (!rc)
 		remove_parts(traces->parts);
 	else
-		fail(rc, err, errlen,
-		     "The whole trace can't be written (%s). The records of the processes stay in "
-		     "%s.",
-		     strerror(-rc), traces->parts);
+		shca_fabric_fail(rc, err, errlen,
+				 "The whole trace can't be written (%s). The records of the "
+				 "processes stay in %s.",
+				 strerror(-rc), traces->parts);
 	return rc;
 }

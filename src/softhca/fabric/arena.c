@@ -34,29 +34,29 @@ static struct {
 	/* Order of the free block that begins at each page, plus 1. Aligned, so that it can be
 	 * given back whole. */
 	uint8_t order[PAGES] __attribute__((aligned(PAGE)));
-} a = {.lock = PTHREAD_MUTEX_INITIALIZER};
+} blocks = {.lock = PTHREAD_MUTEX_INITIALIZER};
 
 static void push(uint32_t page, unsigned order)
 {
-	a.order[page] = (uint8_t)(order + 1);
-	a.prev[page] = 0;
-	a.next[page] = a.head[order];
-	if (a.head[order])
-		a.prev[a.head[order]] = page;
-	a.head[order] = page;
+	blocks.order[page] = (uint8_t)(order + 1);
+	blocks.prev[page] = 0;
+	blocks.next[page] = blocks.head[order];
+	if (blocks.head[order])
+		blocks.prev[blocks.head[order]] = page;
+	blocks.head[order] = page;
 }
 
 static void unlink_block(uint32_t page)
 {
-	unsigned order = a.order[page] - 1u;
+	unsigned order = blocks.order[page] - 1u;
 
-	if (a.prev[page])
-		a.next[a.prev[page]] = a.next[page];
+	if (blocks.prev[page])
+		blocks.next[blocks.prev[page]] = blocks.next[page];
 	else
-		a.head[order] = a.next[page];
-	if (a.next[page])
-		a.prev[a.next[page]] = a.prev[page];
-	a.order[page] = 0;
+		blocks.head[order] = blocks.next[page];
+	if (blocks.next[page])
+		blocks.prev[blocks.next[page]] = blocks.prev[page];
+	blocks.order[page] = 0;
 }
 
 /* Makes all blocks but page 0 free: those that splitting the whole down to page 0 would leave. */
@@ -66,7 +66,7 @@ static void make_ready(void)
 
 	for (order = 0; order <= MAX_ORDER; order++)
 		push(1u << order, order);
-	a.ready = true;
+	blocks.ready = true;
 }
 
 static int order_of(uint64_t len)
@@ -86,11 +86,11 @@ static uint32_t take_block(unsigned order)
 	unsigned have = order;
 	uint32_t page;
 
-	while (have <= MAX_ORDER && !a.head[have])
+	while (have <= MAX_ORDER && !blocks.head[have])
 		have++;
 	if (have > MAX_ORDER)
 		return 0;
-	page = a.head[have];
+	page = blocks.head[have];
 	unlink_block(page);
 	while (have > order) {
 		have--;
@@ -105,7 +105,7 @@ static unsigned give_block(uint32_t page, unsigned order)
 	while (order < MAX_ORDER) {
 		uint32_t buddy = page ^ (1u << order);
 
-		if (a.order[buddy] != order + 1)
+		if (blocks.order[buddy] != order + 1)
 			break;
 		unlink_block(buddy);
 		page &= ~(1u << order);
@@ -188,8 +188,8 @@ uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t 
 		return 0;
 	}
 	backed = round_page(backed);
-	pthread_mutex_lock(&a.lock);
-	if (!a.ready)
+	pthread_mutex_lock(&blocks.lock);
+	if (!blocks.ready)
 		make_ready();
 	page = take_block((unsigned)order);
 	off = page * PAGE;
@@ -202,7 +202,7 @@ uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t 
 			punch(fabric, proc, off, backed, 0);
 		give_block(page, (unsigned)order);
 	}
-	pthread_mutex_unlock(&a.lock);
+	pthread_mutex_unlock(&blocks.lock);
 	if (!mem)
 		return 0;
 	if (order < BIG_ORDER)
@@ -225,13 +225,13 @@ void shca_arena_unreserve(struct shca_fabric *fabric, unsigned proc, uint64_t of
 	if (!off || order < 0)
 		return;
 	backed = round_page(backed);
-	pthread_mutex_lock(&a.lock);
+	pthread_mutex_lock(&blocks.lock);
 	if (order >= BIG_ORDER)
 		punch(fabric, proc, off, round_page(len), backed);
 	/* The last small piece of a large block makes all of it a large block again. */
 	if (give_block((uint32_t)(off / PAGE), (unsigned)order) >= BIG_ORDER && order < BIG_ORDER)
 		punch(fabric, proc, off & ~(big - 1), big, big);
-	pthread_mutex_unlock(&a.lock);
+	pthread_mutex_unlock(&blocks.lock);
 	account(fabric, proc, -(int64_t)backed);
 }
 
@@ -244,14 +244,14 @@ void shca_arena_reset(void)
 {
 	/* Also called in a forked child, where a thread that doesn't exist there may have held
 	 * the lock. */
-	pthread_mutex_init(&a.lock, NULL);
-	if (a.ready) {
-		memset(a.head, 0, sizeof(a.head));
+	pthread_mutex_init(&blocks.lock, NULL);
+	if (blocks.ready) {
+		memset(blocks.head, 0, sizeof(blocks.head));
 		/* Nearly all of the arena was never touched; locked memory can't be given back. */
-		if (madvise(a.order, sizeof(a.order), MADV_DONTNEED))
-			memset(a.order, 0, sizeof(a.order));
+		if (madvise(blocks.order, sizeof(blocks.order), MADV_DONTNEED))
+			memset(blocks.order, 0, sizeof(blocks.order));
 	}
-	a.ready = false;
+	blocks.ready = false;
 }
 
 void shca_arena_drop(struct shca_fabric *fabric, unsigned proc)

@@ -400,14 +400,13 @@ struct shca_exec {
 
 enum shca_proc_state {
 	SHCA_PROC_FREE,
-	SHCA_PROC_STARTING,
 	SHCA_PROC_ALIVE,
 	SHCA_PROC_REAPING,
 };
 
 static inline bool shca_proc_state_alive(uint64_t state)
 {
-	return (state & 0xff) == SHCA_PROC_ALIVE || (state & 0xff) == SHCA_PROC_STARTING;
+	return (state & 0xff) == SHCA_PROC_ALIVE;
 }
 
 struct shca_proc {

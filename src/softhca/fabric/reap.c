@@ -202,8 +202,7 @@ void shca_reap(struct shca_fabric *fabric, unsigned proc)
 
 	shca_lock(&fabric->hdr->ctl_lock);
 	s = atomic_load(&record->state);
-	if (((s & 0xff) == SHCA_PROC_ALIVE || (s & 0xff) == SHCA_PROC_STARTING) &&
-	    !shca_proc_running(fabric, proc)) {
+	if (shca_proc_state_alive(s) && !shca_proc_running(fabric, proc)) {
 		shca_proc_set_state(record, SHCA_PROC_REAPING);
 		s = atomic_load(&record->state);
 	}

@@ -16,7 +16,6 @@
 #include "verbs.h"
 
 #include <dirent.h>
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
@@ -26,6 +25,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
+
+#include "clock/next.h"
 
 #define NODE_DIR   "/dev/infiniband/"
 #define NODE_MAJOR 231 /* Linux's number for uverbs devices */
@@ -45,12 +46,9 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
 typedef int entry_filter(const struct dirent *entry);
 typedef int entry_order(const struct dirent **a, const struct dirent **b);
 
-/*
- * FN(return type, symbol, parameters): each function that is taken over. FN makes a type,
- * symbol_fn; the replacement, shca_symbol, with the public name; and next_symbol, the function
- * behind it.
- */
-#define FUNCTIONS                                                                               \
+/* The functions that are taken over. Those behind are resolved at once, not on their first use,
+ * because a signal handler may call stat(), but not dlsym(). */
+#define FUNCTIONS(FN)                                                                           \
 	FN(int, stat, (const char *path, struct stat *st))                                      \
 	FN(int, stat64, (const char *path, struct stat *st))                                    \
 	FN(int, lstat, (const char *path, struct stat *st))                                     \
@@ -92,24 +90,7 @@ typedef int entry_order(const struct dirent **a, const struct dirent **b);
 	FN(ssize_t, llistxattr, (const char *path, char *list, size_t size))                    \
 	FN(int, chdir, (const char *path))
 
-#define FN(ret, symbol, parameters)                                                        \
-	typedef ret symbol##_fn parameters;                                                \
-	__attribute__((visibility("default"))) symbol##_fn shca_##symbol __asm__(#symbol); \
-	static symbol##_fn *next_##symbol;
-FUNCTIONS
-#undef FN
-
-/* Resolves the functions behind. This isn't left to their first use, because a signal handler may
- * call stat(), but not dlsym(). */
-__attribute__((constructor)) static void resolve(void)
-{
-#define FN(ret, symbol, parameters) *(void **)&next_##symbol = dlsym(RTLD_NEXT, #symbol);
-	FUNCTIONS
-#undef FN
-}
-
-/* Constructors of other libraries may run before this one. */
-#define NEXT(symbol) (next_##symbol ? next_##symbol : (resolve(), next_##symbol))
+NEXT_FUNCTIONS(FUNCTIONS)
 
 /* ---------------------------------------------------------------- /sys */
 

@@ -57,20 +57,12 @@ static enum shca_step done(struct shca_req *req)
 	return SHCA_STEP_DONE;
 }
 
-/* Returns when the message leaves at the earliest. A busy port sends one message after the other,
- * however late the next one is looked at. */
-static uint64_t departs_at(const struct shca_req *req)
-{
-	return req->wqe->posted_at > req->qp->link_floor ? req->wqe->posted_at
-							 : req->qp->link_floor;
-}
-
 /* Fixes, once, when this message arrives under the link model, and when its first byte does. */
 static void schedule(struct shca_req *req, bool to_us)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca;
-	uint64_t start = departs_at(req);
+	uint64_t start = shca_req_departs_at(req->qp, req->wqe);
 
 	if (!shca_link_on() || progress->arrives_at)
 		return;
@@ -111,7 +103,8 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		progress->on_link = bytes;
 	else
 		progress->on_link = stop;
-	progress->first_at = progress->at_port = shca_link_leave(us, to, bytes, departs_at(req));
+	progress->first_at = progress->at_port =
+		shca_link_leave(us, to, bytes, shca_req_departs_at(req->qp, req->wqe));
 	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
 }
 

@@ -65,13 +65,6 @@ static bool may_receive(const struct shca_qp_entry *entry)
 	}
 }
 
-/* Returns true if the P_Key base values are equal and one of the two is a full member (IBA
- * 10.9.1.2). */
-static bool pkeys_match(uint16_t a, uint16_t b)
-{
-	return (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
-}
-
 /* Sends the event of the first message to a QP that its owner has not put into RTS yet (IBA
  * 11.6.3.1). */
 static void establish(struct shca_target *target)
@@ -102,7 +95,7 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 	if (!entry || entry->type != type || !may_receive(entry) ||
 	    entry->dest_qpn != qp->ibv.qp_base.qp_num || entry->dest_hca != qp->ctx->hca_idx)
 		return SHCA_SILENT;
-	if (!pkeys_match(entry->pkey, me->pkey)) {
+	if (!shca_resp_pkeys_match(entry->pkey, me->pkey)) {
 		shca_count(target->hca, SHCA_C_PKEY_VIOLATIONS, 1);
 		return SHCA_SILENT;
 	}

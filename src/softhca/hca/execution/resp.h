@@ -35,6 +35,13 @@ struct shca_target {
 	bool wakes_us;            /* after RNR: this process is woken when a receive is posted */
 };
 
+/* Returns true if the base values of two P_Keys are equal and one of the two is a full member (IBA
+ * 10.9.1.2). */
+static inline bool shca_resp_pkeys_match(uint16_t a, uint16_t b)
+{
+	return (a & 0x7fff) == (b & 0x7fff) && ((a | b) & 0x8000);
+}
+
 /* Finds the target of *wqe and checks that it is connected to qp. Returns ACK, SILENT if no such
  * target may receive, or NAK_INV after the target QP was put into ERR, because its XRC domain has
  * no such SRQ. */

@@ -123,8 +123,7 @@ static bool deliver(struct datagram *datagram, unsigned hca_idx, uint32_t qpn)
 		drop(target.hca);
 		return true;
 	}
-	if (((entry->pkey ^ datagram->qp->entry->pkey) & 0x7fff) ||
-	    !((entry->pkey | datagram->qp->entry->pkey) & 0x8000)) {
+	if (!shca_resp_pkeys_match(entry->pkey, datagram->qp->entry->pkey)) {
 		shca_count(target.hca, SHCA_C_PKEY_VIOLATIONS, 1);
 		drop(target.hca);
 		return true;
@@ -205,9 +204,7 @@ static void schedule(struct shca_qp *qp, const struct shca_swqe *wqe)
 
 	if (!shca_link_on() || progress->first_at)
 		return;
-	progress->first_at =
-		shca_link_leave(from, to, wqe->length,
-				wqe->posted_at > qp->link_floor ? wqe->posted_at : qp->link_floor);
+	progress->first_at = shca_link_leave(from, to, wqe->length, shca_req_departs_at(qp, wqe));
 	progress->arrives_at = to ? shca_link_arrive(from, to, wqe->length, &progress->first_at)
 				  : progress->first_at;
 }
