@@ -10,6 +10,9 @@
  */
 #include "turn.h"
 
+/* These numbers are choices: with smaller ones a thread is parked that would have found something
+ * at its next look, with larger ones a thread that waits has more sync points. */
+
 /* Looks in a row that find nothing, after which a thread is parked. */
 #define EMPTY_LOOKS 4
 /* CPU time (ns) between two looks beyond which a thread computes rather than spins. The longer one

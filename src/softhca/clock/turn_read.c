@@ -7,7 +7,9 @@
 
 #include "fabric/options_parse.h"
 
-/* Reads of the time in a row, without any other call, after which a thread lets others go on. */
+/* Reads of the time in a row, without any other call, after which a thread lets others go on. A
+ * choice: programs read the time a few times in a row to measure, and a wait until a time reads it
+ * without end. */
 #define READS 64
 
 void (*shca_clock_trap)(void);

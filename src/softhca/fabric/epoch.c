@@ -13,9 +13,16 @@
 #include "cancel.h"
 #include "proc.h"
 
-#define SPINS         200       /* then yields as often, then sleeps */
-#define NAP_NS        50000     /* between looks at an executor that takes long */
-#define LOOK_AGAIN_NS 1000000ul /* between questions to the kernel whether a process still runs */
+/*
+ * How a thread waits for an executor: so many looks, then as many with a yield between, then with
+ * a nap (ns). Choices: an executor that runs leaves its epoch after a message or a chunk of one; a
+ * nap gives the CPU away for longer than a yield, and makes the wait up to that much longer.
+ */
+#define SPINS  200
+#define NAP_NS 50000
+/* Time (ns) between two questions to the kernel whether the executor's process still runs: each is
+ * a read of a file in /proc. */
+#define LOOK_AGAIN_NS 1000000ul
 
 struct shca_exec *shca_epoch_shared;
 

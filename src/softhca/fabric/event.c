@@ -19,7 +19,10 @@
 #include "table.h"
 #include "xrc_life.h"
 
-#define CACHED    256
+/* Writing ends of FIFOs that stay open. A choice: another event opens its FIFO first. */
+#define CACHED 256
+/* Bytes of events that a channel can hold: what Linux lets a process without privileges have
+ * (/proc/sys/fs/pipe-max-size). */
 #define PIPE_SIZE (1 << 20)
 
 static_assert(sizeof(struct shca_event) == 16, "a record is 16 bytes, and divides a page");
@@ -42,7 +45,7 @@ static _Atomic uint32_t next_id = 1;
 
 /* Device and inode of the FIFO behind each descriptor that is a readable end, because a program may
  * close the descriptor and use its number for something else. Descriptors with higher numbers are
- * not known. */
+ * not known: a choice, which is 64 KiB of zeroed memory. */
 #define KNOWN_FDS 4096
 static struct {
 	_Atomic uint64_t dev, ino; /* ino 0: not a channel */

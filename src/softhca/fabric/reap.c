@@ -24,7 +24,9 @@
 #include "unpolled.h"
 #include "xrc_life.h"
 
-/* Time (ns) that a reaper waits for executors that may still use objects of the dead process. */
+/* Time (ns) that a reaper waits for executors that may still use objects of the dead process. A
+ * choice: the reaper comes again if one is stopped for longer, and reaps no other process
+ * meanwhile. */
 #define PATIENCE_NS 200000000u
 
 /* Calls fn for each entry of that kind. */

@@ -14,8 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#define BATCH_BYTES 65536u /* memory by which a table grows */
-#define PROBES      1024u  /* entries looked at before growing is better */
+/* Bytes by which a table grows, and entries that are looked at before it does. Choices: a step is a
+ * system call, and memory that may not be used; a longer search saves that memory, and takes time
+ * for each object. */
+#define BATCH_BYTES 65536u
+#define PROBES      1024u
 
 /* Numbers with another meaning: 0 and 1 are the management QPs, 0xffffff is the multicast QPN,
  * key 0 and key 0x100 (the null MR's) are reserved; 0 is also the number of an entry that was

@@ -21,6 +21,8 @@
 #include "hca/objects/xrcd.h"
 #include "hca/queues/srq.h"
 
+/* Most completion vectors of a context, which otherwise has one per CPU. A choice: vectors have no
+ * effect here, but a program may make a CQ or a thread for each. */
 #define MAX_COMP_VECTORS 64
 
 /*

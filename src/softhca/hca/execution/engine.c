@@ -26,7 +26,8 @@
 #include "hca/timers.h"
 #include "post.h"
 
-/* Time (ns) between two checks of the process table while peers don't answer. */
+/* Time (ns) between two checks of the process table while peers don't answer. A choice: a check
+ * reads a file in /proc for each process, and only ends waits for a dead peer sooner. */
 #define LIVENESS_EACH 50000000u
 
 enum engine_life {

@@ -19,7 +19,8 @@
 /* Longest time (ns) that a posting thread waits itself: if longer, waking the engine costs less. */
 #define SHORT_WAIT 2000u
 /* Interval (ns) at which a wait for a receive looks for changes that wake nobody: the target QP
- * has ended or failed, or its process has died. */
+ * has ended or failed, or its process has died. A choice, like the next one: each try takes CPU
+ * time from the applications, and the interval is how late the change may be seen. */
 #define RNR_PATIENCE 20000000u
 /* Interval (ns) between two tries of a message that has no timer. */
 #define NO_TIMER_PATIENCE 10000000u

@@ -15,10 +15,11 @@
  * than releasing it gains. */
 #define KEEP_LOCK_BELOW 2048u
 /* Number of times, and interval (ns), that the requester looks for missing memory of the target
- * before it is an error. */
+ * before it is an error. A choice: until then, 20 ms, the process has to be found dead. */
 #define FAULT_LOOKS 20
 #define FAULT_PAUSE 1000000u
-/* Bytes of a WRITE or READ that the link model holds back until the last byte arrives. */
+/* Bytes of a WRITE or READ that the link model holds back until the last byte arrives. A choice: a
+ * program that polls for the end of a message looks there, and the rest is copied before. */
 #define RDMA_TAIL 256u
 
 /* Returns true if a message changes memory without a completion. */

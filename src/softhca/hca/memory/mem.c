@@ -20,10 +20,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
+/* Pieces of one copy by a system call. Two lists of SHCA_MAX_RUNS have less than half as many in
+ * common; a null region, which is read in pieces of `zeros`, may have more, and several calls. */
 #define MAX_VEC     128
 #define MAX_PAYLOAD 4096 /* the largest value of --cqe-payload */
 
-/* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN. */
+/* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN, and comes
+ * again later. A choice: one in 64 tries yields, and one in 512 asks the kernel for the holder. */
 #define LOCK_TRIES 2048
 
 static const char zeros[64 << 10];

@@ -15,10 +15,13 @@
 #include "fabric/proc.h"
 #include "hca/process.h"
 
-/* Bytes of a bounce buffer: more go through the buffer in parts. */
+/* Bytes of a bounce buffer: more go through the buffer in parts. A choice: each part is a request
+ * and an answer, and each thread that copies has a buffer. */
 #define BOUNCE_BYTES (256u << 10)
 
-/* Time (ns) that a target may take to begin a copy that it is asked for. */
+/* Time (ns) that a target may take to begin a copy that it is asked for. A choice: its engine may
+ * have to wait for a CPU; but this thread can't go on with other queues if the target is stopped.
+ */
 #define ANSWER_NS 200000000u
 
 /* Set once the kernel refused process_vm_writev: every later copy goes through shared memory. */

@@ -18,7 +18,8 @@
 #include "fabric/proc.h"
 #include "fabric/table.h"
 
-/* Largest number of segments that are attached at a time. */
+/* Largest number of segments that are attached at a time, each in the place that its number says. A
+ * choice: access to a segment whose place is taken goes through a system call. */
 #define ATTACHMENTS 256
 
 /* Query about the mapping at an address, as <linux/fs.h> of Linux 6.11 and later has it. */

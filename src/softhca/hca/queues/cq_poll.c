@@ -15,7 +15,8 @@
 #include "sq.h"
 
 /* Empty polls before the first sched_yield(), and the interval of later ones: the thread that is
- * to complete something may need the CPU. */
+ * to complete something may need the CPU. A choice: a yield is a system call, and costs as much as
+ * many polls. */
 #define YIELD_AFTER 256
 #define YIELD_EACH  32
 

@@ -67,7 +67,8 @@ bool shca_cq_holds(struct shca_cq_entry *entry)
 	return ring && held(entry, ring, atomic_load(&ring->tail), false) > 0;
 }
 
-/* Bytes by which the memory of a ring grows. */
+/* Bytes by which the memory of a ring grows. A choice: a step is a system call in the way of a
+ * message, and takes memory that may not be used. */
 #define RING_STEP (256u << 10)
 
 /* Backs the slots up to the one after slot i with memory, and some more. Returns false if there

@@ -124,7 +124,7 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
 	}
 }
 
-/* Bytes by which the memory of the WQEs grows. */
+/* Bytes by which the memory of the WQEs grows: a choice, like RING_STEP in cq_produce.c. */
 #define WQES_STEP (256u << 10)
 
 /* Backs the WQE of a slot with memory. Returns false if there is none. The caller holds
