@@ -3,6 +3,8 @@
  * test_garbage.c - values that other processes may have written wrongly into shared memory are used
  * as bounded values: nothing beyond their place is read or written, and work goes on.
  */
+#include <sched.h>
+
 #include "fabric/proc.h"
 #include "hca/process.h"
 #include "inside.h"
@@ -207,8 +209,10 @@ static enum shca_copy_state ask(void *to, uint64_t len)
 	atomic_fetch_or(&t_proc->copy_asked[t_slot / 64], 1ULL << (t_slot % 64));
 	shca_proc_wake(t_proc);
 	while ((answer = atomic_load(&exec->copy) & 0xff) == SHCA_COPY_ASKED ||
-	       answer == SHCA_COPY_TAKEN)
+	       answer == SHCA_COPY_TAKEN) {
 		t_true(t_ms_since(began) < T_DEADLINE_MS, "no answer");
+		sched_yield();
+	}
 	atomic_store(&exec->copy, SHCA_COPY_IDLE);
 	return answer;
 }

@@ -84,7 +84,7 @@ void shca_cq_make_bounces(struct shca_cq *cq)
 	if (n > SHCA_CQ_BOUNCES)
 		n = SHCA_CQ_BOUNCES;
 	pthread_mutex_lock(&cq->lock);
-	if (!atomic_load(&entry->nbounces) && entry->room > shca_cq_ring_slot_room(entry)) {
+	if (!atomic_load(&entry->nbounces) && entry->room > shca_cq_ring_slot_room(entry->stride)) {
 		entry->bounces = shca_arena_alloc(&shca_self.fabric, shca_self.slot,
 						  (uint64_t)n * shca_cq_bounce_stride(entry->room));
 		/* release: a process that sees the number finds the buffers. */

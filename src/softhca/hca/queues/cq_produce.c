@@ -189,7 +189,7 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 	if (len > SHCA_CQ_SHORT && (shca_mem_on_demand(copy->src, copy->nsrc) ||
 				    shca_mem_on_demand(copy->dst, copy->ndst)))
 		return false;
-	if (len <= shca_cq_ring_slot_room(entry))
+	if (len <= shca_cq_ring_slot_room(entry->stride))
 		return true;
 	ring = ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
 	if (!ring)

@@ -76,7 +76,7 @@ static bool taken(const struct shca_cq *cq, uint64_t pos)
  * fabric may have written them. A message that seems longer than its place is cut. */
 static void bound_values(const struct shca_cq *cq, struct shca_cqe *slot)
 {
-	uint32_t room = shca_cq_ring_slot_room(cq->entry);
+	uint32_t room = shca_cq_ring_slot_room(cq->stride);
 
 	if (slot->bounce) {
 		if (slot->bounce > atomic_load_explicit(&cq->entry->nbounces, memory_order_relaxed))

@@ -35,9 +35,9 @@ static inline struct shca_cqe *shca_cq_ring_slot_at(char *ring, uint64_t pos, un
 }
 
 /* Returns how many bytes of a message fit into a slot itself. */
-static inline uint32_t shca_cq_ring_slot_room(const struct shca_cq_entry *entry)
+static inline uint32_t shca_cq_ring_slot_room(uint32_t stride)
 {
-	return entry->stride - (uint32_t)offsetof(struct shca_cqe, data);
+	return stride - (uint32_t)offsetof(struct shca_cqe, data);
 }
 
 /* Returns the bytes of a ring with that many slots. */
