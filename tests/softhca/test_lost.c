@@ -41,7 +41,7 @@ static void stop_in_message(struct shca_proc *proc, struct shca_rq *rq)
 }
 
 /* Puts a QP into ERR, as a peer does. */
-static void fail(struct shca_qp_entry *entry)
+static void fail_qp(struct shca_qp_entry *entry)
 {
 	atomic_store(&entry->state, IBV_QPS_ERR);
 	atomic_fetch_or(&t_proc->attention, SHCA_ATTENTION_QP);
@@ -65,7 +65,7 @@ static void test_killed_after_flush(void **state)
 		t_recv(p.b, i, &in, 1);
 	}
 	stop_in_message(child_entry(0), &t_qp_entry(p.b)->rq);
-	fail(t_qp_entry(p.b));
+	fail_qp(t_qp_entry(p.b));
 	for (unsigned i = 1; i < RECEIVES; i++)
 		t_next(p.b->rcq, i, IBV_WC_WR_FLUSH_ERR);
 	t_none(p.b->rcq, T_QUIET_MS);
