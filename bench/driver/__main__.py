@@ -92,7 +92,7 @@ def parse():
         "--virtual", action="store_true", help=f"in softhca's virtual time, with a link model ({', '.join(virtual.PARTS)})"
     )
     parser.add_argument(
-        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts so many times (1); 0: it doesn't, and work is a sleep"
+        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts FACTOR times (1); 0: CPU time doesn't count, and work is a sleep"
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
