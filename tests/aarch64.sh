@@ -34,11 +34,7 @@ make_root() {
 
 make_root
 export PKG_CONFIG_SYSROOT_DIR=$root PKG_CONFIG_LIBDIR=$root/usr/lib/$triplet/pkgconfig:$root/usr/share/pkgconfig
-units=()
-for source in "$top"/tests/{softhca,mpi,transport}/unit_*.c; do
-	source=${source#"$top/"}
-	units+=("${source%.c}")
-done
+mapfile -t units < <(unit_programs '*')
 emulator="qemu-aarch64-static -E LD_LIBRARY_PATH=$dir/src/transport/.libs -L $root"
 build_tree "$dir" "all ${units[*]}" --host="$triplet" CC="$triplet-gcc --sysroot=$root" PKG_CONFIG=pkg-config EMULATOR="$emulator" \
 	--enable-werror --disable-lto

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # clang.sh: builds everything, tests and benchmarks included, with clang and without a warning, and runs the units.
 set -euo pipefail
-top=$(cd "$(dirname "$0")/.." && pwd)
+# shellcheck source=tests/setup.sh
+. "$(dirname "$0")/setup.sh"
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 cd "$dir"
@@ -10,6 +11,6 @@ clang --version | head -n 1
 # Unlike gcc's, clang's warnings don't depend on optimisation.
 "$top/configure" -q CC=clang CFLAGS=-O0 --enable-werror
 make -s -j"$(nproc)" all check-programs bench
-for unit in tests/softhca/unit_* tests/mpi/unit_* tests/portals/unit_*; do
-	[[ $unit == *.o ]] || "$unit"
+for unit in $(unit_programs '*'); do
+	"./$unit"
 done

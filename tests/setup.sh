@@ -57,6 +57,19 @@ logged() {
 	return 1
 }
 
+# unit_programs FOLDER...: prints the units of folders of tests, as tests/FOLDER/unit_NAME. The folder "*" stands for all.
+unit_programs() {
+	local folder source
+
+	for folder; do
+		# shellcheck disable=SC2231 # a folder may be a pattern
+		for source in "$top"/tests/$folder/unit_*.c; do
+			source=${source#"$top/"}
+			echo "${source%.c}"
+		done
+	done
+}
+
 # Prints the folder with the sources for a build below build/. A checkout that is configured in place can't be built elsewhere, so
 # the folder is then a copy with the files of a release.
 source_dir() {

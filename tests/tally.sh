@@ -79,7 +79,7 @@ keep() {
 	echo "    the log is kept in ${kept#"$top/"}"
 }
 
-# run LABEL SECONDS COMMAND...: runs one program with its tests, for so many seconds at most.
+# run LABEL SECONDS COMMAND...: runs one program with its tests, for SECONDS at most.
 run() {
 	local label=$1 limit=$2 log status=0 ok bad skip start=$EPOCHREALTIME
 	shift 2

@@ -69,8 +69,8 @@ def _check_virtual(parser, settings):
         parser.error("--virtual needs a link model, because without one messages take no time; leave out --no-link")
 
 
-def parse():
-    """Returns the settings: the options, and the environment of bench/mpi/run.sh."""
+def _make_parser():
+    """Returns the parser of the options."""
     # bench/run.sh and bench/mpi/run.sh look for whole words, so an abbreviation would have half of an option's effect.
     parser = argparse.ArgumentParser(
         prog="bench/run.sh", epilog=f"After --: options of the program ({', '.join(TAKES_ARGUMENTS)}).", allow_abbrev=False
@@ -92,7 +92,7 @@ def parse():
         "--virtual", action="store_true", help=f"in softhca's virtual time, with a link model ({', '.join(virtual.PARTS)})"
     )
     parser.add_argument(
-        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts so many times (1); 0: it doesn't, and work is a sleep"
+        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts FACTOR times (1); 0: CPU time doesn't count, and work is a sleep"
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
@@ -104,17 +104,15 @@ def parse():
         "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="options of mpirun for every column, as one word"
     )
     parser.add_argument("--timeout", type=int, metavar="S", help=f"time limit of one program (180, virtual: {virtual.TIMEOUT})")
-    words = sys.argv[1:]
-    end = words.index("--") if "--" in words else len(words)
-    settings = parser.parse_args(words[:end])
-    settings.arguments = words[end + 1 :]
+    return parser
+
+
+def _check_options(parser, settings):
+    """Ends the program if an option has a wrong value, or isn't for this part."""
     if settings.arguments and settings.part not in TAKES_ARGUMENTS:
         parser.error(f"options of a program are for {', '.join(TAKES_ARGUMENTS)} alone")
-    _check_virtual(parser, settings)
     if settings.within and (settings.part not in ONE_NODE_PARTS or settings.virtual):
         parser.error(f"--one-node is for {', '.join(ONE_NODE_PARTS)} in real time")
-    if settings.within and not settings.columns:
-        settings.columns = ",".join(columns.ONE_NODE)
     if settings.part != "overlap" and settings.variants:
         parser.error("--variants is for overlap alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
@@ -128,19 +126,38 @@ def parse():
     if settings.ranks is not None and settings.ranks < 1:
         parser.error("--ranks wants a positive number")
     if settings.npb:
-        settings.npb = os.path.abspath(settings.npb)
         if settings.problem:
             parser.error("a program of the NAS parallel benchmarks was built for its class")
         if not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
+    if settings.rounds is not None and settings.rounds < 1:
+        parser.error("--rounds wants a positive number")
+
+
+def _set_defaults(settings):
+    """Sets the options that weren't given to their defaults for this part."""
+    if settings.within and not settings.columns:
+        settings.columns = ",".join(columns.ONE_NODE)
     settings.ranks = settings.ranks or RANKS.get(settings.part, 2)
     if settings.rounds is None:
         usual = virtual.ROUNDS if settings.virtual else ROUNDS.get(settings.part, 5)
         settings.rounds = 2 if settings.quick else usual
     if settings.timeout is None:
         settings.timeout = virtual.TIMEOUT if settings.virtual else 180
-    if settings.rounds < 1:
-        parser.error("--rounds wants a positive number")
+
+
+def parse():
+    """Returns the settings: the options, and the environment of bench/mpi/run.sh."""
+    parser = _make_parser()
+    words = sys.argv[1:]
+    end = words.index("--") if "--" in words else len(words)
+    settings = parser.parse_args(words[:end])
+    settings.arguments = words[end + 1 :]
+    _check_virtual(parser, settings)
+    _check_options(parser, settings)
+    if settings.npb:
+        settings.npb = os.path.abspath(settings.npb)
+    _set_defaults(settings)
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]
     settings.results = os.environ.get("BENCH_RESULTS") or os.path.join(settings.top, "bench", "results")

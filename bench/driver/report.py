@@ -118,7 +118,7 @@ def versions(settings):
 
 
 def print_machine():
-    """Prints what machine this is, and how busy."""
+    """Prints the machine's CPU, kernel and load."""
     here = machine()
     print(f"{here['cpu']}, {here['cpus']} CPUs, Linux {here['kernel']}; load {here['load']:.1f}.")
 

@@ -54,9 +54,9 @@ static uint64_t one_window(const struct settings *settings, size_t bytes, long t
 	if (settings->both_ways)
 		return clock_ns() - start;
 	if (pair->rank)
-		pair_tell(pair);
+		pair_signal(pair);
 	else
-		pair_hear(pair);
+		pair_await(pair);
 	return clock_ns() - start;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * halo.c - the step of a sweep of SP, between two ranks: a receive and a send are posted, the rank
- * works, and waits for both. Prints what the exchange adds to the work: one JSON object per size
- * and amount of work.
+ * works, and waits for both. Prints the time that the exchange adds to the work: one JSON object
+ * per size and amount of work.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -38,7 +38,7 @@ struct program {
 	void (*begin)(void *settings);
 	/* Measures one size, and prints a JSON object for each result. */
 	void (*run)(const void *settings, size_t bytes);
-	/* Frees what begin() made, if it isn't NULL. */
+	/* Frees the objects that begin() made, if it isn't NULL. */
 	void (*end)(void *settings);
 };
 

@@ -65,8 +65,8 @@ static uint64_t send_measured(const struct job_pair *pair, size_t bytes, uint64_
 	MPI_Request request;
 	uint64_t start;
 
-	pair_tell(pair);
-	pair_hear(pair);
+	pair_signal(pair);
+	pair_await(pair);
 	start = clock_ns();
 	MPI_Isend(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		  &request);
@@ -81,10 +81,10 @@ static void send_other(const struct job_pair *pair, size_t bytes, uint64_t amoun
 	MPI_Request request;
 
 	(void)amount;
-	pair_hear(pair);
+	pair_await(pair);
 	MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		  &request);
-	pair_tell(pair);
+	pair_signal(pair);
 	MPI_Wait(&request, MPI_STATUS_IGNORE);
 }
 
@@ -92,8 +92,8 @@ static void send_other(const struct job_pair *pair, size_t bytes, uint64_t amoun
  * receive is in time: it is posted before the answer gets to the sender. */
 static void late_receiver(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
-	pair_hear(pair);
-	pair_tell(pair);
+	pair_await(pair);
+	pair_signal(pair);
 	let_pass(amount);
 	MPI_Recv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		 MPI_STATUS_IGNORE);
@@ -106,7 +106,7 @@ static uint64_t recv_measured(const struct job_pair *pair, size_t bytes, uint64_
 	MPI_Request request;
 	uint64_t start;
 
-	pair_tell(pair);
+	pair_signal(pair);
 	start = clock_ns();
 	MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD,
 		  &request);
@@ -117,7 +117,7 @@ static uint64_t recv_measured(const struct job_pair *pair, size_t bytes, uint64_
 
 static void recv_other(const struct job_pair *pair, size_t bytes, uint64_t amount)
 {
-	pair_hear(pair);
+	pair_await(pair);
 	let_pass(amount);
 	MPI_Send(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, TAG_DATA, MPI_COMM_WORLD);
 }
@@ -129,8 +129,8 @@ static uint64_t both_measured(const struct job_pair *pair, size_t bytes, uint64_
 	MPI_Request request[2];
 	uint64_t start;
 
-	pair_tell(pair);
-	pair_hear(pair);
+	pair_signal(pair);
+	pair_await(pair);
 	start = clock_ns();
 	pair_exchange(pair, bytes, request);
 	work(iterations);

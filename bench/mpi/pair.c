@@ -138,12 +138,12 @@ void pair_end(struct job_pair *pair)
 	free(pair->recv_buf);
 }
 
-void pair_tell(const struct job_pair *pair)
+void pair_signal(const struct job_pair *pair)
 {
 	MPI_Send(NULL, 0, MPI_BYTE, pair->peer, TAG_STEP, MPI_COMM_WORLD);
 }
 
-void pair_hear(const struct job_pair *pair)
+void pair_await(const struct job_pair *pair)
 {
 	MPI_Recv(NULL, 0, MPI_BYTE, pair->peer, TAG_STEP, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 }

@@ -46,10 +46,10 @@ void pair_check(const struct job_pair *pair, size_t bytes);
 /* Ends MPI and frees the buffers. */
 void pair_end(struct job_pair *pair);
 
-/* Tells the peer that this rank is ready for the next step. */
-void pair_tell(const struct job_pair *pair);
-/* Waits until the peer has said so. */
-void pair_hear(const struct job_pair *pair);
+/* Signals the peer that this rank is ready for the next step. */
+void pair_signal(const struct job_pair *pair);
+/* Waits for that signal from the peer. */
+void pair_await(const struct job_pair *pair);
 
 /* Starts a receive from the peer and a send to it. */
 void pair_exchange(const struct job_pair *pair, size_t bytes, MPI_Request request[2]);

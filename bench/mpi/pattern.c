@@ -27,71 +27,73 @@ static unsigned char byte_at(uint32_t word, size_t i)
 }
 
 /* Fills a slot with the data of this rank's message `index` in this step, if data are checked. */
-static void make(const struct world *world, int slot, int index, size_t bytes)
+static void make(const struct pattern_state *state, int slot, int index, size_t bytes)
 {
-	uint32_t word = first_word(world->rank, world->step, index);
+	uint32_t word = first_word(state->rank, state->step, index);
 
-	for (size_t i = 0; world->check && i < bytes; i++)
-		world->send[slot][i] = (char)byte_at(word, i);
+	for (size_t i = 0; state->check && i < bytes; i++)
+		state->send[slot][i] = (char)byte_at(word, i);
 }
 
 /* Ends the program unless a slot has the data of the source's message `index` in this step. */
-static void compare(const struct world *world, int slot, int source, int index, size_t bytes)
+static void compare(const struct pattern_state *state, int slot, int source, int index,
+		    size_t bytes)
 {
-	uint32_t word = first_word(source, world->step, index);
+	uint32_t word = first_word(source, state->step, index);
 
-	for (size_t i = 0; world->check && i < bytes; i++)
-		if ((unsigned char)world->recv[slot][i] != byte_at(word, i))
+	for (size_t i = 0; state->check && i < bytes; i++)
+		if ((unsigned char)state->recv[slot][i] != byte_at(word, i))
 			die("rank %d, step %ld: message %d from %d is wrong at byte %zu",
-			    world->rank, world->step, index, source, i);
+			    state->rank, state->step, index, source, i);
 }
 
-static void compare_whole(const struct world *world, int slot, int source, int index)
+static void compare_whole(const struct pattern_state *state, int slot, int source, int index)
 {
-	compare(world, slot, source, index, world->bytes);
+	compare(state, slot, source, index, state->bytes);
 }
 
 /* ---------------------------------------------------------------- messages */
 
-static void isend(struct world *world, int slot, int index, int to, int tag, MPI_Request *request)
+static void isend(struct pattern_state *state, int slot, int index, int to, int tag,
+		  MPI_Request *request)
 {
-	make(world, slot, index, world->bytes);
-	MPI_Isend(world->send[slot], (int)world->bytes, MPI_BYTE, to, tag, world->comm, request);
+	make(state, slot, index, state->bytes);
+	MPI_Isend(state->send[slot], (int)state->bytes, MPI_BYTE, to, tag, state->comm, request);
 }
 
-static void irecv(struct world *world, int slot, int from, int tag, MPI_Request *request)
+static void irecv(struct pattern_state *state, int slot, int from, int tag, MPI_Request *request)
 {
-	MPI_Irecv(world->recv[slot], (int)world->bytes, MPI_BYTE, from, tag, world->comm, request);
+	MPI_Irecv(state->recv[slot], (int)state->bytes, MPI_BYTE, from, tag, state->comm, request);
 }
 
-static void wait_all(struct world *world, int n)
+static void wait_all(struct pattern_state *state, int n)
 {
-	MPI_Waitall(n, world->request, MPI_STATUSES_IGNORE);
+	MPI_Waitall(n, state->request, MPI_STATUSES_IGNORE);
 }
 
 /* Returns when the left neighbour's token has come. Its earlier messages have come by then, unless
  * they wait for their receives. */
-static void pass_token(const struct world *world)
+static void pass_token(const struct pattern_state *state)
 {
 	MPI_Request sent;
 
-	MPI_Isend(NULL, 0, MPI_BYTE, world->right, TAG_TOKEN, world->comm, &sent);
-	MPI_Recv(NULL, 0, MPI_BYTE, world->left, TAG_TOKEN, world->comm, MPI_STATUS_IGNORE);
+	MPI_Isend(NULL, 0, MPI_BYTE, state->right, TAG_TOKEN, state->comm, &sent);
+	MPI_Recv(NULL, 0, MPI_BYTE, state->left, TAG_TOKEN, state->comm, MPI_STATUS_IGNORE);
 	MPI_Wait(&sent, MPI_STATUS_IGNORE);
 }
 
-static unsigned random_below(struct world *world, unsigned limit)
+static unsigned random_below(struct pattern_state *state, unsigned limit)
 {
-	world->random = world->random * 6364136223846793005u + 1442695040888963407u;
-	return (unsigned)(world->random >> 33) % limit;
+	state->random = state->random * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(state->random >> 33) % limit;
 }
 
-static void shuffle(struct world *world, int *order, int n)
+static void shuffle(struct pattern_state *state, int *order, int n)
 {
 	for (int i = 0; i < n; i++)
 		order[i] = i;
 	for (int i = n - 1; i > 0; i--) {
-		int j = (int)random_below(world, (unsigned)i + 1), was = order[i];
+		int j = (int)random_below(state, (unsigned)i + 1), was = order[i];
 
 		order[i] = order[j];
 		order[j] = was;
@@ -100,23 +102,23 @@ static void shuffle(struct world *world, int *order, int n)
 
 /* ---------------------------------------------------------------- receives in time */
 
-static void pingpong_step(struct world *world)
+static void pingpong_step(struct pattern_state *state)
 {
-	int peer = world->rank ^ 1;
+	int peer = state->rank ^ 1;
 
-	if (peer >= world->ranks)
+	if (peer >= state->ranks)
 		return;
-	if (world->rank & 1) {
-		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm,
+	if (state->rank & 1) {
+		MPI_Recv(state->recv[0], (int)state->bytes, MPI_BYTE, peer, TAG_TASK, state->comm,
 			 MPI_STATUS_IGNORE);
-		compare_whole(world, 0, peer, 0);
+		compare_whole(state, 0, peer, 0);
 	}
-	make(world, 0, 0, world->bytes);
-	MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm);
-	if (!(world->rank & 1)) {
-		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, peer, TAG_TASK, world->comm,
+	make(state, 0, 0, state->bytes);
+	MPI_Send(state->send[0], (int)state->bytes, MPI_BYTE, peer, TAG_TASK, state->comm);
+	if (!(state->rank & 1)) {
+		MPI_Recv(state->recv[0], (int)state->bytes, MPI_BYTE, peer, TAG_TASK, state->comm,
 			 MPI_STATUS_IGNORE);
-		compare_whole(world, 0, peer, 0);
+		compare_whole(state, 0, peer, 0);
 	}
 }
 
@@ -130,109 +132,109 @@ static int turn(long step)
 	return (int)(step & 1) * FEW;
 }
 
-static void post_ahead(struct world *world, long step)
+static void post_ahead(struct pattern_state *state, long step)
 {
 	for (int i = 0; i < FEW; i++)
-		irecv(world, turn(step) + i, world->left, TAG_MANY,
-		      &world->request[turn(step) + i]);
+		irecv(state, turn(step) + i, state->left, TAG_MANY,
+		      &state->request[turn(step) + i]);
 }
 
-static void posted_begin(struct world *world)
+static void posted_begin(struct pattern_state *state)
 {
-	post_ahead(world, 0);
-	MPI_Barrier(world->comm);
+	post_ahead(state, 0);
+	MPI_Barrier(state->comm);
 }
 
-static void posted_step(struct world *world)
+static void posted_step(struct pattern_state *state)
 {
-	MPI_Request *sent = world->request + 2 * FEW;
-	int at = turn(world->step);
+	MPI_Request *sent = state->request + 2 * FEW;
+	int at = turn(state->step);
 
-	post_ahead(world, world->step + 1);
+	post_ahead(state, state->step + 1);
 	for (int i = 0; i < FEW; i++)
-		isend(world, i, i, world->right, TAG_MANY, &sent[i]);
-	MPI_Waitall(FEW, world->request + at, MPI_STATUSES_IGNORE);
+		isend(state, i, i, state->right, TAG_MANY, &sent[i]);
+	MPI_Waitall(FEW, state->request + at, MPI_STATUSES_IGNORE);
 	MPI_Waitall(FEW, sent, MPI_STATUSES_IGNORE);
 	for (int i = 0; i < FEW; i++)
-		compare_whole(world, at + i, world->left, i);
+		compare_whole(state, at + i, state->left, i);
 }
 
 /* Sends the messages for the receives that were posted ahead. */
-static void posted_end(struct world *world)
+static void posted_end(struct pattern_state *state)
 {
-	MPI_Request *sent = world->request + 2 * FEW;
+	MPI_Request *sent = state->request + 2 * FEW;
 
 	for (int i = 0; i < FEW; i++)
-		isend(world, i, i, world->right, TAG_MANY, &sent[i]);
-	MPI_Waitall(FEW, world->request + turn(world->step), MPI_STATUSES_IGNORE);
+		isend(state, i, i, state->right, TAG_MANY, &sent[i]);
+	MPI_Waitall(FEW, state->request + turn(state->step), MPI_STATUSES_IGNORE);
 	MPI_Waitall(FEW, sent, MPI_STATUSES_IGNORE);
 }
 
-static void exchange(struct world *world, int left_source, uint64_t iterations)
+static void exchange(struct pattern_state *state, int left_source, uint64_t iterations)
 {
-	irecv(world, 0, left_source, TAG_RIGHT, &world->request[0]);
-	irecv(world, 1, world->right, TAG_LEFT, &world->request[1]);
-	isend(world, 0, 0, world->right, TAG_RIGHT, &world->request[2]);
-	isend(world, 1, 1, world->left, TAG_LEFT, &world->request[3]);
+	irecv(state, 0, left_source, TAG_RIGHT, &state->request[0]);
+	irecv(state, 1, state->right, TAG_LEFT, &state->request[1]);
+	isend(state, 0, 0, state->right, TAG_RIGHT, &state->request[2]);
+	isend(state, 1, 1, state->left, TAG_LEFT, &state->request[3]);
 	work(iterations);
-	wait_all(world, 4);
-	compare_whole(world, 0, world->left, 0);
-	compare_whole(world, 1, world->right, 1);
+	wait_all(state, 4);
+	compare_whole(state, 0, state->left, 0);
+	compare_whole(state, 1, state->right, 1);
 }
 
-static void halo_step(struct world *world)
+static void halo_step(struct pattern_state *state)
 {
-	exchange(world, world->left, 0);
+	exchange(state, state->left, 0);
 }
 
 /* Computes the inner part while the borders are under way. */
-static void stencil_step(struct world *world)
+static void stencil_step(struct pattern_state *state)
 {
-	exchange(world, world->left, world->work);
+	exchange(state, state->left, state->work);
 }
 
-static void seldom_step(struct world *world)
+static void seldom_step(struct pattern_state *state)
 {
-	exchange(world, world->step % WILD_EVERY ? world->left : MPI_ANY_SOURCE, 0);
+	exchange(state, state->step % WILD_EVERY ? state->left : MPI_ANY_SOURCE, 0);
 }
 
 /* Ends the program if there is no slot for each rank. */
-static void slots_begin(struct world *world)
+static void slots_begin(struct pattern_state *state)
 {
-	if (world->ranks > PATTERN_SLOTS)
+	if (state->ranks > PATTERN_SLOTS)
 		die("this pattern wants at most %d ranks, not %d; choose --patterns", PATTERN_SLOTS,
-		    world->ranks);
+		    state->ranks);
 }
 
 /* Uses the slots as one buffer, because they are contiguous. */
-static void alltoall_step(struct world *world)
+static void alltoall_step(struct pattern_state *state)
 {
-	for (int i = 0; i < world->ranks; i++)
-		make(world, i, i, world->bytes);
-	MPI_Alltoall(world->send[0], (int)world->bytes, MPI_BYTE, world->recv[0], (int)world->bytes,
-		     MPI_BYTE, world->comm);
-	for (int i = 0; i < world->ranks; i++)
-		compare_whole(world, i, i, world->rank);
+	for (int i = 0; i < state->ranks; i++)
+		make(state, i, i, state->bytes);
+	MPI_Alltoall(state->send[0], (int)state->bytes, MPI_BYTE, state->recv[0], (int)state->bytes,
+		     MPI_BYTE, state->comm);
+	for (int i = 0; i < state->ranks; i++)
+		compare_whole(state, i, i, state->rank);
 }
 
-static void tags_begin(struct world *world)
+static void tags_begin(struct pattern_state *state)
 {
-	world->next_tag = TAG_MANY;
+	state->next_tag = TAG_MANY;
 }
 
-static void tags_step(struct world *world)
+static void tags_step(struct pattern_state *state)
 {
-	if (world->next_tag > world->last_tag - PATTERN_WINDOW)
-		world->next_tag = TAG_MANY;
+	if (state->next_tag > state->last_tag - PATTERN_WINDOW)
+		state->next_tag = TAG_MANY;
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		irecv(world, i, world->left, world->next_tag + i, &world->request[i]);
+		irecv(state, i, state->left, state->next_tag + i, &state->request[i]);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		isend(world, i, i, world->right, world->next_tag + i,
-		      &world->request[PATTERN_WINDOW + i]);
-	wait_all(world, 2 * PATTERN_WINDOW);
+		isend(state, i, i, state->right, state->next_tag + i,
+		      &state->request[PATTERN_WINDOW + i]);
+	wait_all(state, 2 * PATTERN_WINDOW);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		compare_whole(world, i, world->left, i);
-	world->next_tag += PATTERN_WINDOW;
+		compare_whole(state, i, state->left, i);
+	state->next_tag += PATTERN_WINDOW;
 }
 
 /* ---------------------------------------------------------------- receives that come late */
@@ -240,170 +242,171 @@ static void tags_step(struct world *world)
 /* Sends a message of each tag. A random half of the receives is posted before the left neighbour's
  * messages have surely come, and the other half afterwards, all in another order than the
  * messages. */
-static void random_step(struct world *world)
+static void random_step(struct pattern_state *state)
 {
 	int order[PATTERN_WINDOW], early = PATTERN_WINDOW / 2;
 
-	shuffle(world, order, PATTERN_WINDOW);
+	shuffle(state, order, PATTERN_WINDOW);
 	for (int i = 0; i < early; i++)
-		irecv(world, order[i], world->left, TAG_MANY + order[i], &world->request[order[i]]);
+		irecv(state, order[i], state->left, TAG_MANY + order[i], &state->request[order[i]]);
 	for (int i = 0; i < PATTERN_WINDOW; i++) {
-		int k = (int)(world->step * 3 + i * 5) % PATTERN_WINDOW;
+		int k = (int)(state->step * 3 + i * 5) % PATTERN_WINDOW;
 
-		isend(world, k, k, world->right, TAG_MANY + k, &world->request[PATTERN_WINDOW + k]);
+		isend(state, k, k, state->right, TAG_MANY + k, &state->request[PATTERN_WINDOW + k]);
 	}
-	pass_token(world);
+	pass_token(state);
 	for (int i = early; i < PATTERN_WINDOW; i++)
-		irecv(world, order[i], world->left, TAG_MANY + order[i], &world->request[order[i]]);
-	wait_all(world, 2 * PATTERN_WINDOW);
+		irecv(state, order[i], state->left, TAG_MANY + order[i], &state->request[order[i]]);
+	wait_all(state, 2 * PATTERN_WINDOW);
 	for (int i = 0; i < PATTERN_WINDOW; i++)
-		compare_whole(world, i, world->left, i);
+		compare_whole(state, i, state->left, i);
 }
 
-static void receive_late(struct world *world, void (*meanwhile)(struct world *world))
+static void receive_late(struct pattern_state *state,
+			 void (*meanwhile)(struct pattern_state *state))
 {
 	for (int i = 0; i < FEW; i++)
-		isend(world, i, i, world->right, TAG_MANY, &world->request[FEW + i]);
-	meanwhile(world);
+		isend(state, i, i, state->right, TAG_MANY, &state->request[FEW + i]);
+	meanwhile(state);
 	for (int i = 0; i < FEW; i++)
-		irecv(world, i, world->left, TAG_MANY, &world->request[i]);
-	wait_all(world, 2 * FEW);
+		irecv(state, i, state->left, TAG_MANY, &state->request[i]);
+	wait_all(state, 2 * FEW);
 	for (int i = 0; i < FEW; i++)
-		compare_whole(world, i, world->left, i);
+		compare_whole(state, i, state->left, i);
 }
 
-static void token(struct world *world)
+static void token(struct pattern_state *state)
 {
-	pass_token(world);
+	pass_token(state);
 }
 
-static void late_step(struct world *world)
+static void late_step(struct pattern_state *state)
 {
-	receive_late(world, token);
+	receive_late(state, token);
 }
 
-static void compute(struct world *world)
+static void compute(struct pattern_state *state)
 {
-	work(world->work);
+	work(state->work);
 }
 
-static void lazy_step(struct world *world)
+static void lazy_step(struct pattern_state *state)
 {
-	receive_late(world, compute);
+	receive_late(state, compute);
 }
 
-static void compute_at_random(struct world *world)
+static void compute_at_random(struct pattern_state *state)
 {
-	work((uint64_t)(random_below(world, JITTER_NS) / world->work_ns));
+	work((uint64_t)(random_below(state, JITTER_NS) / state->work_ns));
 }
 
-static void jitter_step(struct world *world)
+static void jitter_step(struct pattern_state *state)
 {
-	receive_late(world, compute_at_random);
+	receive_late(state, compute_at_random);
 }
 
 /* ---------------------------------------------------------------- wildcards and probes */
 
-static void master(struct world *world)
+static void master(struct pattern_state *state)
 {
-	int left = FEW * (world->ranks - 1);
+	int left = FEW * (state->ranks - 1);
 	int done[PATTERN_SLOTS] = {0};
 
 	while (left-- > 0) {
 		MPI_Status status;
 		int from;
 
-		MPI_Recv(world->recv[0], (int)world->bytes, MPI_BYTE, MPI_ANY_SOURCE, TAG_RESULT,
-			 world->comm, &status);
+		MPI_Recv(state->recv[0], (int)state->bytes, MPI_BYTE, MPI_ANY_SOURCE, TAG_RESULT,
+			 state->comm, &status);
 		from = status.MPI_SOURCE;
-		compare_whole(world, 0, from, done[from]);
-		make(world, 0, done[from]++, world->bytes);
-		MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, from, TAG_TASK, world->comm);
+		compare_whole(state, 0, from, done[from]);
+		make(state, 0, done[from]++, state->bytes);
+		MPI_Send(state->send[0], (int)state->bytes, MPI_BYTE, from, TAG_TASK, state->comm);
 	}
 }
 
-static void worker(struct world *world)
+static void worker(struct pattern_state *state)
 {
 	for (int i = 0; i < FEW; i++) {
-		irecv(world, 0, 0, TAG_TASK, &world->request[0]);
-		make(world, 0, i, world->bytes);
-		MPI_Send(world->send[0], (int)world->bytes, MPI_BYTE, 0, TAG_RESULT, world->comm);
-		wait_all(world, 1);
-		compare_whole(world, 0, 0, i);
+		irecv(state, 0, 0, TAG_TASK, &state->request[0]);
+		make(state, 0, i, state->bytes);
+		MPI_Send(state->send[0], (int)state->bytes, MPI_BYTE, 0, TAG_RESULT, state->comm);
+		wait_all(state, 1);
+		compare_whole(state, 0, 0, i);
 	}
 }
 
-static void master_step(struct world *world)
+static void master_step(struct pattern_state *state)
 {
-	if (world->rank)
-		worker(world);
+	if (state->rank)
+		worker(state);
 	else
-		master(world);
+		master(state);
 	/* Keeps a quick worker's result of the next step from being taken in this one. */
-	if (world->ranks > 2)
-		MPI_Barrier(world->comm);
+	if (state->ranks > 2)
+		MPI_Barrier(state->comm);
 }
 
 /* Returns the length of a step's message `index`. Lengths differ, because a program probes for an
  * unknown length. */
-static size_t length_of(const struct world *world, int index)
+static size_t length_of(const struct pattern_state *state, int index)
 {
-	return world->bytes - (size_t)index;
+	return state->bytes - (size_t)index;
 }
 
-static void send_lengths(struct world *world)
+static void send_lengths(struct pattern_state *state)
 {
 	for (int i = 0; i < FEW; i++) {
-		make(world, i, i, length_of(world, i));
-		MPI_Isend(world->send[i], (int)length_of(world, i), MPI_BYTE, world->right,
-			  TAG_MANY + i, world->comm, &world->request[i]);
+		make(state, i, i, length_of(state, i));
+		MPI_Isend(state->send[i], (int)length_of(state, i), MPI_BYTE, state->right,
+			  TAG_MANY + i, state->comm, &state->request[i]);
 	}
 }
 
-static void check_length(const struct world *world, const MPI_Status *status, int index)
+static void check_length(const struct pattern_state *state, const MPI_Status *status, int index)
 {
 	int count;
 
 	MPI_Get_count(status, MPI_BYTE, &count);
-	if (status->MPI_SOURCE != world->left || status->MPI_TAG != TAG_MANY + index ||
-	    (size_t)count != length_of(world, index))
-		die("rank %d, step %ld: probed %d bytes with tag %d from %d", world->rank,
-		    world->step, count, status->MPI_TAG, status->MPI_SOURCE);
+	if (status->MPI_SOURCE != state->left || status->MPI_TAG != TAG_MANY + index ||
+	    (size_t)count != length_of(state, index))
+		die("rank %d, step %ld: probed %d bytes with tag %d from %d", state->rank,
+		    state->step, count, status->MPI_TAG, status->MPI_SOURCE);
 }
 
 /* Probes for anything. Messages of one sender are found in their order, so a step finds its own. */
-static void probe_step(struct world *world)
+static void probe_step(struct pattern_state *state)
 {
-	send_lengths(world);
+	send_lengths(state);
 	for (int i = 0; i < FEW; i++) {
 		MPI_Status status;
 
-		MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, world->comm, &status);
-		check_length(world, &status, i);
-		MPI_Recv(world->recv[i], (int)length_of(world, i), MPI_BYTE, world->left,
-			 TAG_MANY + i, world->comm, MPI_STATUS_IGNORE);
-		compare(world, i, world->left, i, length_of(world, i));
+		MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, state->comm, &status);
+		check_length(state, &status, i);
+		MPI_Recv(state->recv[i], (int)length_of(state, i), MPI_BYTE, state->left,
+			 TAG_MANY + i, state->comm, MPI_STATUS_IGNORE);
+		compare(state, i, state->left, i, length_of(state, i));
 	}
-	wait_all(world, FEW);
+	wait_all(state, FEW);
 }
 
-static void mprobe_step(struct world *world)
+static void mprobe_step(struct pattern_state *state)
 {
-	send_lengths(world);
+	send_lengths(state);
 	for (int i = 0; i < FEW; i++) {
 		MPI_Message message;
 		MPI_Status status;
 		int there = 0;
 
 		while (!there)
-			MPI_Improbe(world->left, TAG_MANY + i, world->comm, &there, &message,
+			MPI_Improbe(state->left, TAG_MANY + i, state->comm, &there, &message,
 				    &status);
-		check_length(world, &status, i);
-		MPI_Mrecv(world->recv[i], (int)length_of(world, i), MPI_BYTE, &message,
+		check_length(state, &status, i);
+		MPI_Mrecv(state->recv[i], (int)length_of(state, i), MPI_BYTE, &message,
 			  MPI_STATUS_IGNORE);
-		compare(world, i, world->left, i, length_of(world, i));
+		compare(state, i, state->left, i, length_of(state, i));
 	}
-	wait_all(world, FEW);
+	wait_all(state, FEW);
 }
 
 /* ---------------------------------------------------------------- all */

@@ -15,7 +15,8 @@
 #define PATTERN_WINDOW 8
 #define PATTERN_SLOTS  (2 * PATTERN_WINDOW)
 
-struct world {
+/* The state of a rank in a pattern. */
+struct pattern_state {
 	MPI_Comm
 		comm; /* a new one for each pattern and size, so that nothing is left of the last */
 	int rank, ranks;
@@ -35,9 +36,11 @@ struct pattern {
 	const char *name;
 	const char *what;
 	int messages; /* messages of a rank in a step, without those that keep step */
-	void (*begin)(struct world *world); /* called before the first step; NULL: nothing to do */
-	void (*step)(struct world *world);
-	void (*end)(struct world *world); /* called after the last step; NULL: nothing to do */
+	/* Called before the first step, for each step, and after the last one. begin and end may be
+	 * NULL. */
+	void (*begin)(struct pattern_state *state);
+	void (*step)(struct pattern_state *state);
+	void (*end)(struct pattern_state *state);
 };
 
 extern const struct pattern patterns[];

@@ -20,7 +20,7 @@
 
 struct settings {
 	struct job_pair pair; /* for its sizes */
-	struct world world;
+	struct pattern_state state;
 	const char *only; /* names, with commas, or NULL for all */
 	long ms, block_us, warm_up, settle;
 	char *send, *recv;
@@ -61,15 +61,15 @@ static void parse_patterns(struct settings *settings, const char *text)
 /* ---------------------------------------------------------------- measuring */
 
 /* Takes n samples, each the mean time of a block of steps in us. */
-static void run_steps(const struct pattern *pattern, struct world *world, long block, double *us,
-		      long n)
+static void run_steps(const struct pattern *pattern, struct pattern_state *state, long block,
+		      double *us, long n)
 {
 	for (long i = 0; i < n; i++) {
 		uint64_t start = clock_ns();
 
 		for (long k = 0; k < block; k++) {
-			pattern->step(world);
-			world->step++;
+			pattern->step(state);
+			state->step++;
 		}
 		us[i] = (double)(clock_ns() - start) / 1e3 / (double)block;
 	}
@@ -82,7 +82,7 @@ static void print_result(const struct settings *settings, const struct pattern *
 
 	printf("{\"test\":\"patterns\",\"pattern\":\"%s\",\"bytes\":%zu,\"ranks\":%d,"
 	       "\"messages\":%d,\"steps_per_sample\":%ld",
-	       pattern->name, settings->world.bytes, settings->world.ranks, pattern->messages,
+	       pattern->name, settings->state.bytes, settings->state.ranks, pattern->messages,
 	       block);
 	sample_print("samples_us", us, n);
 	sum = sample_summarise(us, n);
@@ -95,14 +95,14 @@ static void measure(struct settings *settings, const struct pattern *pattern)
 {
 	double *us = pair_samples(settings->warm_up > settings->settle ? settings->warm_up
 								       : settings->settle);
-	struct world *world = &settings->world;
+	struct pattern_state *state = &settings->state;
 	double step_us;
 	long block, n;
 
-	world->check = true;
-	run_steps(pattern, world, 1, us, settings->warm_up);
-	world->check = false;
-	run_steps(pattern, world, 1, us, settings->settle);
+	state->check = true;
+	run_steps(pattern, state, 1, us, settings->warm_up);
+	state->check = false;
+	run_steps(pattern, state, 1, us, settings->settle);
 	step_us = sample_summarise(us, (size_t)settings->settle).median;
 	free(us);
 	/* A block is long enough for events that are seldom, and so short that a preempted rank is
@@ -110,47 +110,47 @@ static void measure(struct settings *settings, const struct pattern *pattern)
 	block = pair_agree((long)((double)settings->block_us / step_us) + 1);
 	n = pair_agree(pair_repeats(step_us * (double)block, settings->ms, 5, SAMPLES_MOST));
 	us = pair_samples(n);
-	run_steps(pattern, world, block, us, n);
-	if (world->rank == 0)
+	run_steps(pattern, state, block, us, n);
+	if (state->rank == 0)
 		print_result(settings, pattern, block, us, (size_t)n);
 	free(us);
 }
 
 static void run(struct settings *settings, const struct pattern *pattern, size_t bytes)
 {
-	struct world *world = &settings->world;
+	struct pattern_state *state = &settings->state;
 
-	world->bytes = bytes;
-	world->step = 0;
-	world->random = (uint64_t)world->rank + 1;
-	world->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / world->work_ns);
+	state->bytes = bytes;
+	state->step = 0;
+	state->random = (uint64_t)state->rank + 1;
+	state->work = (uint64_t)((WORK_LEAST + (double)bytes / GB_PER_S) / state->work_ns);
 	for (size_t i = 0; i < PATTERN_SLOTS; i++) {
-		world->send[i] = settings->send + i * bytes;
-		world->recv[i] = settings->recv + i * bytes;
+		state->send[i] = settings->send + i * bytes;
+		state->recv[i] = settings->recv + i * bytes;
 	}
-	MPI_Comm_dup(MPI_COMM_WORLD, &world->comm);
+	MPI_Comm_dup(MPI_COMM_WORLD, &state->comm);
 	if (pattern->begin)
-		pattern->begin(world);
+		pattern->begin(state);
 	measure(settings, pattern);
 	if (pattern->end)
-		pattern->end(world);
-	MPI_Comm_free(&world->comm);
+		pattern->end(state);
+	MPI_Comm_free(&state->comm);
 }
 
 /* ---------------------------------------------------------------- start and end */
 
 static void start(struct settings *settings, int *argc, char ***argv)
 {
-	struct world *world = &settings->world;
+	struct pattern_state *state = &settings->state;
 	int there, *last_tag;
 
 	MPI_Init(argc, argv);
-	MPI_Comm_size(MPI_COMM_WORLD, &world->ranks);
-	MPI_Comm_rank(MPI_COMM_WORLD, &world->rank);
-	world->left = (world->rank + world->ranks - 1) % world->ranks;
-	world->right = (world->rank + 1) % world->ranks;
+	MPI_Comm_size(MPI_COMM_WORLD, &state->ranks);
+	MPI_Comm_rank(MPI_COMM_WORLD, &state->rank);
+	state->left = (state->rank + state->ranks - 1) % state->ranks;
+	state->right = (state->rank + 1) % state->ranks;
 	MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &last_tag, &there);
-	world->last_tag = there ? *last_tag : 32767; /* the least that MPI allows */
+	state->last_tag = there ? *last_tag : 32767; /* the least that MPI allows */
 }
 
 static char *buffers(size_t most)
@@ -211,7 +211,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		parse_patterns(settings, arg);
 		return 0;
 	case 'L':
-		list(settings->world.rank);
+		list(settings->state.rank);
 		return 0;
 	default:
 		return parse_number_option(numbers, key, arg);
@@ -232,10 +232,10 @@ int main(int argc, char **argv)
 
 	start(&settings, &argc, &argv);
 	options_parse(&program, argc, argv, &settings);
-	if (settings.world.ranks < 2)
+	if (settings.state.ranks < 2)
 		die("this program wants at least 2 ranks");
 	allocate(&settings);
-	settings.world.work_ns = work_calibrate(settings.sleep);
+	settings.state.work_ns = work_calibrate(settings.sleep);
 	for (size_t k = 0; k < npatterns; k++)
 		for (unsigned i = 0;
 		     is_chosen(&settings, patterns[k].name) && i < settings.pair.nsizes; i++)

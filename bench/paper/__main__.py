@@ -42,8 +42,8 @@ def check_cases(parser, settings):
         parser.error(f"--cases wants some of {', '.join(one.CHOICE)}")
 
 
-def parse():
-    """Returns the settings."""
+def make_parser():
+    """Returns the parser of the options."""
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
     parser = argparse.ArgumentParser(prog="bench/run.sh paper", description=f"Figures: {names}. Without a name: all.")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="of " + ", ".join(FIGURES))
@@ -74,7 +74,11 @@ def parse():
     parser.add_argument("--knob", metavar="LIST", default=[], type=knobs, help="sp, with --replay, one or more of: " + "; ".join(sp_figure.KNOBS.values()))
     parser.add_argument("--seeds", action="store_true", help="sp, halo: vary the prices of verbs at random, by another seed in each round")
     parser.add_argument("--timeout", type=int, default=7200, metavar="S", help="time limit of one program (7200)")
-    settings = parser.parse_args()
+    return parser
+
+
+def check_options(parser, settings):
+    """Ends the program if an option has a wrong value, or goes with another one that isn't there."""
     unknown = [name for name in settings.figures if name not in FIGURES]
     if unknown:
         parser.error(f"there is no figure {unknown[0]}; there are: {', '.join(FIGURES)}")
@@ -88,17 +92,24 @@ def parse():
         parser.error("--knob goes with --replay")
     if settings.computing and not settings.replay:
         parser.error("--computing goes with --replay")
+    if settings.cases:
+        check_cases(parser, settings)
+    if settings.rounds is not None and settings.rounds < 1:
+        parser.error("--rounds wants a positive number")
+
+
+def parse():
+    """Returns the settings."""
+    parser = make_parser()
+    settings = parser.parse_args()
+    check_options(parser, settings)
     try:
         settings.sections = computing.load(settings.computing)
     except (OSError, ValueError) as problem:
         parser.error(f"--computing {settings.computing}: {problem}")
-    if settings.cases:
-        check_cases(parser, settings)
     if settings.timeline and timeline.SUBJECTS[settings.timeline].exact:
         settings.cpu = 0
     settings.rounds = settings.rounds or (1 if settings.quick or settings.timeline else 3)
-    if settings.rounds < 1:
-        parser.error("--rounds wants a positive number")
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]
     settings.results = os.environ.get("BENCH_RESULTS") or os.path.join(settings.top, "bench", "results")

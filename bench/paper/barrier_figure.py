@@ -80,7 +80,7 @@ def _print_gain(times, per_node):
         if own and base:
             less = 100 * (1 - report.median(report.ratios(own, base)))
             rows.append([_label(ranks), f"{less:.0f}", PAPER.get((ranks, per_node), "")])
-    title = f"{PER_NODE[per_node]}: tupleq takes so many percent less than tupleq-tuned, which sends messages"
+    title = f"{PER_NODE[per_node]}: how much less time tupleq takes than tupleq-tuned, which sends messages"
     report.table(title, ["", "less (%)", "paper (%)"], rows)
 
 

@@ -145,7 +145,7 @@ static void prepare_requests(struct endpoint *endpoint, struct lane *lane)
 			.num_sge = 1,
 		};
 	lane_pace(lane, LANE_SQ_DEPTH, LANE_BATCH, false);
-	lane->owed = LANE_RQ_DEPTH;
+	lane->consumed = LANE_RQ_DEPTH;
 }
 
 static void make_lane(struct endpoint *endpoint, enum lane_kind kind)

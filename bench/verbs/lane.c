@@ -131,7 +131,7 @@ unsigned lane_take(struct lane *lane, unsigned max, bool wait)
 		max = LANE_BATCH;
 	n = wait ? take_some(lane, lane->rcq, (int)max, wc)
 		 : poll_checked(lane, lane->rcq, (int)max, wc);
-	lane->owed += (unsigned)n;
+	lane->consumed += (unsigned)n;
 	return (unsigned)n;
 }
 
@@ -139,12 +139,12 @@ void lane_refill(struct lane *lane)
 {
 	struct ibv_recv_wr *bad;
 
-	while (lane->owed >= LANE_BATCH) {
+	while (lane->consumed >= LANE_BATCH) {
 		int rc = lane->srq ? ibv_post_srq_recv(lane->srq, lane->recv, &bad)
 				   : ibv_post_recv(lane->qp, lane->recv, &bad);
 		if (rc)
 			die("receives can't be posted: %s", strerror(rc));
-		lane->owed -= LANE_BATCH;
+		lane->consumed -= LANE_BATCH;
 		atomic_fetch_add_explicit(
 			&lane->pair->sh->posted[lane->pair->rank][lane->kind].value, LANE_BATCH,
 			memory_order_release);

@@ -31,7 +31,7 @@ struct lane {
 	uint64_t posted, done;         /* sends posted; sends known to have left the send queue */
 	uint64_t signalled;            /* the last of them that was signalled */
 	uint64_t used, credit; /* receives of the peer: used by our sends; known to be posted */
-	uint32_t owed;         /* receives that are used up and not posted anew */
+	uint32_t consumed;     /* receives that have ended and are not posted anew */
 };
 
 /* Sets how many sends may be outstanding, how many share a completion, and whether waits sleep on
@@ -51,7 +51,7 @@ void lane_flush(struct lane *lane);
 /* Takes at most max receive completions, at least one if `wait`. */
 unsigned lane_take(struct lane *lane, unsigned max, bool wait);
 
-/* Posts receives anew, in lists of LANE_BATCH, when enough are owed. */
+/* Posts consumed receives anew, in full lists of LANE_BATCH. */
 void lane_refill(struct lane *lane);
 
 #endif

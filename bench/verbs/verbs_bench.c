@@ -135,7 +135,7 @@ static const char usage[] =
 	"Measures a verbs device between two processes of this machine.\n"
 	"  --rounds N      rounds of which the median is shown (11)\n"
 	"  --round-ms N    time of one row in one round (20)\n"
-	"  --sweep-ms N    the same for the table by size (4)\n"
+	"  --sweep-ms N    time of one row in one round of the table by size (4)\n"
 	"  --only LIST     of the tables latency,bandwidth,rate,post,size only these\n"
 	"  --max-size N    largest message of that table, bytes, 1048576 to 4194304 (4194304)\n"
 	"  --window N      large sends outstanding in the bandwidth tests, 1 to 128 (16)\n"

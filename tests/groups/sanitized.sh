@@ -25,7 +25,7 @@ sanitized() {
 	fi
 	(
 		use_build "$top/build/$name"
-		run_units "$name: " "$flags"
+		run_units "$name: " "softhca mpi portals" "$flags"
 		run_list softhca "suite*.list" "$name: " "$flags" "$preload"
 		run_list softhca variants.list "$name: " "$flags" "$preload"
 		# The simulations have one thread, so there are no races.

@@ -4,10 +4,10 @@
 
 takes transport 260 180
 
-# run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: runs the protocol on a model of the network. With ANY 1, a case with more schedules
-# than LIMIT is no failure.
+# run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: runs the protocol on a model of the network, and the units. With ANY 1, a case with
+# more schedules than LIMIT is no failure.
 run_sims() {
-	local prefix=$1 runs=$2 limit=$3 any=$4 name
+	local prefix=$1 runs=$2 limit=$3 any=$4
 	shift 4
 	wanted sim_random && run "${prefix}sim_random" 600 env "$@" "$build/tests/transport/sim_random" --runs "$runs"
 	wanted "sim_random --break 1" &&
@@ -16,10 +16,7 @@ run_sims() {
 		run "${prefix}sim_exhaustive" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any"
 	wanted "sim_exhaustive --rings 1" &&
 		run "${prefix}sim_exhaustive --rings 1" 600 env "$@" "$build/tests/transport/sim_exhaustive" --limit "$limit" --any "$any" --rings 1
-	for name in unit_handles unit_lock unit_timers unit_ring unit_bounds unit_tags unit_limits unit_join unit_deserted unit_ends unit_entries unit_device; do
-		wanted "$name" && run "$prefix$name" 60 env "$@" "$build/tests/transport/$name"
-	done
-	return 0
+	run_units "$prefix" transport "$@"
 }
 
 group_transport() {

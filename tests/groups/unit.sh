@@ -4,19 +4,19 @@
 
 takes unit 5
 
-# run_units PREFIX [ENVIRONMENT...]: runs the tests that need no fabric.
+# run_units PREFIX FOLDERS [ENVIRONMENT...]: runs the units in folders of tests, which are words of one argument.
 run_units() {
-	local prefix=$1 src p
+	local prefix=$1 folders=$2 unit
+	shift 2
 
-	shift
-	for src in "$top"/tests/softhca/unit_*.c "$top"/tests/mpi/unit_*.c "$top"/tests/portals/unit_*.c; do
-		p=$(basename "$src" .c)
-		wanted "$p" || continue
-		run "$prefix$p" 300 env "$@" "$build/tests/$(basename "$(dirname "$src")")/$p"
+	# shellcheck disable=SC2086 # a list of words
+	for unit in $(unit_programs $folders); do
+		wanted "${unit##*/}" || continue
+		run "$prefix${unit##*/}" 300 env "$@" "$build/$unit"
 	done
 }
 
 group_unit() {
 	plain_build
-	run_units ""
+	run_units "" "softhca mpi portals" # those of transport are in its group
 }

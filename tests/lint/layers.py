@@ -143,20 +143,20 @@ class Check:
     def __init__(self, top, tree):
         self.tree = tree
         self.root = os.path.join(top, tree.root)
-        self.said = []
+        self.violations = []
         self.files = {}
         for folder in tree.folders:
             path = os.path.join(self.root, folder)
             if not os.path.isdir(path):
-                self.said.append(f"{tree.root}/{folder}: there is no such folder; mend the table in tests/lint/layers.py")
+                self.violations.append(f"{tree.root}/{folder}: there is no such folder; mend the table in tests/lint/layers.py")
                 continue
             for name in sorted(os.listdir(path)):
                 if name.endswith((".c", ".h", ".def")):
                     with open(os.path.join(path, name), encoding="utf-8") as f:
                         self.files[os.path.join(folder, name)] = f.read()
 
-    def say(self, name, line, sentence):
-        self.said.append(f"{self.tree.root}/{name}:{line}: {sentence}")
+    def report(self, name, line, sentence):
+        self.violations.append(f"{self.tree.root}/{name}:{line}: {sentence}")
 
     def resolve(self, name, included):
         """Returns the path below the root of what a file includes, or None if it isn't of this tree."""
@@ -175,17 +175,17 @@ class Check:
                     continue
                 if not target:
                     if os.path.exists(os.path.join(self.root, match.group(1))):
-                        self.say(name, number, f"{match.group(1)} is in no folder of the table in tests/lint/layers.py")
+                        self.report(name, number, f"{match.group(1)} is in no folder of the table in tests/lint/layers.py")
                     continue
                 other = os.path.dirname(target)
                 if other != folder and not {other, target} & set(self.tree.folders[folder]):
-                    self.say(name, number, f"{folder}/ may not include {other}/ ({match.group(1)})")
+                    self.report(name, number, f"{folder}/ may not include {other}/ ({match.group(1)})")
 
     def all_in_table(self):
         for path, _, names in os.walk(self.root):
             folder = os.path.relpath(path, self.root)
             if folder != "." and folder not in self.tree.folders and any(n.endswith((".c", ".h")) for n in names):
-                self.said.append(f"{self.tree.root}/{folder}: this folder is missing in the table in tests/lint/layers.py")
+                self.violations.append(f"{self.tree.root}/{folder}: this folder is missing in the table in tests/lint/layers.py")
 
     def owners(self):
         defined, declared = {}, {}
@@ -199,11 +199,11 @@ class Check:
                 if body or function not in defined:
                     continue
                 if function in declared and declared[function] != name:
-                    self.say(name, line, f"{function}() is declared in {declared[function]} already")
+                    self.report(name, line, f"{function}() is declared in {declared[function]} already")
                 declared[function] = name
                 stem, owner = name[:-2], defined[function][:-2]
                 if owner != stem and not owner.startswith(stem + "_") and name not in self.tree.exceptions:
-                    self.say(name, line, f"{function}() is of {defined[function]}: declare it in that file's header")
+                    self.report(name, line, f"{function}() is of {defined[function]}: declare it in that file's header")
 
     def function_files(self):
         """Returns the file, without its ending, that each function belongs to."""
@@ -225,26 +225,26 @@ class Check:
         for circle in largest_circles(uses):
             if not self.tree.circle or len(circle) <= self.tree.circle:
                 break
-            self.said.append(f"{os.path.join(self.tree.root, os.path.commonpath(circle))}: {len(circle)} files depend on each other in a "
+            self.violations.append(f"{os.path.join(self.tree.root, os.path.commonpath(circle))}: {len(circle)} files depend on each other in a "
                              f"circle, and at most {self.tree.circle} may")
             for node in sorted(circle):
                 ties = sorted(f"{f}()" for f in named[node] if owner[f] in circle - {node})
-                self.said.append(f"{self.tree.root}/{node}.c: is in that circle by {', '.join(ties)}")
+                self.violations.append(f"{self.tree.root}/{node}.c: is in that circle by {', '.join(ties)}")
 
     def run(self):
         self.all_in_table()
         self.includes()
         self.owners()
         self.circles()
-        return self.said
+        return self.violations
 
 
 def main():
     top = sys.argv[1] if len(sys.argv) > 1 else os.path.join(os.path.dirname(__file__), "..", "..")
-    said = [line for tree in LAYERS for line in Check(top, tree).run()]
-    for line in said:
+    violations = [line for tree in LAYERS for line in Check(top, tree).run()]
+    for line in violations:
         print(line)
-    return 1 if said else 0
+    return 1 if violations else 0
 
 
 if __name__ == "__main__":

@@ -39,8 +39,8 @@ class Layers(unittest.TestCase):
         self.assertEqual(violations(tree()), [])
 
     def test_include_upward(self):
-        said = violations(tree(low__c_c='#include "a.h"\n#include "high/b.h"\n'))
-        self.assertEqual(said, ["src/low/c.c:2: low/ may not include high/ (high/b.h)"])
+        found = violations(tree(low__c_c='#include "a.h"\n#include "high/b.h"\n'))
+        self.assertEqual(found, ["src/low/c.c:2: low/ may not include high/ (high/b.h)"])
 
     def test_include_of_a_single_header(self):
         files = tree(low__c_h="", high__b_c='#include "low/a.h"\n#include "low/c.h"\n', high__b_h="")
@@ -48,22 +48,22 @@ class Layers(unittest.TestCase):
                          ["src/high/b.c:2: high/ may not include low/ (low/c.h)"])
 
     def test_include_of_a_folder_outside_the_table(self):
-        said = violations(tree(other__x_h="", low__c_c='#include "other/x.h"\n'))
-        self.assertEqual(len(said), 2)
-        self.assertIn("src/other: this folder is missing in the table", said[0])
-        self.assertIn("src/low/c.c:1: other/x.h is in no folder of the table", said[1])
+        found = violations(tree(other__x_h="", low__c_c='#include "other/x.h"\n'))
+        self.assertEqual(len(found), 2)
+        self.assertIn("src/other: this folder is missing in the table", found[0])
+        self.assertIn("src/low/c.c:1: other/x.h is in no folder of the table", found[1])
 
     def test_folder_that_is_gone(self):
-        said = violations(tree(), {"low": [], "high": ["low"], "gone": []})
-        self.assertEqual(len(said), 1)
-        self.assertIn("src/gone: there is no such folder", said[0])
+        found = violations(tree(), {"low": [], "high": ["low"], "gone": []})
+        self.assertEqual(len(found), 1)
+        self.assertIn("src/gone: there is no such folder", found[0])
 
     def test_include_in_a_comment_line_counts_not(self):
         self.assertEqual(violations(tree(low__c_c='// #include "high/b.h"\n')), [])
 
     def test_foreign_owner(self):
-        said = violations(tree(low__c_h="int a_get(void);\n", low__a_h=""))
-        self.assertEqual(said, ["src/low/c.h:1: a_get() is of low/a.c: declare it in that file's header"])
+        found = violations(tree(low__c_h="int a_get(void);\n", low__a_h=""))
+        self.assertEqual(found, ["src/low/c.h:1: a_get() is of low/a.c: declare it in that file's header"])
 
     def test_exception(self):
         files = tree(low__c_h="int a_get(void);\n", low__a_h="")
@@ -75,17 +75,17 @@ class Layers(unittest.TestCase):
                                          low__a_more_c="int a_get2(void)\n{\n}\n")), [])
 
     def test_two_declarations(self):
-        said = violations(tree(high__b_h="int a_get(void);\n"), exceptions={"high/b.h": "", "low/a.h": ""})
-        self.assertEqual(len(said), 1)
-        self.assertIn("a_get() is declared in", said[0])
+        found = violations(tree(high__b_h="int a_get(void);\n"), exceptions={"high/b.h": "", "low/a.h": ""})
+        self.assertEqual(len(found), 1)
+        self.assertIn("a_get() is declared in", found[0])
 
     def test_comments_and_inline_functions_declare_nothing(self):
         self.assertEqual(violations(tree(low__c_h="/*\nint a_get(void);\n */\n"
                                          "static inline int c_get(void)\n{\n\treturn a_get();\n}\n")), [])
 
     def test_line_numbers_behind_comments(self):
-        said = violations(tree(low__a_h="", low__c_h="/*\n * A comment\n */\nint a_get(void);\n"))
-        self.assertTrue(said[0].startswith("src/low/c.h:4: "), said)
+        found = violations(tree(low__a_h="", low__c_h="/*\n * A comment\n */\nint a_get(void);\n"))
+        self.assertTrue(found[0].startswith("src/low/c.h:4: "), found)
 
 
 def ring(*names, **changes):
@@ -100,11 +100,11 @@ def ring(*names, **changes):
 
 
 class Circles(unittest.TestCase):
-    def said(self, files, circle=2):
+    def found(self, files, circle=2):
         return violations(files, {"low": []}, circle=circle)
 
     def test_circle(self):
-        self.assertEqual(self.said(ring("a", "b", "c")), [
+        self.assertEqual(self.found(ring("a", "b", "c")), [
             "src/low: 3 files depend on each other in a circle, and at most 2 may",
             "src/low/a.c: is in that circle by b_go()",
             "src/low/b.c: is in that circle by c_go()",
@@ -112,28 +112,28 @@ class Circles(unittest.TestCase):
         ])
 
     def test_circle_within_its_limit(self):
-        self.assertEqual(self.said(ring("a", "b", "c"), 3), [])
+        self.assertEqual(self.found(ring("a", "b", "c"), 3), [])
 
     def test_no_limit(self):
-        self.assertEqual(self.said(ring("a", "b", "c"), 0), [])
+        self.assertEqual(self.found(ring("a", "b", "c"), 0), [])
 
     def test_each_circle_that_is_too_large(self):
-        said = self.said({**ring("a", "b", "c"), **ring("d", "e", "f"), **ring("g", "h")})
-        self.assertEqual([line for line in said if "at most" in line], 2 * said[:1])
+        found = self.found({**ring("a", "b", "c"), **ring("d", "e", "f"), **ring("g", "h")})
+        self.assertEqual([line for line in found if "at most" in line], 2 * found[:1])
 
     def test_chain(self):
-        self.assertEqual(self.said(ring("a", "b", "c", c_c="void c_go(void)\n{\n}\n")), [])
+        self.assertEqual(self.found(ring("a", "b", "c", c_c="void c_go(void)\n{\n}\n")), [])
 
     def test_by_a_pointer(self):
-        self.assertEqual(len(self.said(ring("a", "b", "c", c_c="void (*c_table[])(void) = {a_go};\n"
+        self.assertEqual(len(self.found(ring("a", "b", "c", c_c="void (*c_table[])(void) = {a_go};\n"
                                             "void c_go(void)\n{\n}\n"))), 4)
 
     def test_by_an_inline_function(self):
-        self.assertEqual(len(self.said(ring("a", "b", "c", c_c="", c_h="static inline void\nc_go(void)\n{\n\ta_go();\n}\n"))), 4)
+        self.assertEqual(len(self.found(ring("a", "b", "c", c_c="", c_h="static inline void\nc_go(void)\n{\n\ta_go();\n}\n"))), 4)
 
     def test_what_is_no_use(self):
         for text in ("/* a_go(); */", '"a_go()";', "struct a_go x;", "void a_go(void);"):
-            self.assertEqual(self.said(ring("a", "b", "c", c_c=f"{text}\n\nvoid c_go(void)\n{{\n}}\n")), [])
+            self.assertEqual(self.found(ring("a", "b", "c", c_c=f"{text}\n\nvoid c_go(void)\n{{\n}}\n")), [])
 
 
 if __name__ == "__main__":

@@ -1,46 +1,118 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Finds sentences that open with a word which refers to something outside of them, in comments and in Markdown files: It, Such,
-Likewise, The same, Of. A reader who begins there doesn't know what is meant.
+"""Finds sentences that a reader can't understand by themselves, in comments, in docstrings and in Markdown files.
+
+* Sentences that open with a word which refers to something outside of them: It, Such, Likewise, The same, Of. A reader who begins
+  there doesn't know what is meant.
+* In comments and docstrings, sentences without the noun that they are about: "What is left.", "Those that wait.", "Returns what was
+  left.", and numbers without a name. The folders in OLDER aren't checked for these.
 
 Usage: tests/lint/words.py [TOP]. Prints each as FILE:LINE: SENTENCE; exit status 1 if there are any.
+
+tests/lint/unit_words.py tests this check.
 """
 
+import ast
 import pathlib
 import re
 import sys
 
-FOLDERS = ("src", "include", "ompi-btl", "examples", "tests", "bench", "doc")
-SUFFIXES = {".c", ".h", ".md", ".py", ".sh"}
+FOLDERS = ("src", "include", "ompi-btl", "examples", "tests", "bench", "doc", "debian", ".ci")
+# The files outside of these folders. The rest of m4/ is libtool's.
+OTHERS = ("*.md", "configure.ac", "Makefile.am", "autogen.sh", "env.sh.in", "tupleq.spec.in", "m4/tq_*.m4")
+# Not checked, because they have older sentences.
+EXCEPT = ("src/softhca/Makefile.inc",)
+OLDER = ("src", "include", "ompi-btl", "tests/fuzz", "tests/softhca", "tests/transport")
+
 # A sentence may be in bold, and may follow one that is.
-OPENING = re.compile(r"(?P<before>^|/\* |[.!?](?:\*\*)? )(?:\*\*)?(?P<word>It|Such|Likewise|The same|Of)(?:\*\*)? (?P<rest>.*)")
+BEGIN = r"(?P<before>^|/\* |[.!?](?:\*\*)? )(?:\*\*)?"
+OPENING = re.compile(BEGIN + r"(?P<word>It|Such|Likewise|The same|Of)(?:\*\*)?(?P<rest> .*)")
+VAGUE_OPENING = re.compile(BEGIN + r"(?P<word>What|Who|Whether|Those)\b(?P<rest>.*)")
+VAGUE_OBJECT = re.compile(BEGIN + r"(?P<word>[A-Z][a-z]+s (?:what|who|those))\b(?P<rest>.*)")
+VAGUE_NUMBER = re.compile(r"(?P<before>.)?\b(?P<word>[Ss]o many)\b(?P<rest>.*)")
+
 # The margin before a line of text: of a comment, a list, a table.
-MARGIN = {".c": r"(\s*\*|.*/\*)\s*", ".h": r"(\s*\*|.*/\*)\s*", ".sh": r"\s*#\s*", ".py": r"\s*#\s*", ".md": r"\s*([*|>#-]+\s*)?"}
+C = re.compile(r"(\s*\*|.*/\*)\s*")
+HASH = re.compile(r"\s*#\s*")
+M4 = re.compile(r"\s*(#|dnl\b)\s*")
+MARKDOWN = re.compile(r"\s*([*|>#-]+\s*)?")
+MARGIN = {
+    **dict.fromkeys((".c", ".h", ".def"), C),
+    **dict.fromkeys((".sh", ".py", ".list", ".inc", ".am", ".spec"), HASH),
+    **dict.fromkeys((".ac", ".m4"), M4),
+    ".md": MARKDOWN,
+}
+# The comments of tools, which end without a full stop.
+DIRECTIVES = ("!", "SPDX-License-Identifier", "shellcheck ")
 
 
-def texts(path):
-    """Yields the number and the text of each line of comment; all lines of a Markdown file are text."""
-    margin = re.compile(MARGIN[path.suffix])
+def margin_of(path):
+    """Returns the margin of a file's comments, or None if the file is of no kind that has any."""
+    suffix = path.suffix if path.suffix != ".in" else path.with_suffix("").suffix
+    if suffix in MARGIN:
+        return MARGIN[suffix]
+    if path.name == "Makefile":
+        return HASH
+    if suffix:
+        return None
+    with open(path, "rb") as script:
+        return HASH if script.read(2) == b"#!" else None
+
+
+def docstrings(text):
+    """Returns a dict of the lines of Python's docstrings, by number."""
+    lines = {}
+    for node in ast.walk(ast.parse(text)):
+        if not isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) or ast.get_docstring(node) is None:
+            continue
+        string = node.body[0].value
+        lines |= dict(enumerate(string.value.splitlines(), string.lineno))
+    return lines
+
+
+def texts(path, margin):
+    """Yields the number and the text of each line of comment, and whether a sentence begins there. All lines of a Markdown file are
+    text."""
+    text = path.read_text()
+    documented = docstrings(text) if path.suffix == ".py" else {}
     ends = True  # the last line ended a sentence
-    for number, line in enumerate(path.read_text().splitlines(), 1):
-        match = margin.match(line)
+    for number, line in enumerate(text.splitlines(), 1):
+        match = (MARKDOWN if number in documented else margin).match(documented.get(number, line))
         if not match:
             ends = True
             continue
-        text = line[match.end():].removesuffix("*/").strip()
-        begins = ends or match.group().strip() not in ("", "*", "#")
-        yield number, text, begins
-        ends = not text or text[-1] in ".!?:|"
+        content = documented.get(number, line)[match.end():].removesuffix("*/").strip()
+        begins = ends or match.group().strip() not in ("", "*", "#", "dnl")
+        yield number, content, begins
+        ends = not content or content[-1] in ".!?:|" or content.startswith(DIRECTIVES)
+
+
+def files(top):
+    """Yields each file that has text, and its margin."""
+    paths = [path for folder in FOLDERS for path in (top / folder).rglob("*")]
+    paths += [path for pattern in OTHERS for path in top.glob(pattern)]
+    for path in sorted(path for path in paths if path.is_file()):
+        margin = margin_of(path)
+        if margin and str(path.relative_to(top)) not in EXCEPT:
+            yield path, margin
+
+
+def patterns_for(path):
+    """Returns the patterns of faults in a file. `path` is relative to the top."""
+    if path.suffix == ".md" or any(path.is_relative_to(folder) for folder in OLDER):
+        return [OPENING]
+    return [OPENING, VAGUE_OPENING, VAGUE_OBJECT, VAGUE_NUMBER]
 
 
 def findings(top):
     """Yields FILE:LINE: SENTENCE for each sentence."""
-    paths = sorted(path for folder in FOLDERS for path in (top / folder).rglob("*") if path.suffix in SUFFIXES)
-    for path in paths + sorted(top.glob("*.md")):
-        for number, text, begins in texts(path):
-            match = OPENING.search(text)
-            if match and (begins or match["before"]):
-                yield f"{path.relative_to(top)}:{number}: opens with {match['word']}: {match['word']} {match['rest']}"
+    for path, margin in files(top):
+        name = path.relative_to(top)
+        for number, text, begins in texts(path, margin):
+            for pattern in patterns_for(name):
+                match = pattern.search(text)
+                if match and (begins or match["before"]):
+                    yield f"{name}:{number}: {match['word']}: {match['word']}{match['rest']}"
 
 
 def main():

@@ -53,7 +53,7 @@ static void stay_away(unsigned int before)
 
 /* Sends messages whose receives are in time until some in a row go to the tuple's queue. Gives up
  * after many, because on a busy machine a queue may not seem to pay. */
-static void warm(void)
+static void warm_up(void)
 {
 	long long before, now = 0;
 	int good, i;
@@ -108,7 +108,7 @@ static void sizes(void)
 static unsigned int prepare(bool posted)
 {
 	pair.tag++;
-	warm();
+	warm_up();
 	sizes();
 	for (int i = 0; i < PAIR_N && posted && !pair.sender; i++)
 		MPI_Irecv(pair.in[i], PAIR_MAX, MPI_BYTE, pair.peer, pair.tag, MPI_COMM_WORLD,

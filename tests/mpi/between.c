@@ -312,7 +312,8 @@ int main(int argc, char **argv)
 	for (long round = 0; round < rounds; round++)
 		many_at_once(round);
 	/* coll/tupleq does all of these but MPI_Ibarrier. */
-	t_true(t_counted() != 0, "coll/tupleq has done none");
+	if (t_is_counting())
+		t_true(t_counted() > 0, "coll/tupleq has done none");
 	t_end();
 	t_begin("between: messages that are long one way and short the other");
 	for (long round = 0; round < rounds; round++)

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* check.c - see check.h. */
+#define _GNU_SOURCE /* RTLD_NEXT */
+
+#include <dlfcn.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -131,9 +134,9 @@ void t_skip(const char *skipped, const char *fmt, ...)
 		say("ok %s # SKIP %s", skipped, why);
 }
 
-void t_doing(const char *what)
+void t_doing(const char *activity)
 {
-	doing = what;
+	doing = activity;
 }
 
 void t_fail_at(const char *file, int line, const char *fmt, ...)
@@ -298,6 +301,20 @@ static MPI_T_pvar_handle counter_handle(const char *variable)
 	return MPI_T_PVAR_HANDLE_NULL;
 }
 
+static bool exists(const char *variable)
+{
+	return counter_handle(variable) != MPI_T_PVAR_HANDLE_NULL;
+}
+
+/* Returns true if the component that a variable belongs to is in use. coll/tupleq is loaded with
+ * any PML, but works with pml/tupleq alone. */
+static bool is_in_use(const char *variable)
+{
+	bool of_coll = !strncmp(variable, "coll_", 5);
+
+	return exists("pml_tupleq_puts") && (!of_coll || exists("coll_tupleq_rounds"));
+}
+
 long long t_resident(void)
 {
 	long long pages = 0;
@@ -325,12 +342,44 @@ long long t_counter(const char *variable)
 		t_true(i + 1 < 8, "more counters are asked for than there is room for");
 	if (!known[i].name) {
 		known[i].name = variable;
-		known[i].handle = counter_handle(variable);
+		known[i].handle =
+			is_in_use(variable) ? counter_handle(variable) : MPI_T_PVAR_HANDLE_NULL;
+		t_true(known[i].handle != MPI_T_PVAR_HANDLE_NULL || !is_in_use(variable),
+		       "there is no variable %s", variable);
 	}
 	if (known[i].handle == MPI_T_PVAR_HANDLE_NULL ||
 	    MPI_T_pvar_read(session, known[i].handle, &value) != MPI_SUCCESS)
 		return -1;
 	return (long long)value;
+}
+
+/* The rank behind the victim releases the others, and returns when each of them has received its
+ * message or is gone. */
+void t_survivors_meet(int victim)
+{
+	int first = (victim + 1) % t_size, word, rc;
+
+	t_doing("meeting the other survivors");
+	if (t_rank != first) {
+		MPI_Send(&t_rank, 1, MPI_INT, first, 3, MPI_COMM_WORLD);
+		rc = MPI_Recv(&word, 1, MPI_INT, first, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc == MPI_SUCCESS, "rank %d isn't let go: %d", t_rank, rc);
+		return;
+	}
+	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size) {
+		rc = MPI_Recv(&word, 1, MPI_INT, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		t_true(rc == MPI_SUCCESS && word == i, "rank %d's word: %d", i, rc);
+	}
+	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size)
+		MPI_Ssend(&t_rank, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
+}
+
+void t_library_function(const char *function, void *pointer)
+{
+	void *symbol = dlsym(RTLD_NEXT, function);
+
+	t_true(symbol != NULL, "the library with %s isn't loaded", function);
+	memcpy(pointer, &symbol, sizeof(symbol));
 }
 
 void t_away(long ms)
@@ -360,6 +409,11 @@ void t_count(const char *variable)
 {
 	counted = variable;
 	counted_before = t_counter(variable);
+}
+
+bool t_is_counting(void)
+{
+	return counted_before >= 0;
 }
 
 long long t_counted(void)

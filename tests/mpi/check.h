@@ -54,8 +54,8 @@ void t_begin(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void t_end(void);
 /* Reports, instead of a check, that it can't run and why. On all ranks. */
 void t_skip(const char *name, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
-/* Notes what this rank does now, for the report of a hang. The string must stay valid. */
-void t_doing(const char *what);
+/* Notes this rank's current activity, for the report of a hang. The string must stay valid. */
+void t_doing(const char *activity);
 
 /* A message: its sender's rank in MPI_COMM_WORLD, its tag, and a number. */
 struct t_msg {
@@ -85,10 +85,11 @@ int t_below(struct t_rng *rng, int n);
 bool t_chance(struct t_rng *rng, int percent);
 void t_shuffle(struct t_rng *rng, int *v, int n);
 
-/* t_count() starts to count by a performance variable (MPI_T). t_counted() returns the count, or -1
- * if the MPI library has no such variable. Only one variable counts at a time. The string must stay
- * valid. */
+/* t_count() starts to count by a performance variable (MPI_T) of pml/tupleq or coll/tupleq.
+ * t_is_counting() returns true if that component is in use. t_counted() returns the count, or -1 if
+ * the component isn't in use. Only one variable counts at a time. The string must stay valid. */
 void t_count(const char *variable);
+bool t_is_counting(void);
 long long t_counted(void);
 
 /* Returns true on all ranks if a repeated check has run long enough by rank 0's clock. All ranks
@@ -98,6 +99,14 @@ bool t_enough(double since);
 
 /* Returns the index-th argument as a number, or def if there is none. */
 long t_arg(int argc, char **argv, int index, long def);
+/* Waits until all ranks but the victim, which is dead, call this function. The exit of a rank would
+ * be noticed as a death, too, so no rank returns before all have called. Uses tag 3 of
+ * MPI_COMM_WORLD. */
+void t_survivors_meet(int victim);
+/* Stores a library's function of this name in a pointer to a function, for the program's own
+ * function of that name, which stands in front of the library's: the program's symbols come first.
+ */
+void t_library_function(const char *function, void *pointer);
 /* Sleeps without an MPI call. */
 void t_away(long ms);
 /* Runs `body` in n threads, each with one of the n arguments of `size` bytes, and waits for them.
@@ -105,8 +114,8 @@ void t_away(long ms);
 void t_threads(int n, void *(*body)(void *arg), void *args, size_t size);
 /* Returns how much memory (bytes) this process has in use. */
 long long t_resident(void);
-/* Returns a performance variable (MPI_T): a counter since the first call for it, or a level.
- * Returns -1 if the MPI library has no such variable. The string must stay valid. */
+/* Returns a performance variable (MPI_T) of pml/tupleq or coll/tupleq: a counter since the first
+ * call for it, or a level. Returns -1 if the component isn't in use. The string must stay valid. */
 long long t_counter(const char *variable);
 
 #endif

@@ -6,22 +6,25 @@
 #include "check.h"
 #include "coll.h"
 
+/* Classes of operations, by the types that they take. */
+enum { ARITHMETIC = 1, LOGICAL = 2, BITS = 4, LOCATION = 8, COMPOSITION = 16 };
+
+enum { KIND_INT, KIND_UCHAR, KIND_LONG, KIND_DOUBLE, KIND_FLOAT, KIND_2INT, KIND_FLOAT_INT, KINDS };
+
 static const struct {
 	MPI_Datatype type;
 	const char *name;
 	int bytes;
-	bool whole, logical, bits, pair; /* classes of operations on the type; whole: arithmetic */
-} kinds[] = {
-	{MPI_INT, "int", sizeof(int), true, true, true, false},
-	{MPI_UNSIGNED_CHAR, "unsigned char", 1, true, true, true, false},
-	{MPI_LONG, "long", sizeof(long), true, true, true, false},
-	{MPI_DOUBLE, "double", sizeof(double), true, false, false, false},
-	{MPI_FLOAT, "float", sizeof(float), true, false, false, false},
-	{MPI_2INT, "two ints", 2 * sizeof(int), false, false, false, true},
-	{MPI_FLOAT_INT, "float and int", sizeof(float) + sizeof(int), false, false, false, true},
+	int classes; /* of operations on the type */
+} kinds[KINDS] = {
+	[KIND_INT] = {MPI_INT, "int", sizeof(int), ARITHMETIC | LOGICAL | BITS},
+	[KIND_UCHAR] = {MPI_UNSIGNED_CHAR, "unsigned char", 1, ARITHMETIC | LOGICAL | BITS},
+	[KIND_LONG] = {MPI_LONG, "long", sizeof(long), ARITHMETIC | LOGICAL | BITS},
+	[KIND_DOUBLE] = {MPI_DOUBLE, "double", sizeof(double), ARITHMETIC},
+	[KIND_FLOAT] = {MPI_FLOAT, "float", sizeof(float), ARITHMETIC},
+	[KIND_2INT] = {MPI_2INT, "two ints", 2 * sizeof(int), LOCATION | COMPOSITION},
+	[KIND_FLOAT_INT] = {MPI_FLOAT_INT, "float and int", sizeof(float) + sizeof(int), LOCATION},
 };
-
-enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
 /* Composes functions, which doesn't commute: a pair (a, b) stands for x -> a * x + b. */
 static void compose(void *in, void *inout, int *len, MPI_Datatype *type)
@@ -54,22 +57,22 @@ static void contribution(int kind, void *p, int n, int rank, int salt)
 		int v = 1 + (rank * 5 + i * 3 + salt) % 3;
 
 		switch (kind) {
-		case 0:
+		case KIND_INT:
 			((int *)p)[i] = v;
 			break;
-		case 1:
+		case KIND_UCHAR:
 			((unsigned char *)p)[i] = (unsigned char)v;
 			break;
-		case 2:
+		case KIND_LONG:
 			((long *)p)[i] = v;
 			break;
-		case 3:
+		case KIND_DOUBLE:
 			((double *)p)[i] = v;
 			break;
-		case 4:
+		case KIND_FLOAT:
 			((float *)p)[i] = (float)v;
 			break;
-		case 5:
+		case KIND_2INT:
 			((int *)p)[2 * i] = v;
 			((int *)p)[2 * i + 1] = rank;
 			break;
@@ -179,21 +182,21 @@ static void for_ops(const struct coll *coll, void (*run)(const struct job *job))
 	const struct {
 		MPI_Op op;
 		const char *name;
-		int needs; /* 0 arithmetic, 1 logical, 2 bits, 3 pairs, 4 the composition */
+		int class;
 	} ops[] = {
-		{MPI_SUM, "sum", 0},
-		{MPI_PROD, "product", 0},
-		{MPI_MAX, "maximum", 0},
-		{MPI_MIN, "minimum", 0},
-		{MPI_LAND, "and", 1},
-		{MPI_LOR, "or", 1},
-		{MPI_LXOR, "xor", 1},
-		{MPI_BAND, "bits and", 2},
-		{MPI_BOR, "bits or", 2},
-		{MPI_BXOR, "bits xor", 2},
-		{MPI_MAXLOC, "maxloc", 3},
-		{MPI_MINLOC, "minloc", 3},
-		{composition(), "composition", 4},
+		{MPI_SUM, "sum", ARITHMETIC},
+		{MPI_PROD, "product", ARITHMETIC},
+		{MPI_MAX, "maximum", ARITHMETIC},
+		{MPI_MIN, "minimum", ARITHMETIC},
+		{MPI_LAND, "and", LOGICAL},
+		{MPI_LOR, "or", LOGICAL},
+		{MPI_LXOR, "xor", LOGICAL},
+		{MPI_BAND, "bits and", BITS},
+		{MPI_BOR, "bits or", BITS},
+		{MPI_BXOR, "bits xor", BITS},
+		{MPI_MAXLOC, "maxloc", LOCATION},
+		{MPI_MINLOC, "minloc", LOCATION},
+		{composition(), "composition", COMPOSITION},
 	};
 	size_t bytes, i;
 	struct job job = {.c = coll};
@@ -205,11 +208,7 @@ static void for_ops(const struct coll *coll, void (*run)(const struct job *job))
 		job.want = t_alloc(bytes);
 		contribution(job.kind, job.mine, coll->n, coll->rank, coll->salt);
 		for (i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
-			bool has[] = {kinds[job.kind].whole, kinds[job.kind].logical,
-				      kinds[job.kind].bits, kinds[job.kind].pair,
-				      kinds[job.kind].type == MPI_2INT};
-
-			if (!has[ops[i].needs])
+			if (!(kinds[job.kind].classes & ops[i].class))
 				continue;
 			job.op = ops[i].op;
 			job.op_name = ops[i].name;

@@ -106,7 +106,7 @@ static int count_changed(unsigned char *taken[SIZES][OF_EACH])
 	return n;
 }
 
-static void free_memory(unsigned char *taken[SIZES][OF_EACH])
+static void free_taken(unsigned char *taken[SIZES][OF_EACH])
 {
 	for (int i = 0; i < SIZES; i++)
 		for (int k = 0; k < OF_EACH; k++)
@@ -130,7 +130,7 @@ static void give_up(int victim, MPI_Comm comm)
 		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		rc = count_changed(taken);
 		t_true(!rc, "%d bytes of memory that is the program's have changed", rc);
-		free_memory(taken);
+		free_taken(taken);
 	} else if (t_rank == other) {
 		MPI_Recv(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
 		rc = MPI_Barrier(comm);
@@ -181,28 +181,6 @@ static void begin_anew(int victim, MPI_Comm comm)
 	MPI_Group_free(&all);
 }
 
-/* Waits until all survivors have noticed the death, because the exit of a survivor would be noticed
- * as well. The rank behind the victim releases the others, and leaves when each of them has
- * received its message or is gone. */
-static void meet(int victim)
-{
-	int first = (victim + 1) % t_size, word, rc;
-
-	t_doing("meeting those that are left");
-	if (t_rank != first) {
-		MPI_Send(&t_rank, 1, MPI_INT, first, 3, MPI_COMM_WORLD);
-		rc = MPI_Recv(&word, 1, MPI_INT, first, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		t_true(rc == MPI_SUCCESS, "rank %d isn't let go: %d", t_rank, rc);
-		return;
-	}
-	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size) {
-		rc = MPI_Recv(&word, 1, MPI_INT, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		t_true(rc == MPI_SUCCESS && word == i, "rank %d's word: %d", i, rc);
-	}
-	for (int i = (first + 1) % t_size; i != victim; i = (i + 1) % t_size)
-		MPI_Ssend(&t_rank, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
-}
-
 /* Returns true if the communicator's first operation is the one that the victim misses. */
 static bool first_later(const char *name)
 {
@@ -246,7 +224,7 @@ int main(int argc, char **argv)
 		fail_together(name, victim, comm);
 	if (!strcmp(name, "setup"))
 		begin_anew(victim, comm);
-	meet(victim);
+	t_survivors_meet(victim);
 	printf("ok rank %d is deserted by rank %d: %s\n", t_rank, victim, name);
 	fflush(stdout);
 	_exit(0);

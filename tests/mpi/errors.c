@@ -16,7 +16,7 @@ enum { TAG = 1, SENDS = 1000 };
 static int victim, class_of_it = MPI_ERR_UNKNOWN;
 
 /* Checks an error's class by MPI_Error_class(): MPI allows to compare codes only that way. */
-static void is_told(const char *call, int code)
+static void check_error(const char *call, int code)
 {
 	char text[MPI_MAX_ERROR_STRING + 1];
 	int *last, found, len, class, rc;
@@ -56,27 +56,28 @@ static void point_to_point(void)
 	MPI_Message message;
 	int word = 0, rc, i;
 
-	is_told("MPI_Recv",
-		MPI_Recv(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	check_error("MPI_Recv",
+		    MPI_Recv(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	rc = MPI_Irecv(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[0]);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Wait(&requests[0], MPI_STATUS_IGNORE);
-	is_told("MPI_Irecv", rc);
+	check_error("MPI_Irecv", rc);
 	/* A buffered send ends without an error. */
 	rc = MPI_SUCCESS;
 	for (i = 0; i < SENDS && rc == MPI_SUCCESS; i++)
 		rc = MPI_Send(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD);
-	is_told("MPI_Send", rc);
-	is_told("MPI_Ssend", MPI_Ssend(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD));
-	is_told("MPI_Probe", MPI_Probe(victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
-	is_told("MPI_Mprobe", MPI_Mprobe(victim, TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
+	check_error("MPI_Send", rc);
+	check_error("MPI_Ssend", MPI_Ssend(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD));
+	check_error("MPI_Probe", MPI_Probe(victim, TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
+	check_error("MPI_Mprobe",
+		    MPI_Mprobe(victim, TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE));
 	MPI_Send_init(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[0]);
 	MPI_Recv_init(&word, 1, MPI_INT, victim, TAG, MPI_COMM_WORLD, &requests[1]);
 	/* Open MPI 4.1 drops the error of MPI_Startall, and of MPI_Waitall with persistent
 	 * requests. */
 	MPI_Startall(2, requests);
-	is_told("MPI_Send_init", MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
-	is_told("MPI_Recv_init", MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
+	check_error("MPI_Send_init", MPI_Wait(&requests[0], MPI_STATUS_IGNORE));
+	check_error("MPI_Recv_init", MPI_Wait(&requests[1], MPI_STATUS_IGNORE));
 }
 
 static void collectives(MPI_Comm comm)
@@ -86,17 +87,17 @@ static void collectives(MPI_Comm comm)
 	MPI_Request request;
 	int rc;
 
-	is_told("MPI_Barrier", MPI_Barrier(comm));
+	check_error("MPI_Barrier", MPI_Barrier(comm));
 	rc = MPI_Ibarrier(comm, &request);
 	if (rc == MPI_SUCCESS)
 		rc = MPI_Wait(&request, MPI_STATUS_IGNORE);
-	is_told("MPI_Ibarrier", rc);
-	is_told("MPI_Allreduce", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm));
-	is_told("MPI_Bcast", MPI_Bcast(in, 1, MPI_INT, victim, comm));
+	check_error("MPI_Ibarrier", rc);
+	check_error("MPI_Allreduce", MPI_Allreduce(in, out, 1, MPI_INT, MPI_SUM, comm));
+	check_error("MPI_Bcast", MPI_Bcast(in, 1, MPI_INT, victim, comm));
 	/* This is beyond coll/tupleq's limit, so the collective works by messages. */
 	if (t_size == 2)
-		is_told("a long MPI_Allreduce",
-			MPI_Allreduce(in, out, LONG, MPI_INT, MPI_SUM, comm));
+		check_error("a long MPI_Allreduce",
+			    MPI_Allreduce(in, out, LONG, MPI_INT, MPI_SUM, comm));
 }
 
 int main(int argc, char **argv)

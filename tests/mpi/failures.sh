@@ -43,9 +43,9 @@ left_behind() {
 	find "$tmp/session" -name 'tupleq*' -printf '%p is left\n' -quit
 }
 
-# told_twice: "RANK of PEER" for each rank that reported a failure of a peer more than once. A sentence is about the first rank that
-# it names.
-told_twice() {
+# reported_twice: "RANK of PEER" for each rank that reported a failure of a peer more than once. A sentence is about the first rank
+# that it names.
+reported_twice() {
 	sed -En 's/.*\] tupleq, (rank [0-9]+) on [^:]*: ([A-Z][a-z ]* to )?(rank [0-9]+) on .*/\1 of \3/p' "$tmp/out" | sort | uniq -d
 }
 
@@ -61,13 +61,13 @@ verdict() {
 # judge NAME PATTERN WHY: as verdict, but for the status, which mpirun --enable-recovery makes 0. WHY is a fault that was found
 # before, or empty.
 judge() {
-	local why=$3 said
+	local why=$3 repeated
 
 	[ "$status" -ne 124 ] || why="no end in time"
 	grep -Eq "$2" "$tmp/out" || why=${why:-"it doesn't say $2"}
 	! grep -q 'known error not in list' "$tmp/out" || why=${why:-"an error is of no class"}
-	said=$(told_twice)
-	[ -z "$said" ] || why=${why:-"said more than once: $said"}
+	repeated=$(reported_twice)
+	[ -z "$repeated" ] || why=${why:-"reported more than once: $repeated"}
 	why=${why:-$(left_behind)}
 	if [ -z "$why" ]; then
 		echo "ok $1"

@@ -20,7 +20,7 @@ END
 chmod +x "$tmp/agent"
 
 if ! "$tmp/agent" h1 true 2>"$tmp/why"; then
-	echo "skip hosts.sh - $(cat "$tmp/why")"
+	echo "ok hosts.sh # SKIP $(tail -n 1 "$tmp/why")"
 	exit
 fi
 case $(ompi_info --parsable | sed -n 's/^ompi:version:full://p') in

@@ -15,12 +15,12 @@ static bool even;
 
 /* Returns the number of a rank of the other group. The odd group's numbers begin at 100, so that
  * all differ. */
-static int theirs(int r)
+static int number_of_other(int r)
 {
 	return even ? r + 100 : r;
 }
 
-static int mine(void)
+static int own_number(void)
 {
 	return even ? rank : rank + 100;
 }
@@ -38,15 +38,16 @@ static void messages(void)
 		n = (i * 613) % 8192;
 		for (k = 0; k < others; k++) {
 			t_fill(out + 8192 * k, (size_t)n,
-			       (struct t_msg){mine(), 3, (unsigned int)i});
+			       (struct t_msg){own_number(), 3, (unsigned int)i});
 			MPI_Isend(out + 8192 * k, n, MPI_BYTE, k, 3, inter, &req[k]);
 		}
 		for (k = 0; k < others; k++) {
 			MPI_Recv(in, 8192, MPI_BYTE, i % 4 ? others - 1 - k : MPI_ANY_SOURCE, 3,
 				 inter, &st);
 			t_status(&st, i % 4 ? others - 1 - k : st.MPI_SOURCE, 3, (size_t)n);
-			t_verify(in, (size_t)n,
-				 (struct t_msg){theirs(st.MPI_SOURCE), 3, (unsigned int)i});
+			t_verify(
+				in, (size_t)n,
+				(struct t_msg){number_of_other(st.MPI_SOURCE), 3, (unsigned int)i});
 		}
 		MPI_Waitall(others, req, MPI_STATUSES_IGNORE);
 		MPI_Barrier(inter);
@@ -78,22 +79,22 @@ static void rooted(const struct coll *coll)
 		COLL(coll, MPI_Bcast, MPI_Ibcast, a, N, MPI_INT, root, inter);
 		coll_expect(coll, a, N, turn ? 0 : 100, 0, "bcast");
 
-		coll_fill(coll, a, N, mine(), 0);
+		coll_fill(coll, a, N, own_number(), 0);
 		COLL(coll, MPI_Gather, MPI_Igather, a, N, MPI_INT, many, N, MPI_INT, root, inter);
 		for (k = 0; k < others && root == MPI_ROOT; k++)
-			coll_expect(coll, many + k * N, N, theirs(k), 0, "gather");
+			coll_expect(coll, many + k * N, N, number_of_other(k), 0, "gather");
 
 		for (k = 0; k < others; k++)
-			coll_fill(coll, many + k * N, N, mine(), k);
+			coll_fill(coll, many + k * N, N, own_number(), k);
 		COLL(coll, MPI_Scatter, MPI_Iscatter, many, N, MPI_INT, b, N, MPI_INT, root, inter);
 		if (root >= 0)
-			coll_expect(coll, b, N, theirs(0), rank, "scatter");
+			coll_expect(coll, b, N, number_of_other(0), rank, "scatter");
 
 		for (k = 0; k < N; k++)
-			a[k] = mine() + k;
+			a[k] = own_number() + k;
 		COLL(coll, MPI_Reduce, MPI_Ireduce, a, b, N, MPI_INT, MPI_MAX, root, inter);
 		for (k = 0; k < N && root == MPI_ROOT; k++)
-			t_eq(b[k], theirs(others - 1) + k);
+			t_eq(b[k], number_of_other(others - 1) + k);
 	}
 }
 
@@ -101,16 +102,16 @@ static void rootless(const struct coll *coll)
 {
 	int k, i, want;
 
-	coll_fill(coll, a, N, mine(), 0);
+	coll_fill(coll, a, N, own_number(), 0);
 	COLL(coll, MPI_Allgather, MPI_Iallgather, a, N, MPI_INT, many, N, MPI_INT, inter);
 	for (k = 0; k < others; k++)
-		coll_expect(coll, many + k * N, N, theirs(k), 0, "allgather");
+		coll_expect(coll, many + k * N, N, number_of_other(k), 0, "allgather");
 
 	for (i = 0; i < N; i++)
-		a[i] = mine() * i;
+		a[i] = own_number() * i;
 	COLL(coll, MPI_Allreduce, MPI_Iallreduce, a, b, N, MPI_INT, MPI_SUM, inter);
 	for (want = k = 0; k < others; k++)
-		want += theirs(k);
+		want += number_of_other(k);
 	for (i = 0; i < N; i++)
 		t_eq(b[i], want * i);
 }
@@ -120,10 +121,10 @@ static void alltoall(const struct coll *coll)
 	int *out = t_alloc(sizeof(int) * N * (size_t)others), k;
 
 	for (k = 0; k < others; k++)
-		coll_fill(coll, out + k * N, N, mine(), k);
+		coll_fill(coll, out + k * N, N, own_number(), k);
 	COLL(coll, MPI_Alltoall, MPI_Ialltoall, out, N, MPI_INT, many, N, MPI_INT, inter);
 	for (k = 0; k < others; k++)
-		coll_expect(coll, many + k * N, N, theirs(k), rank, "alltoall");
+		coll_expect(coll, many + k * N, N, number_of_other(k), rank, "alltoall");
 	free(out);
 }
 

@@ -9,7 +9,7 @@
 enum { TAG = 4, OTHER = 5, WARM = 64 };
 
 /* Sends messages whose receives are in time, so that the tag gets its queue. */
-static void warm(int tag)
+static void warm_up(int tag)
 {
 	int i;
 
@@ -114,7 +114,7 @@ static void held(const char *name, void (*take)(int i))
 	t_begin("late: held messages, taken by %s", name);
 	for (round = 0; round < 12 && pair.peer < t_size; round++) {
 		if (round % 4 == 0)
-			warm(TAG);
+			warm_up(TAG);
 		start_unexpected();
 		t_doing(pair.sender ? "waiting for the sends" : name);
 		for (i = 0; i < PAIR_N && !pair.sender; i++)
@@ -168,7 +168,7 @@ static void cancel_posted(void)
 	t_begin("late: posted receives are cancelled");
 	for (round = 0; round < 20 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
 		if (round % 4 == 0)
-			warm(TAG);
+			warm_up(TAG);
 		for (i = 0; i < PAIR_N; i++)
 			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
 		if (!pair.sender) {
@@ -218,7 +218,7 @@ static void cancel_race(void)
 	t_begin("late: receives are cancelled while messages come");
 	for (round = 0; round < 60 && pair.peer < t_size; round++, pair.seq += PAIR_N) {
 		if (round % 10 == 0)
-			warm(TAG);
+			warm_up(TAG);
 		for (i = 0; i < PAIR_N; i++)
 			pair.bytes[i] = t_below(&pair.rng, i % 3 ? 300 : 20000);
 		if (pair.sender) {
@@ -256,7 +256,7 @@ static void sender_away(const char *name, void (*take)(int i))
 
 	t_begin("late: the sender is away, the receiver comes with %s", name);
 	if (pair.peer < t_size) {
-		warm(TAG);
+		warm_up(TAG);
 		start_unexpected();
 		if (pair.sender) {
 			t_away(150);
@@ -276,7 +276,7 @@ static void receiver_away(void)
 
 	t_begin("late: the receiver is away with everything posted");
 	if (pair.peer < t_size) {
-		warm(TAG);
+		warm_up(TAG);
 		for (i = 0; i < PAIR_N; i++) {
 			pair.bytes[i] = t_below(&pair.rng, PAIR_MAX);
 			if (!pair.sender)

@@ -120,30 +120,6 @@ static void make_groups(void)
 	groups[2] = group_of(comm);
 }
 
-/* Blocks until every rank but the victim has called it. */
-static void meet(void)
-{
-	int first = victim ? 0 : 1, word = 0;
-
-	t_doing("meeting those that are left");
-	for (int i = 0; i < t_size; i++) {
-		if (i == first || i == victim)
-			continue;
-		if (t_rank == first)
-			MPI_Recv(&word, 1, MPI_INT, i, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		else if (t_rank == i)
-			MPI_Send(&word, 1, MPI_INT, first, 3, MPI_COMM_WORLD);
-	}
-	for (int i = 0; i < t_size; i++) {
-		if (i == first || i == victim)
-			continue;
-		if (t_rank == first)
-			MPI_Ssend(&word, 1, MPI_INT, i, 3, MPI_COMM_WORLD);
-		else if (t_rank == i)
-			MPI_Recv(&word, 1, MPI_INT, first, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-	}
-}
-
 static void with_victim(long rounds)
 {
 	struct t_rng common = t_rng(seed, 0, 2000000);
@@ -151,7 +127,7 @@ static void with_victim(long rounds)
 	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
 	for (long round = 0; round < rounds; round++)
 		sequence(round, round == rounds - 1 ? t_below(&common, MANY) : -1);
-	meet();
+	t_survivors_meet(victim);
 	printf("ok rank %d has ended all without rank %d, seed %llu\n", t_rank, victim,
 	       (unsigned long long)seed);
 	fflush(stdout);

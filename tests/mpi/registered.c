@@ -5,7 +5,6 @@
  */
 #include "check.h"
 
-#include <dlfcn.h>
 #include <tupleq/tupleq.h>
 
 enum { BUFFERS = 3, BYTES = 1 << 20, WARM_UP = 10, MESSAGES = 200, MOST = 4 };
@@ -15,17 +14,14 @@ typedef int open_function(const struct tq_params *, const struct tq_job *,
 
 static struct tq_ep *endpoint;
 
-/* Stands in front of the library's function, because the program's symbols come before those of
- * libraries, and notes the endpoint for its counters. */
+/* Stands in front of the library's function, and notes the endpoint for its counters. */
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep)
 {
-	void *symbol = dlsym(RTLD_NEXT, "tq_open");
 	open_function *real;
 	int rc;
 
-	t_true(symbol != NULL, "the library isn't loaded");
-	memcpy(&real, &symbol, sizeof(real));
+	t_library_function("tq_open", &real);
 	rc = real(params, job, cache, ep);
 	endpoint = rc ? NULL : *ep;
 	return rc;

@@ -13,7 +13,8 @@ job() {
 	mpi_job 60 "$ranks" --memlock unlimited -- "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how
 }
 
-check() { # NAME STATUS
+# shows NAME STATUS: a test, which passes if the status is 0.
+shows() {
 	if [ "$2" -eq 0 ]; then
 		passed "report: $1"
 	else
@@ -58,60 +59,60 @@ tuple() {
 }
 
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 0 && grep -q '^TupleQ: 2 processes, rank 0 on softhca0 port 1' "$log"
-check "two processes" $?
+shows "two processes" $?
 summary
-check "its first line agrees with its counters" $?
+shows "its first line agrees with its counters" $?
 balanced
-check "what was sent is what was received" $?
+shows "what was sent is what was received" $?
 read -r direct by_software < <(tuple 1 0 77)
 [ $((direct + by_software)) -eq 100 ] && [ "$direct" -ge 50 ] && [ "$(counter recv_direct_bytes)" -ge $((10000 * direct)) ]
-check "a tuple that the HCA matches" $?
+shows "a tuple that the HCA matches" $?
 read -r direct by_software < <(tuple 0 1 78)
 [ $((direct + by_software)) -eq 100 ]
-check "the other tuple" $?
+shows "the other tuple" $?
 
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 100" ] &&
 	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
-check "rget" $?
+shows "rget" $?
 
 # advice REASON: the report gives this reason why messages went to no queue.
 advice() {
 	grep -qE "^[0-9.]+ % of the messages $1" "$log"
 }
 
-# within OPTION...: four ranks of one node.
-within() {
+# within_node OPTION...: four ranks of one node.
+within_node() {
 	mpi_job 60 4 --nodes 1 --memlock unlimited -- --mca pml_tupleq_stats 1 "$@" \
 		"$TEST_BUILD/tests/mpi/report" 1000 10000 77
 }
 
-within && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
+within_node && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
 	! grep -qF 'use the adapter' "$log"
-check "within nodes" $?
+shows "within nodes" $?
 advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_local)" -ge 1900 ] && ! advice 'came to tuples that had sent too few'
-check "no queue within nodes" $?
-within --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
-check "too few rings within nodes" $?
+shows "no queue within nodes" $?
+within_node --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
+shows "too few rings within nodes" $?
 
 how=early job 2 --mca pml_tupleq_stats 1 && advice 'came to tuples without a queue because messages arrive before their receives' &&
 	[ "$(counter software_early)" -ge 50 ]
-check "messages that come before their receives" $?
+shows "messages that come before their receives" $?
 how=any job 2 --mca pml_tupleq_stats 1 && advice 'came to tuples without a queue because of MPI_ANY_SOURCE' &&
 	[ "$(counter software_wildcard)" -ge 50 ]
-check "receives that name no source" $?
+shows "receives that name no source" $?
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_promote_after 1000 && advice 'came to tuples that had sent too few messages to ask for a queue'
-check "tuples that are seldom used" $?
+shows "tuples that are seldom used" $?
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && ! grep -q ' % of the messages came to tuples' "$log"
-check "no advice on queues where there are none" $?
+shows "no advice on queues where there are none" $?
 
 job 1 --mca pml_tupleq_stats 1 && [ "$(grep -c '^TupleQ: 1 process, rank 0' "$log")" -eq 1 ]
-check "one process" $?
+shows "one process" $?
 
 job 2 && ! grep -q '^TupleQ: ' "$log"
-check "nothing without pml_tupleq_stats" $?
+shows "nothing without pml_tupleq_stats" $?
 
 # A communicator's state has its tuples, although more than it shows of another communicator are busier.
 mpi_job 60 2 --memlock unlimited -- "$TEST_BUILD/tests/mpi/dump" 7 100 &&
 	[ "$(grep -c ' source 0 tag [0-9]*: ' "$log")" -eq 1 ] && grep -q ' source 0 tag 7: ' "$log"
-check "the tuples of one communicator" $?
+shows "the tuples of one communicator" $?
 exit $bad

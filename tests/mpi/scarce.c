@@ -20,7 +20,7 @@ static struct t_msg message(int tag, unsigned int seq)
 }
 
 /* Uses the tag in time, so that it gets its queue. */
-static void warm(int tag)
+static void warm_up(int tag)
 {
 	MPI_Request req[WARM];
 	unsigned char *in = t_alloc(WARM * SHORT);
@@ -41,7 +41,7 @@ static void fill(void)
 	for (int i = 0; i < FILLERS; i++) {
 		int tag = held_tag + 1 + i;
 
-		warm(tag);
+		warm_up(tag);
 		if (t_rank == 1)
 			MPI_Irecv(filler[i], FILLER, MPI_BYTE, 0, tag, MPI_COMM_WORLD, &filling[i]);
 	}
@@ -134,7 +134,7 @@ static void receive_all(void (*receive)(int i, MPI_Status *st))
 static void round_of(const char *name, void (*receive)(int i, MPI_Status *st))
 {
 	t_begin("scarce: held messages, %s", name);
-	warm(held_tag);
+	warm_up(held_tag);
 	fill();
 	t_doing(name);
 	if (t_rank == 0)

@@ -15,7 +15,7 @@ static const int sizes[] = {0, 1, 200, 4096, 4097, 20000, MAX};
 enum { SIZES = sizeof(sizes) / sizeof(sizes[0]) };
 
 /* Sends messages whose receives are in time, so that the tag gets its queue. */
-static void warm(int tag, MPI_Comm comm)
+static void warm_up(int tag, MPI_Comm comm)
 {
 	MPI_Request req;
 	int i;
@@ -46,7 +46,7 @@ static void cancelled_sends(void)
 	for (i = 0; i < 2 * SIZES; i++, seq++) {
 		n = sizes[i % SIZES];
 		if (i % SIZES == 0)
-			warm(TAG, MPI_COMM_WORLD);
+			warm_up(TAG, MPI_COMM_WORLD);
 		t_fill(out, (size_t)n, from(t_rank, 0));
 		if (i < SIZES)
 			MPI_Isend(out, n, MPI_BYTE, t_right, TAG, MPI_COMM_WORLD, &req[0]);
@@ -82,7 +82,7 @@ static void freed_receives(void)
 	for (i = 0; i < 4 * SIZES; i++, seq++) {
 		n = sizes[i % SIZES];
 		if (i % SIZES == 0)
-			warm(TAG, MPI_COMM_WORLD);
+			warm_up(TAG, MPI_COMM_WORLD);
 		t_fill(out, (size_t)n, from(t_rank, 0));
 		t_fill(in[1], (size_t)n, from(t_left, 0));
 		memset(in[0], 0xee, (size_t)n);
@@ -111,7 +111,7 @@ static void overlapping_sends(void)
 
 	t_begin("semantics: one buffer in many sends");
 	for (i = 0; i < N; i++)
-		warm(TAG + i, MPI_COMM_WORLD);
+		warm_up(TAG + i, MPI_COMM_WORLD);
 	for (round = 0; round < 4 * (SIZES - 1); round++, seq++) {
 		n = sizes[1 + round % (SIZES - 1)];
 		step = n / N;
@@ -183,7 +183,7 @@ static void buffered_sends(void)
 		if (round >= SIZES)
 			type = holes(n, n);
 		if (round % SIZES == 0)
-			warm(TAG, MPI_COMM_WORLD);
+			warm_up(TAG, MPI_COMM_WORLD);
 		MPI_Pack_size(round < SIZES ? n : 1, type, MPI_COMM_WORLD, &size);
 		size = K * (size + MPI_BSEND_OVERHEAD);
 		attached = t_alloc((size_t)size);
@@ -424,8 +424,8 @@ static void truncation(void)
 		t_begin("semantics: truncation, received %s", way_names[way]);
 		MPI_Comm_dup(MPI_COMM_WORLD, &comm);
 		MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
-		warm(BUSY, comm);
-		warm(TAG, comm);
+		warm_up(BUSY, comm);
+		warm_up(TAG, comm);
 		for (i = 0; i < sizeof(size) / sizeof(size[0]); i++)
 			receive_truncated(way, comm, size[i][0], size[i][1]);
 		MPI_Comm_free(&comm);

@@ -281,7 +281,8 @@ static void pieces(void)
 	absolute_addresses();
 	gathered = t_counted();
 	t_begin("types: few pieces aren't copied");
-	t_true(gathered, "the adapter has gathered none");
+	if (t_is_counting())
+		t_true(gathered > 0, "the adapter has gathered none");
 	t_end();
 	too_many_pieces();
 }

@@ -1,51 +1,55 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The shared memory of coll/tupleq: a process that attaches a segment by its name gets that
  * segment, or none. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
+#include "../softhca/check.h"
 #include "coll/segment.h"
 
 enum { NUMBER = 7 };
 
 static const struct mca_coll_tupleq_shape shape = {
 	.nslots = 2, .ntree = 1, .limit = TUPLEQ_LINE, .nlocal = 3};
-static int failed;
 
-static void check(const char *name, int ok)
+static void attached_by_name(void **state)
 {
-	printf("%sok segment: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
+	struct mca_coll_tupleq_segment *own = NULL, *other = NULL;
+	uint64_t name = 0;
+
+	(void)state;
+	t_ok(mca_coll_tupleq_segment_create(&shape, NUMBER, &name, &own));
+	t_eq(own->release.word, NUMBER);
+	t_eq(mca_coll_tupleq_entered(own, &shape, 2)->word, NUMBER);
+	t_eq(own->failed.word, 0);
+	t_ok(mca_coll_tupleq_segment_attach(&shape, name, &other));
+	t_holds(other != own);
+	memcpy(mca_coll_tupleq_result(own, &shape, 1), "data", 5);
+	t_str_eq(mca_coll_tupleq_result(other, &shape, 1), "data");
+	mca_coll_tupleq_segment_detach(other);
+	mca_coll_tupleq_segment_detach(own);
+	/* The last process that detaches a segment removes it. */
+	t_true(mca_coll_tupleq_segment_attach(&shape, name, &other) != 0, "the segment is left");
 }
 
-int main(void)
+static void others_are_refused(void **state)
 {
 	struct mca_coll_tupleq_segment *own = NULL, *other = NULL;
 	struct mca_coll_tupleq_shape larger = shape;
 	uint64_t name = 0;
-	int rc;
 
+	(void)state;
 	larger.limit *= 1024;
-	rc = mca_coll_tupleq_segment_create(&shape, NUMBER, &name, &own);
-	check("is made", !rc);
-	if (rc)
-		return 1;
-	check("has the number in its lines",
-	      own->release.word == NUMBER &&
-		      mca_coll_tupleq_entered(own, &shape, 2)->word == NUMBER && !own->failed.word);
-	check("is attached by its name", !mca_coll_tupleq_segment_attach(&shape, name, &other));
-	memcpy(mca_coll_tupleq_result(own, &shape, 1), "data", 5);
-	check("is the same there",
-	      other != own && !strcmp(mca_coll_tupleq_result(other, &shape, 1), "data"));
-	mca_coll_tupleq_segment_detach(other);
-	check("of another shape is refused",
-	      mca_coll_tupleq_segment_attach(&larger, name, &other) == -EPERM);
+	t_ok(mca_coll_tupleq_segment_create(&shape, NUMBER, &name, &own));
+	t_rc(mca_coll_tupleq_segment_attach(&larger, name, &other), -EPERM);
 	/* Another container may have given the number to another segment. */
-	check("of the same number and another name is refused",
-	      mca_coll_tupleq_segment_attach(&shape, name ^ UINT64_C(1) << 40, &other) == -ESTALE);
+	t_rc(mca_coll_tupleq_segment_attach(&shape, name ^ UINT64_C(1) << 40, &other), -ESTALE);
 	mca_coll_tupleq_segment_detach(own);
-	check("goes with the last that has it",
-	      mca_coll_tupleq_segment_attach(&shape, name, &other) != 0);
-	return failed;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(attached_by_name),
+		cmocka_unit_test(others_are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
 }

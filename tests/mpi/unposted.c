@@ -6,7 +6,6 @@
  */
 #include "check.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <tupleq/tupleq.h>
 
@@ -19,19 +18,14 @@ typedef int recv_function(struct tq_ctx *, int, int32_t, const struct tq_buf *, 
 
 static unsigned calls, refusals;
 
-/* Stands in front of the library's function, because the program's symbols come before those of
- * libraries. */
+/* Stands in front of the library's function. */
 int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 	    struct tq_req **req, struct tq_status *status)
 {
 	static recv_function *real;
 
-	if (!real) {
-		void *symbol = dlsym(RTLD_NEXT, "tq_recv");
-
-		t_true(symbol != NULL, "the library isn't loaded");
-		memcpy(&real, &symbol, sizeof(real));
-	}
+	if (!real)
+		t_library_function("tq_recv", &real);
 	calls++;
 	if (calls < FIRST || calls % SHARE) {
 		refusals++;

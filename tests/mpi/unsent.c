@@ -6,7 +6,6 @@
  */
 #include "check.h"
 
-#include <dlfcn.h>
 #include <errno.h>
 #include <tupleq/tupleq.h>
 
@@ -15,19 +14,14 @@ typedef int send_function(struct tq_ctx *, int, int32_t, const struct tq_buf *, 
 
 static bool refuses; /* the next send fails */
 
-/* Stands in front of the library's function, because the program's symbols come before those of
- * libraries. */
+/* Stands in front of the library's function. */
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
 	static send_function *real;
 
-	if (!real) {
-		void *symbol = dlsym(RTLD_NEXT, "tq_send");
-
-		t_true(symbol != NULL, "the library isn't loaded");
-		memcpy(&real, &symbol, sizeof(real));
-	}
+	if (!real)
+		t_library_function("tq_send", &real);
 	if (refuses) {
 		refuses = false;
 		return -ENOMEM;

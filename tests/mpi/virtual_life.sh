@@ -24,8 +24,8 @@ start() {
 	run=$!
 }
 
-# within COMMAND...: waits until the command succeeds, for 30 s at most.
-within() {
+# wait_for COMMAND...: waits until the command succeeds, for 30 s at most.
+wait_for() {
 	local i
 	for ((i = 0; i < 600; i++)); do
 		"$@" && return 0
@@ -48,17 +48,18 @@ processes() {
 rank() { processes endless | sed -n 1p; }
 left_nothing() { [ -z "$(processes)" ]; }
 
-# over NAME STATUSES [PATTERN]: the job ends with one of these statuses and an output that matches PATTERN, and leaves nothing.
-over() {
+# must_end NAME STATUSES [PATTERN]: a test, which passes if the job ends with one of these statuses and an output that matches PATTERN,
+# and leaves nothing.
+must_end() {
 	local why='' status
-	if within has_ended; then
+	if wait_for has_ended; then
 		wait "$run"
 		status=$?
 		[[ " $2 " == *" $status "* ]] || why="status $status"
 	else
 		why="no end in time"
 	fi
-	within left_nothing || why=${why:-"left: $(processes | tr '\n' ' ')"}
+	wait_for left_nothing || why=${why:-"left: $(processes | tr '\n' ' ')"}
 	[ -z "$(ls "$TMPDIR")" ] || why=${why:-"left: $(ls "$TMPDIR")"}
 	[ ! -e "$(sed -n 's/^fabric //p' "$tmp/out")" ] || why=${why:-"its fabric is left"}
 	grep -Eq "${3-.}" "$tmp/out" || why=${why:-"it doesn't say $3"}
@@ -75,20 +76,20 @@ over() {
 # signalled DOING SIGNAL WHOM: once the ranks are at it, the launcher (run) or mpirun gets the signal.
 signalled() {
 	start "$1"
-	within is_ready
+	wait_for is_ready
 	case $3 in
 	run) kill -"$2" "$run" ;;
 	mpirun) kill -"$2" "$(processes mpirun)" ;;
 	esac
-	over "SIG$2 to $3: $1" "1 130 143"
+	must_end "SIG$2 to $3: $1" "1 130 143"
 }
 
 # held_up DOING SENTENCE: a sentence says what holds the clock up, and a signal still ends the job.
 held_up() {
 	start "$1" env SOFTHCA_CLOCK_STALL=2s
-	within grep -Eq "$2" "$tmp/out"
+	wait_for grep -Eq "$2" "$tmp/out"
 	kill -TERM "$run"
-	over "held up: $1" "1 143" "$2"
+	must_end "held up: $1" "1 143" "$2"
 }
 
 for doing in ring sleep message; do
@@ -103,29 +104,29 @@ signalled ring HUP run
 
 for doing in ring message; do
 	start $doing timeout 4
-	over "timeout: $doing" 124
+	must_end "timeout: $doing" 124
 done
 
 # mpirun has no time to end its ranks.
 start ring
-within is_ready
+wait_for is_ready
 kill -KILL "$(processes mpirun)"
-within has_ended
+wait_for has_ended
 rm -rf "${TMPDIR:?}"/*
-over "mpirun is killed" 137 "sh ended before 3 of its processes, which were in virtual time and have been killed"
+must_end "mpirun is killed" 137 "sh ended before 3 of its processes, which were in virtual time and have been killed"
 
 start until-continued
-within is_ready
+wait_for is_ready
 stopped=$(rank)
 kill -STOP "$stopped"
-within grep -qs '^State:.T' "/proc/$stopped/status"
+wait_for grep -qs '^State:.T' "/proc/$stopped/status"
 kill -CONT "$stopped"
-over "a rank is stopped and goes on" 0
+must_end "a rank is stopped and goes on" 0
 
 start message
-within is_ready
+wait_for is_ready
 kill -KILL "$(rank)"
-over "a rank is killed" 137 "exited on signal 9"
+must_end "a rank is killed" 137 "exited on signal 9"
 
 start leave
-over "a rank leaves without a word" 3
+must_end "a rank leaves without a word" 3

@@ -21,8 +21,8 @@ count() {
 	waits=$(sed -n 's/.* \([0-9]*\) of them for all processes.*/\1/p' "$log")
 }
 
-# check NUMBER WHAT MOST: one test.
-check() {
+# at_most NUMBER NAME MOST: a test, which passes if the number is at most MOST.
+at_most() {
 	if [ -n "$1" ] && [ "$1" -le "$3" ]; then
 		echo "ok $2: $1"
 	else
@@ -33,12 +33,12 @@ check() {
 }
 
 count idle 0
-check "$syncs" "sync points of $ranks ranks that start and end" 5000
-check "$waits" "waits for all processes of $ranks ranks that start and end" 300
+at_most "$syncs" "sync points of $ranks ranks that start and end" 5000
+at_most "$waits" "waits for all processes of $ranks ranks that start and end" 300
 few_syncs=$syncs few_waits=$waits
 SOFTHCA_TRACE=$log.trace count idle 0
-check "$syncs" "sync points of them when they are traced" "$few_syncs"
+at_most "$syncs" "sync points of them when they are traced" "$few_syncs"
 count idle "$messages"
-check "${syncs:+$(((syncs - few_syncs) / (2 * messages)))}" "sync points of a message while $((ranks - 2)) ranks wait" 18
-check "${waits:+$((waits - few_waits))}" "waits for all processes for $messages messages there and back" 150
+at_most "${syncs:+$(((syncs - few_syncs) / (2 * messages)))}" "sync points of a message while $((ranks - 2)) ranks wait" 18
+at_most "${waits:+$((waits - few_waits))}" "waits for all processes for $messages messages there and back" 150
 exit "$failed"

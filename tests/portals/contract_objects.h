@@ -45,7 +45,6 @@ struct transfer {
 struct answer {
 	int to;
 	uint8_t header[TQ_HEADER_MAX];
-	size_t header_len;
 	struct tq_buf buf;
 	void *user;
 	struct answer *next, *prev;

@@ -17,7 +17,6 @@ struct paths *lists_paths;
 struct schedule *lists_schedule;
 
 static struct {
-	const struct program *program;
 	ptl_handle_ni_t ni;
 	ptl_handle_eq_t eq;
 	ptl_pt_index_t pt;
@@ -247,7 +246,6 @@ static void start(const struct program *program)
 	};
 
 	memset(&run, 0, sizeof(run));
-	run.program = program;
 	contract_start(lists_schedule, &ops);
 	judge_start(program->flow, limits.max_unexpected_headers);
 	t_eq(PtlInit(), PTL_OK);

@@ -6,32 +6,31 @@ unsigned move_options;
 unsigned move_nodes[2];
 uint8_t move_data[MOVE_ROOM], move_room[MOVE_ROOM];
 
-/* The parts of a test: what each process does. */
-struct parts {
-	void (*initiator)(struct side *side);
-	void (*target)(struct side *side);
-};
-
 static void part(unsigned me, void *arg)
 {
-	const struct parts *parts = arg;
+	const struct move_test *test = arg;
 	struct side side;
 
-	side_open(&side, me, 2, move_options);
-	side_table(&side, 0);
+	side_open_limits(&side, me, 2, move_options, test->limits);
+	side_table(&side, test->pt_options);
 	side_fill(move_data, sizeof(move_data), me + 1);
 	memset(move_room, 0, sizeof(move_room));
-	(me == MOVE_TARGET ? parts->target : parts->initiator)(&side);
+	(me == MOVE_TARGET ? test->target : test->initiator)(&side);
 	procs_barrier();
 	side_no_event(side.eq);
 	side_close(&side);
 }
 
+void move_run_test(const struct move_test *test)
+{
+	struct move_test copy = *test;
+
+	procs_run(2, move_nodes, part, &copy);
+}
+
 void move_run(void (*initiator)(struct side *side), void (*target)(struct side *side))
 {
-	struct parts parts = {initiator, target};
-
-	procs_run(2, move_nodes, part, &parts);
+	move_run_test(&(struct move_test){.initiator = initiator, .target = target});
 }
 
 void move_put(struct side *side, ptl_handle_md_t md, size_t offset, size_t length,

@@ -20,7 +20,18 @@ extern unsigned move_nodes[2];
 /* Each process's data, and room for the other one's. */
 extern uint8_t move_data[MOVE_ROOM], move_room[MOVE_ROOM];
 
-/* Runs both parts of a test. */
+/* A test: what each process does, the options of the portal table entry, and the limits of the
+ * interfaces (NULL: the defaults). */
+struct move_test {
+	void (*initiator)(struct side *side);
+	void (*target)(struct side *side);
+	unsigned pt_options;
+	const ptl_ni_limits_t *limits;
+};
+
+/* Runs a test. Process i has the data i + 1 of side_fill(), and at the end no event. */
+void move_run_test(const struct move_test *test);
+/* Runs a test with default options and limits. */
 void move_run(void (*initiator)(struct side *side), void (*target)(struct side *side));
 /* Puts with an ACK event, and expects that `taken` bytes were stored at `at`. */
 void move_put(struct side *side, ptl_handle_md_t md, size_t offset, size_t length,

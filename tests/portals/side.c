@@ -50,6 +50,11 @@ static bool find_options(const char *kind, unsigned *options)
 	return false;
 }
 
+void side_alone(procs_fn fn)
+{
+	procs_run(1, NULL, fn, NULL);
+}
+
 void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n)
 {
 	bool apart = argc == 3 && !strcmp(argv[2], "2");

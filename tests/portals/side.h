@@ -30,6 +30,8 @@ struct side {
 	ptl_process_t ids[PROCS_MAX]; /* physical */
 };
 
+/* Runs a test of one process. */
+void side_alone(procs_fn fn);
 /* Reads the arguments of a test, "physical", "logical" or "lists" and the number of nodes, 1 or 2:
  * the kind of its interfaces, and the node of each process. Ends the test if they are wrong. */
 void side_arguments(int argc, char **argv, unsigned *options, unsigned nodes[], unsigned n);

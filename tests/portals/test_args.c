@@ -13,11 +13,6 @@
 
 static char memory[4096];
 
-static void alone(procs_fn fn)
-{
-	procs_run(1, NULL, fn, NULL);
-}
-
 /* ---- before PtlInit(), and after PtlFini() ---- */
 
 static void nothing_works(void)
@@ -72,7 +67,7 @@ static void uninitialised_child(unsigned me, void *arg)
 static void uninitialised(void **state)
 {
 	(void)state;
-	alone(uninitialised_child);
+	side_alone(uninitialised_child);
 }
 
 /* ---- interfaces ---- */
@@ -201,7 +196,7 @@ static void interfaces_child(unsigned me, void *arg)
 static void interfaces(void **state)
 {
 	(void)state;
-	alone(interfaces_child);
+	side_alone(interfaces_child);
 }
 
 /* ---- portal table entries ---- */
@@ -260,7 +255,7 @@ static void table_child(unsigned me, void *arg)
 static void table(void **state)
 {
 	(void)state;
-	alone(table_child);
+	side_alone(table_child);
 }
 
 /* ---- limits ---- */
@@ -310,7 +305,7 @@ static void limits_child(unsigned me, void *arg)
 static void limits(void **state)
 {
 	(void)state;
-	alone(limits_child);
+	side_alone(limits_child);
 }
 
 /* Checks that operations that return the old value have a limit of their own. */
@@ -348,7 +343,7 @@ static void atomics_child(unsigned me, void *arg)
 static void atomics(void **state)
 {
 	(void)state;
-	alone(atomics_child);
+	side_alone(atomics_child);
 }
 
 int main(void)

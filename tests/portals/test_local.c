@@ -9,11 +9,6 @@
 
 #include "side.h"
 
-static void alone(procs_fn fn)
-{
-	procs_run(1, NULL, fn, NULL);
-}
-
 /* Appends an entry without memory. */
 static ptl_handle_me_t append(struct side *side, void *user_ptr)
 {
@@ -60,7 +55,7 @@ static void interfaces_child(unsigned me, void *arg)
 static void test_interfaces(void **state)
 {
 	(void)state;
-	alone(interfaces_child);
+	side_alone(interfaces_child);
 }
 
 /* A rank is the place of the process in the map. */
@@ -91,7 +86,7 @@ static void map_child(unsigned me, void *arg)
 static void test_map(void **state)
 {
 	(void)state;
-	alone(map_child);
+	side_alone(map_child);
 }
 
 /* ---- event queues ---- */
@@ -123,7 +118,7 @@ static void full_child(unsigned me, void *arg)
 static void test_full(void **state)
 {
 	(void)state;
-	alone(full_child);
+	side_alone(full_child);
 }
 
 /* A wait for several queues names the one that has an event. */
@@ -150,7 +145,7 @@ static void several_child(unsigned me, void *arg)
 static void test_several(void **state)
 {
 	(void)state;
-	alone(several_child);
+	side_alone(several_child);
 }
 
 /* PTL_ME_EVENT_SUCCESS_DISABLE doesn't leave out the entry's own LINK event. */
@@ -171,7 +166,7 @@ static void link_child(unsigned me, void *arg)
 static void test_link(void **state)
 {
 	(void)state;
-	alone(link_child);
+	side_alone(link_child);
 }
 
 /* ---- triggered changes of lists ---- */
@@ -216,7 +211,7 @@ static void triggered_child(unsigned me, void *arg)
 static void test_triggered(void **state)
 {
 	(void)state;
-	alone(triggered_child);
+	side_alone(triggered_child);
 }
 
 /* Entries whose appends are cancelled never were in their lists, and are gone. */
@@ -241,7 +236,7 @@ static void cancelled_child(unsigned me, void *arg)
 static void test_cancelled(void **state)
 {
 	(void)state;
-	alone(cancelled_child);
+	side_alone(cancelled_child);
 }
 
 /* ---- progress ---- */
@@ -280,7 +275,7 @@ static void asleep_child(unsigned me, void *arg)
 static void test_asleep(void **state)
 {
 	(void)state;
-	alone(asleep_child);
+	side_alone(asleep_child);
 }
 
 /* ---- the end ---- */
@@ -306,7 +301,7 @@ static void abort_child(unsigned me, void *arg)
 static void test_abort(void **state)
 {
 	(void)state;
-	alone(abort_child);
+	side_alone(abort_child);
 }
 
 int main(void)

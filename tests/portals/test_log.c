@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Checks what libportals logs on a device without on-demand paging.
+ * The log of libportals on a device without on-demand paging.
  *
  * test_log, under "softhca run --odp off"
  */

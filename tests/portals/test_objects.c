@@ -120,7 +120,7 @@ static void events_child(unsigned me, void *arg)
 static void events(void **state)
 {
 	(void)state;
-	procs_run(1, NULL, events_child, NULL);
+	side_alone(events_child);
 }
 
 /* ---- memory descriptors and entries ---- */
@@ -228,7 +228,7 @@ static void memory_child(unsigned me, void *arg)
 static void memories(void **state)
 {
 	(void)state;
-	procs_run(1, NULL, memory_child, NULL);
+	side_alone(memory_child);
 }
 
 /* ---- operations ---- */
@@ -336,7 +336,7 @@ static void operations_child(unsigned me, void *arg)
 static void operations(void **state)
 {
 	(void)state;
-	procs_run(1, NULL, operations_child, NULL);
+	side_alone(operations_child);
 }
 
 int main(void)

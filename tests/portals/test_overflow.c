@@ -5,46 +5,13 @@
  *
  * test_overflow physical|logical NODES, under "softhca run --nodes NODES"
  */
-#include "side.h"
+#include "move.h"
 
 #define ROOM 100000
 #define PUTS PTL_ME_OP_PUT
 #define ONCE (PUTS | PTL_ME_USE_ONCE)
 
-enum { INITIATOR, TARGET };
-
-static unsigned options;
-static unsigned nodes[2];
-static uint8_t data[ROOM], room[ROOM], store[ROOM];
-
-/* The parts of a test: what each process does. */
-struct parts {
-	unsigned pt_options;
-	const ptl_ni_limits_t *limits;
-	void (*initiator)(struct side *side);
-	void (*target)(struct side *side);
-};
-
-static void part(unsigned me, void *arg)
-{
-	const struct parts *parts = arg;
-	struct side side;
-
-	side_open_limits(&side, me, 2, options, parts->limits);
-	side_table(&side, parts->pt_options);
-	side_fill(data, sizeof(data), me + 1);
-	(me == TARGET ? parts->target : parts->initiator)(&side);
-	procs_barrier();
-	side_no_event(side.eq);
-	side_close(&side);
-}
-
-static void run(const struct parts *parts)
-{
-	struct parts copy = *parts;
-
-	procs_run(2, nodes, part, &copy);
-}
+static uint8_t store[ROOM];
 
 /* Puts bytes [offset, offset + length) of the data, and expects an ACK event with `end`. Returns
  * the event. */
@@ -52,12 +19,13 @@ static ptl_event_t put(struct side *side, size_t offset, size_t length, ptl_matc
 		       ptl_ni_fail_t end)
 {
 	ptl_handle_ct_t sent = side_ct(side);
-	ptl_handle_md_t md = side_md(
-		side, data, ROOM, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE, side->eq, sent);
+	ptl_handle_md_t md =
+		side_md(side, move_data, ROOM, PTL_MD_EVENT_CT_SEND | PTL_MD_EVENT_SEND_DISABLE,
+			side->eq, sent);
 	ptl_event_t event;
 
-	t_ptl_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0,
-			NULL, offset));
+	t_ptl_ok(PtlPut(md, offset, length, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits,
+			0, NULL, offset));
 	side_count(sent, 1);
 	event = side_failure(side->eq, PTL_EVENT_ACK, end);
 	side_release(md);
@@ -114,42 +82,42 @@ static void found_target(struct side *side)
 	}
 	procs_barrier();
 	/* Out of order: the third; then the rest of the short ones by one entry that stays. */
-	me = side_me(side, room, ROOM, 2, ONCE);
-	append(side, &me, room);
+	me = side_me(side, move_room, ROOM, 2, ONCE);
+	append(side, &me, move_room);
 	event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
-	t_holds(event.user_ptr == room);
+	t_holds(event.user_ptr == move_room);
 	t_holds(event.start == store + 2001);
 	t_eq(event.mlength, 1002);
 	t_eq(event.rlength, 1002);
 	t_eq(event.match_bits, 2);
 	t_eq(event.hdr_data, 2);
-	t_holds(side_is_from(side, &event, INITIATOR));
-	side_check(event.start, 1002, INITIATOR + 1, 2);
+	t_holds(side_is_from(side, &event, MOVE_INITIATOR));
+	side_check(event.start, 1002, MOVE_INITIATOR + 1, 2);
 	side_event(side->eq, PTL_EVENT_AUTO_UNLINK);
 
-	me = side_me(side, room, ROOM, 0, PUTS | PTL_ME_EVENT_LINK_DISABLE);
+	me = side_me(side, move_room, ROOM, 0, PUTS | PTL_ME_EVENT_LINK_DISABLE);
 	me.ignore_bits = 3;
-	t_ptl_ok(PtlMEUnlink(append(side, &me, room)));
+	t_ptl_ok(PtlMEUnlink(append(side, &me, move_room)));
 	for (size_t i = 0; i < 4; i++) {
 		if (i == 2)
 			continue;
 		event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
 		t_eq(event.match_bits, i);
-		side_check(event.start, 1000 + i, INITIATOR + 1, i);
+		side_check(event.start, 1000 + i, MOVE_INITIATOR + 1, i);
 	}
 	/* Headers that no entry took keep the overflow entry in use. */
 	t_ptl(PtlMEUnlink(entry), PTL_IN_USE);
-	me = side_me(side, room, ROOM, 9, ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
-	append(side, &me, room);
+	me = side_me(side, move_room, ROOM, 9, ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+	append(side, &me, move_room);
 	event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
-	side_check(event.start, 60000, INITIATOR + 1, 50);
+	side_check(event.start, 60000, MOVE_INITIATOR + 1, 50);
 	t_ptl_ok(PtlMEUnlink(entry));
 }
 
 static void test_found(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = found_initiator, .target = found_target});
+	move_run(found_initiator, found_target);
 }
 
 /* ---- overflow entries unlink themselves, and are free when their last header is taken ---- */
@@ -175,8 +143,8 @@ static void freed_target(struct side *side)
 	t_holds(side_event(side->eq, PTL_EVENT_AUTO_UNLINK).user_ptr == store);
 	t_holds(side_event(side->eq, PTL_EVENT_PUT).user_ptr == store + 1000);
 	for (ptl_match_bits_t bits = 3; bits > 0; bits--) {
-		me = side_me(side, room, ROOM, bits, ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
-		append(side, &me, room);
+		me = side_me(side, move_room, ROOM, bits, ONCE | PTL_ME_EVENT_UNLINK_DISABLE);
+		append(side, &me, move_room);
 		side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
 		if (bits == 1)
 			t_holds(side_event(side->eq, PTL_EVENT_AUTO_FREE).user_ptr == store);
@@ -187,7 +155,7 @@ static void freed_target(struct side *side)
 static void test_freed(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = freed_initiator, .target = freed_target});
+	move_run(freed_initiator, freed_target);
 }
 
 /* ---- searches ---- */
@@ -195,10 +163,10 @@ static void test_freed(void **state)
 static void search(struct side *side, ptl_match_bits_t bits, ptl_match_bits_t ignore,
 		   ptl_search_op_t op, unsigned opts)
 {
-	ptl_me_t me = side_me(side, room, ROOM, bits, PUTS | opts);
+	ptl_me_t me = side_me(side, move_room, ROOM, bits, PUTS | opts);
 
 	me.ignore_bits = ignore;
-	t_ptl_ok(PtlMESearch(side->ni, SIDE_PT, &me, op, room));
+	t_ptl_ok(PtlMESearch(side->ni, SIDE_PT, &me, op, move_room));
 }
 
 static void search_initiator(struct side *side)
@@ -215,7 +183,7 @@ static void search_target(struct side *side)
 
 	search(side, 0, 3, PTL_SEARCH_ONLY, PTL_ME_USE_ONCE);
 	event = side_failure(side->eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
-	t_holds(event.user_ptr == room);
+	t_holds(event.user_ptr == move_room);
 	procs_barrier();
 	for (int i = 0; i < 3; i++)
 		side_event(side->eq, PTL_EVENT_PUT);
@@ -226,7 +194,7 @@ static void search_target(struct side *side)
 		t_eq(event.match_bits, 0);
 		t_eq(event.mlength, 100);
 		t_eq(event.hdr_data, 0);
-		t_holds(side_is_from(side, &event, INITIATOR));
+		t_holds(side_is_from(side, &event, MOVE_INITIATOR));
 	}
 	search(side, 0, 3, PTL_SEARCH_ONLY, 0);
 	for (size_t i = 0; i < 3; i++)
@@ -235,9 +203,9 @@ static void search_target(struct side *side)
 	side_failure(side->eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
 	search(side, 1, 0, PTL_SEARCH_DELETE, PTL_ME_USE_ONCE);
 	event = side_event(side->eq, PTL_EVENT_PUT_OVERFLOW);
-	t_holds(event.user_ptr == room);
+	t_holds(event.user_ptr == move_room);
 	t_eq(event.match_bits, 1);
-	side_check(event.start, 100, INITIATOR + 1, 1);
+	side_check(event.start, 100, MOVE_INITIATOR + 1, 1);
 	search(side, 0, 3, PTL_SEARCH_DELETE, 0);
 	t_eq(side_event(side->eq, PTL_EVENT_PUT_OVERFLOW).match_bits, 0);
 	t_eq(side_event(side->eq, PTL_EVENT_PUT_OVERFLOW).match_bits, 2);
@@ -247,7 +215,7 @@ static void search_target(struct side *side)
 static void test_search(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = search_initiator, .target = search_target});
+	move_run(search_initiator, search_target);
 }
 
 /* ---- entries whose messages leave no header ---- */
@@ -264,7 +232,7 @@ static void nameless_target(struct side *side)
 		overflow(side, store, ROOM, PTL_ME_MANAGE_LOCAL | PTL_ME_UNEXPECTED_HDR_DISABLE, 0);
 
 	procs_barrier();
-	side_check(side_event(side->eq, PTL_EVENT_PUT).start, 100, INITIATOR + 1, 3);
+	side_check(side_event(side->eq, PTL_EVENT_PUT).start, 100, MOVE_INITIATOR + 1, 3);
 	search(side, 5, 0, PTL_SEARCH_ONLY, PTL_ME_USE_ONCE);
 	side_failure(side->eq, PTL_EVENT_SEARCH, PTL_NI_NO_MATCH);
 	t_ptl_ok(PtlMEUnlink(entry));
@@ -273,7 +241,7 @@ static void nameless_target(struct side *side)
 static void test_nameless(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = nameless_initiator, .target = nameless_target});
+	move_run(nameless_initiator, nameless_target);
 }
 
 /* ---- flow control ---- */
@@ -296,19 +264,19 @@ static void full_initiator(struct side *side)
 	put(side, 0, 100, 2, PTL_NI_PT_DISABLED);
 	put(side, 0, 100, 1, PTL_NI_PT_DISABLED);
 	procs_put(SIDE_KEY_FREE, 1);
-	procs_get(TARGET, SIDE_KEY_FREE);
+	procs_get(MOVE_TARGET, SIDE_KEY_FREE);
 	put(side, 0, 100, 2, PTL_NI_OK);
 }
 
 static void full_target(struct side *side)
 {
-	ptl_me_t me = side_me(side, room, ROOM, 1, PUTS);
+	ptl_me_t me = side_me(side, move_room, ROOM, 1, PUTS);
 	ptl_handle_me_t first = side_append(side, &me, PTL_PRIORITY_LIST, NULL), second;
 
 	procs_barrier();
 	side_event(side->eq, PTL_EVENT_PUT);
 	side_failure(side->eq, PTL_EVENT_PT_DISABLED, PTL_NI_PT_DISABLED);
-	procs_get(INITIATOR, SIDE_KEY_FREE);
+	procs_get(MOVE_INITIATOR, SIDE_KEY_FREE);
 	side_no_event(side->eq);
 	me.match_bits = 2;
 	second = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
@@ -322,14 +290,14 @@ static void full_target(struct side *side)
 static void test_full(void **state)
 {
 	(void)state;
-	run(&(struct parts){
+	move_run_test(&(struct move_test){
 		.pt_options = PTL_PT_FLOWCTRL, .initiator = full_initiator, .target = full_target});
 }
 
 /* More unexpected headers than the limit. */
 static void headers_initiator(struct side *side)
 {
-	int most = (int)procs_get(TARGET, SIDE_KEY_FREE);
+	int most = (int)procs_get(MOVE_TARGET, SIDE_KEY_FREE);
 
 	for (int i = 0; i < most; i++)
 		put(side, 0, 1, 5, PTL_NI_OK);
@@ -353,10 +321,10 @@ static void headers_target(struct side *side)
 static void test_headers(void **state)
 {
 	(void)state;
-	run(&(struct parts){.pt_options = PTL_PT_FLOWCTRL,
-			    .limits = &few_headers,
-			    .initiator = headers_initiator,
-			    .target = headers_target});
+	move_run_test(&(struct move_test){.pt_options = PTL_PT_FLOWCTRL,
+					  .limits = &few_headers,
+					  .initiator = headers_initiator,
+					  .target = headers_target});
 }
 
 /* ---- PtlPTDisable(), a missing portal table entry, and one that is allocated disabled ---- */
@@ -375,7 +343,7 @@ static void closed_initiator(struct side *side)
 
 static void closed_target(struct side *side)
 {
-	ptl_me_t me = side_me(side, room, ROOM, 1, PUTS);
+	ptl_me_t me = side_me(side, move_room, ROOM, 1, PUTS);
 	ptl_handle_me_t handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 
 	t_ptl_ok(PtlPTDisable(side->ni, SIDE_PT));
@@ -394,7 +362,7 @@ static void closed_target(struct side *side)
 static void test_closed(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = closed_initiator, .target = closed_target});
+	move_run(closed_initiator, closed_target);
 }
 
 /* ---- a full event queue without flow control loses events, and says so ---- */
@@ -405,13 +373,13 @@ static void lost_initiator(struct side *side)
 	for (int i = 0; i < 12; i++)
 		put(side, (size_t)i, 1, 1, PTL_NI_OK);
 	procs_put(SIDE_KEY_FREE, 1);
-	procs_get(TARGET, SIDE_KEY_FREE);
+	procs_get(MOVE_TARGET, SIDE_KEY_FREE);
 	put(side, 12, 1, 1, PTL_NI_OK);
 }
 
 static void lost_target(struct side *side)
 {
-	ptl_me_t me = side_me(side, room, ROOM, 1, PUTS | PTL_ME_EVENT_LINK_DISABLE);
+	ptl_me_t me = side_me(side, move_room, ROOM, 1, PUTS | PTL_ME_EVENT_LINK_DISABLE);
 	ptl_handle_me_t handle;
 	ptl_handle_eq_t eq;
 	ptl_event_t event;
@@ -423,7 +391,7 @@ static void lost_target(struct side *side)
 	t_ptl_ok(PtlPTAlloc(side->ni, 0, eq, SIDE_PT, &side->pt));
 	handle = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
-	procs_get(INITIATOR, SIDE_KEY_FREE);
+	procs_get(MOVE_INITIATOR, SIDE_KEY_FREE);
 	procs_put(SIDE_KEY_FREE, 1);
 	do {
 		rc = PtlEQWait(eq, &event);
@@ -442,7 +410,7 @@ static void lost_target(struct side *side)
 static void test_lost(void **state)
 {
 	(void)state;
-	run(&(struct parts){.initiator = lost_initiator, .target = lost_target});
+	move_run(lost_initiator, lost_target);
 }
 
 int main(int argc, char **argv)
@@ -454,6 +422,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_closed), cmocka_unit_test(test_lost),
 	};
 
-	side_arguments(argc, argv, &options, nodes, 2);
+	side_arguments(argc, argv, &move_options, move_nodes, 2);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

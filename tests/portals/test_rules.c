@@ -13,35 +13,30 @@
 #include <unistd.h>
 
 #include "../caught.h"
-#include "side.h"
+#include "move.h"
 
 #define BITS 0x1234
 #define ROOM 5000
 
-enum { INITIATOR, TARGET };
 enum { K_READY = SIDE_KEY_FREE, K_GO };
-
-static unsigned options;
-static unsigned nodes[2];
-static uint8_t data[ROOM], room[ROOM];
 
 /* Opens an interface, with the portal table entry and the data of this process. */
 static void open_side(struct side *side, unsigned me, unsigned ni_options)
 {
 	side_open(side, me, 2, ni_options);
 	side_table(side, 0);
-	side_fill(data, sizeof(data), me);
+	side_fill(move_data, sizeof(move_data), me + 1);
 }
 
 static ptl_handle_md_t bind_data(struct side *side)
 {
-	return side_md(side, data, sizeof(data), 0, side->eq, PTL_CT_NONE);
+	return side_md(side, move_data, sizeof(move_data), 0, side->eq, PTL_CT_NONE);
 }
 
 static void put(struct side *side, ptl_handle_md_t md, size_t length, ptl_match_bits_t bits)
 {
-	t_ptl_ok(PtlPut(md, 0, length, PTL_ACK_REQ, side_id(side, TARGET), SIDE_PT, bits, 0, NULL,
-			0));
+	t_ptl_ok(PtlPut(md, 0, length, PTL_ACK_REQ, side_id(side, MOVE_TARGET), SIDE_PT, bits, 0,
+			NULL, 0));
 }
 
 /* Puts. Returns the kind of failure in the ACK event. */
@@ -92,7 +87,8 @@ static void flow_initiator(struct side *side)
 /* The portal table entry is disabled when the queue is full. */
 static void flow_target(struct side *side)
 {
-	ptl_me_t me = side_me(side, room, ROOM, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
+	ptl_me_t me =
+		side_me(side, move_room, ROOM, BITS, PTL_ME_OP_PUT | PTL_ME_EVENT_LINK_DISABLE);
 	ptl_handle_me_t handle;
 	ptl_handle_eq_t eq;
 
@@ -116,23 +112,10 @@ static void flow_target(struct side *side)
 	t_ptl_ok(PtlMEUnlink(handle));
 }
 
-static void flow(unsigned me, void *arg)
-{
-	struct side side;
-
-	(void)arg;
-	open_side(&side, me, options);
-	if (me == TARGET)
-		flow_target(&side);
-	else
-		flow_initiator(&side);
-	side_close(&side);
-}
-
 static void test_flow(void **state)
 {
 	(void)state;
-	procs_run(2, nodes, flow, NULL);
+	move_run(flow_initiator, flow_target);
 }
 
 /* ---- interfaces without matching, by rank ---- */
@@ -141,7 +124,7 @@ static void test_flow(void **state)
 static void lists_initiator(struct side *side)
 {
 	const ptl_ct_event_t one = {.success = 1};
-	ptl_process_t to = side_id(side, TARGET), nobody = {.rank = 2};
+	ptl_process_t to = side_id(side, MOVE_TARGET), nobody = {.rank = 2};
 	ptl_handle_ct_t ct = side_ct(side);
 	ptl_handle_md_t md = bind_data(side);
 
@@ -164,7 +147,7 @@ static void lists_initiator(struct side *side)
 static void lists_target(struct side *side)
 {
 	const ptl_le_t le = {
-		.start = room,
+		.start = move_room,
 		.length = 64,
 		.ct_handle = side_ct(side),
 		.uid = PTL_UID_ANY,
@@ -179,11 +162,11 @@ static void lists_target(struct side *side)
 	side_count(le.ct_handle, 40);
 	for (int i = 0; i < 2; i++) {
 		event = side_event(side->eq, PTL_EVENT_PUT);
-		t_holds(side_is_from(side, &event, INITIATOR));
+		t_holds(side_is_from(side, &event, MOVE_INITIATOR));
 		t_eq(event.rlength, i ? 8 : 40);
 	}
-	side_check(room, 8, INITIATOR, 0);
-	side_check(room + 32, 32, INITIATOR, 0);
+	side_check(move_room, 8, MOVE_INITIATOR + 1, 0);
+	side_check(move_room + 32, 32, MOVE_INITIATOR + 1, 0);
 	procs_barrier();
 	t_ptl_ok(PtlLEUnlink(handle));
 }
@@ -194,7 +177,7 @@ static void lists(unsigned me, void *arg)
 
 	(void)arg;
 	open_side(&side, me, PTL_NI_NO_MATCHING | PTL_NI_LOGICAL);
-	if (me == TARGET)
+	if (me == MOVE_TARGET)
 		lists_target(&side);
 	else
 		lists_initiator(&side);
@@ -204,7 +187,7 @@ static void lists(unsigned me, void *arg)
 static void test_lists(void **state)
 {
 	(void)state;
-	procs_run(2, nodes, lists, NULL);
+	procs_run(2, move_nodes, lists, NULL);
 }
 
 /* ---- a triggered unlink amid a message ---- */
@@ -217,7 +200,7 @@ static uint8_t far_away[LONG];
 static void unlink_target(struct side *side)
 {
 	ptl_me_t first = side_me(side, far_away, LONG, BITS, PTL_ME_OP_PUT),
-		 second = side_me(side, room, ROOM, BITS + 1, PTL_ME_OP_PUT);
+		 second = side_me(side, move_room, ROOM, BITS + 1, PTL_ME_OP_PUT);
 	ptl_handle_me_t handle;
 	bool seen[2] = {false};
 
@@ -230,38 +213,25 @@ static void unlink_target(struct side *side)
 	for (int i = 0; i < 2; i++)
 		seen[side_event(side->eq, PTL_EVENT_PUT).match_bits - BITS] = true;
 	t_holds(seen[0] && seen[1]);
-	side_check(far_away, LONG, INITIATOR, 0);
+	side_check(far_away, LONG, MOVE_INITIATOR + 1, 0);
 }
 
 static void unlink_initiator(struct side *side)
 {
 	ptl_handle_md_t md = side_md(side, far_away, LONG, 0, PTL_EQ_NONE, PTL_CT_NONE);
 
-	side_fill(far_away, LONG, INITIATOR);
+	side_fill(far_away, LONG, MOVE_INITIATOR + 1);
 	procs_barrier();
 	for (unsigned i = 0; i < 2; i++)
-		t_ptl_ok(PtlPut(md, 0, i ? 8 : LONG, PTL_NO_ACK_REQ, side_id(side, TARGET), SIDE_PT,
-				BITS + i, 0, NULL, 0));
+		t_ptl_ok(PtlPut(md, 0, i ? 8 : LONG, PTL_NO_ACK_REQ, side_id(side, MOVE_TARGET),
+				SIDE_PT, BITS + i, 0, NULL, 0));
 	side_release(md);
-}
-
-static void unlink_amid(unsigned me, void *arg)
-{
-	struct side side;
-
-	(void)arg;
-	open_side(&side, me, options);
-	if (me == TARGET)
-		unlink_target(&side);
-	else
-		unlink_initiator(&side);
-	side_close(&side);
 }
 
 static void test_unlink(void **state)
 {
 	(void)state;
-	procs_run(2, nodes, unlink_amid, NULL);
+	move_run(unlink_initiator, unlink_target);
 }
 
 /* ---- ends ---- */
@@ -275,22 +245,22 @@ static void death(unsigned me, void *arg)
 	ptl_me_t entry;
 
 	(void)arg;
-	open_side(&side, me, options);
-	if (me == TARGET) {
-		entry = side_me(&side, room, 8, BITS, PTL_ME_OP_PUT);
+	open_side(&side, me, move_options);
+	if (me == MOVE_TARGET) {
+		entry = side_me(&side, move_room, 8, BITS, PTL_ME_OP_PUT);
 		side_append(&side, &entry, PTL_PRIORITY_LIST, NULL);
 		procs_put(K_READY, 1);
-		procs_get(INITIATOR, K_GO);
+		procs_get(MOVE_INITIATOR, K_GO);
 		raise(SIGKILL);
 	}
 	md = bind_data(&side);
-	procs_get(TARGET, K_READY);
+	procs_get(MOVE_TARGET, K_READY);
 	t_eq(end_of_put(&side, md), PTL_NI_OK);
 	procs_put(K_GO, 1);
 	while ((how = end_of_put(&side, md)) == PTL_NI_OK)
 		;
 	t_eq(how, PTL_NI_UNDELIVERABLE);
-	t_ptl_ok(PtlGet(md, 0, 8, side_id(&side, TARGET), SIDE_PT, BITS, 0, NULL));
+	t_ptl_ok(PtlGet(md, 0, 8, side_id(&side, MOVE_TARGET), SIDE_PT, BITS, 0, NULL));
 	side_failure(side.eq, PTL_EVENT_REPLY, PTL_NI_UNDELIVERABLE);
 	side_release(md);
 	side_leave(&side);
@@ -299,8 +269,8 @@ static void death(unsigned me, void *arg)
 static void test_death(void **state)
 {
 	(void)state;
-	procs_start(2, nodes, death, NULL);
-	procs_may_die(TARGET);
+	procs_start(2, move_nodes, death, NULL);
+	procs_may_die(MOVE_TARGET);
 	procs_finish();
 }
 
@@ -311,8 +281,8 @@ static void closed(unsigned me, void *arg)
 	ptl_handle_md_t md;
 
 	(void)arg;
-	open_side(&side, me, options);
-	if (me == TARGET) {
+	open_side(&side, me, move_options);
+	if (me == MOVE_TARGET) {
 		side_leave(&side);
 		procs_barrier();
 		return;
@@ -329,7 +299,7 @@ static void test_closed(void **state)
 	(void)state;
 	/* A process that nobody can find is given up after this. */
 	setenv("PORTALS_PARAMS", "connect_timeout=2", 1);
-	procs_run(2, nodes, closed, NULL);
+	procs_run(2, move_nodes, closed, NULL);
 	unsetenv("PORTALS_PARAMS");
 }
 
@@ -340,13 +310,13 @@ static void test_closed(void **state)
 /* Takes puts by entries of one initiator that share one mask, each appended before its put. */
 static void queue_target(struct side *side)
 {
-	ptl_me_t me = side_me(side, room, ROOM, BITS,
+	ptl_me_t me = side_me(side, move_room, ROOM, BITS,
 			      PTL_ME_OP_PUT | PTL_ME_USE_ONCE | PTL_ME_EVENT_LINK_DISABLE |
 				      PTL_ME_EVENT_UNLINK_DISABLE);
 	ptl_handle_me_t last;
 	ptl_event_t event;
 
-	me.match_id = side_id(side, INITIATOR);
+	me.match_id = side_id(side, MOVE_INITIATOR);
 	me.ignore_bits = UINT64_C(0xf) << 60;
 	side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 	procs_barrier();
@@ -354,7 +324,7 @@ static void queue_target(struct side *side)
 		last = side_append(side, &me, PTL_PRIORITY_LIST, NULL);
 		event = side_event(side->eq, PTL_EVENT_PUT);
 		t_eq(event.match_bits, BITS | i << 60);
-		side_check(room, ROOM, INITIATOR, 0);
+		side_check(move_room, ROOM, MOVE_INITIATOR + 1, 0);
 		procs_put(K_GO, i + 1);
 	}
 	t_ptl_ok(PtlMEUnlink(last));
@@ -369,7 +339,7 @@ static void queue_initiator(struct side *side)
 		put(side, md, ROOM, BITS | i << 60);
 		side_event(side->eq, PTL_EVENT_SEND);
 		side_event(side->eq, PTL_EVENT_ACK);
-		procs_wait_for(TARGET, K_GO, i + 1);
+		procs_wait_for(MOVE_TARGET, K_GO, i + 1);
 	}
 	side_release(md);
 }
@@ -379,7 +349,7 @@ struct report {
 	unsigned long direct, all;
 };
 
-/* Ends an interface. Returns what the log reports then. */
+/* Ends an interface. Returns the numbers of the report in the log. */
 static struct report leave_reported(struct side *side)
 {
 	static const char sentence[] = "The HCA has matched ";
@@ -405,23 +375,23 @@ static void queue(unsigned me, void *arg)
 	setenv("PORTALS_LOG", "info", 1);
 	/* On one node, shared memory would take the messages. */
 	setenv("PORTALS_PARAMS", "intranode=hca", 1);
-	open_side(&side, me, options);
-	if (me == TARGET)
+	open_side(&side, me, move_options);
+	if (me == MOVE_TARGET)
 		queue_target(&side);
 	else
 		queue_initiator(&side);
 	procs_barrier();
 	report = leave_reported(&side);
 	/* Acknowledgements are no messages to an entry. */
-	t_eq(report.all, me == TARGET ? ROUNDS : 0);
-	t_true(me != TARGET || report.direct > ROUNDS / 2, "the HCA has matched %lu of %lu",
+	t_eq(report.all, me == MOVE_TARGET ? ROUNDS : 0);
+	t_true(me != MOVE_TARGET || report.direct > ROUNDS / 2, "the HCA has matched %lu of %lu",
 	       report.direct, report.all);
 }
 
 static void test_queue(void **state)
 {
 	(void)state;
-	procs_run(2, nodes, queue, NULL);
+	procs_run(2, move_nodes, queue, NULL);
 }
 
 int main(int argc, char **argv)
@@ -432,6 +402,6 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_closed), cmocka_unit_test(test_unlink),
 	};
 
-	side_arguments(argc, argv, &options, nodes, 2);
+	side_arguments(argc, argv, &move_options, move_nodes, 2);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

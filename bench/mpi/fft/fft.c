@@ -173,7 +173,7 @@ static const struct argp_option options[] = {
 	{"pieces", 'p', "N", 0, "in which the data are transposed; 4", 0},
 	{"tests", 'x', NULL, 0, "call MPI_Testall after each plane", 0},
 	{"gflops", 'g', "X", 0,
-	 "let the transforms take the time of a processor of so many GFLOPS, by sleeping besides: "
+	 "let the transforms take the time of a processor of X GFLOPS, by sleeping besides: "
 	 "for virtual time that counts no CPU time",
 	 0},
 	{0},
