@@ -8,9 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../random.h"
 #include "net/ring.h"
-
 #include "unit_check.h"
+
 #define SIZE    4096u
 #define LONGEST 2000u
 
@@ -29,8 +30,7 @@ static void start(void)
 
 static uint32_t next_random(uint64_t *state)
 {
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(*state >> 33);
+	return (uint32_t)t_random(state);
 }
 
 static unsigned char byte_of(uint32_t message, uint32_t i)
