@@ -10,12 +10,6 @@
 
 #include "rma.h"
 
-static void fill(unsigned char *data, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		data[i] = (unsigned char)(seed + i * 7 + i / 251);
-}
-
 static const size_t lens[] = {0, 1, 7, 8, 9, 63, 64, 255, 256, 257, 4096, 65537, 1 << 20, RMA_LONG};
 
 #define LENS (sizeof(lens) / sizeof(lens[0]))
@@ -41,7 +35,7 @@ static void writes(struct duo *duo)
 	for (unsigned i = 0; i < 2 * LENS; i++) {
 		size_t len = lens[i / 2];
 
-		fill(data, len, i);
+		duo_fill(data, len, i);
 		if (!duo->me) {
 			rma_go_well(duo, 1,
 				    (struct tq_rma){.kind = TQ_RMA_WRITE,
@@ -75,7 +69,7 @@ static void reads(struct duo *duo)
 	uint64_t bytes = 0;
 
 	rma_window_open(duo, &w, RMA_LONG);
-	fill(w.mem, RMA_LONG, (unsigned)duo->me);
+	duo_fill(w.mem, RMA_LONG, (unsigned)duo->me);
 	duo_meet(duo);
 	for (unsigned i = 0; i < 2 * LENS; i++) {
 		size_t len = lens[i / 2];
@@ -89,7 +83,7 @@ static void reads(struct duo *duo)
 					    .len = len,
 					    .addr = w.addr,
 					    .key = w.key});
-		fill(mine, len, !duo->me);
+		duo_fill(mine, len, !duo->me);
 		t_true(!memcmp(data, mine, len) && data[len] == 0xee, "%zu bytes: something else",
 		       len);
 		free(mine);
@@ -138,7 +132,7 @@ static void lends(struct duo *duo)
 	struct tq_key key;
 
 	for (unsigned i = 0; i < 20; i++) {
-		fill(pattern, RMA_LONG, i);
+		duo_fill(pattern, RMA_LONG, i);
 		lend(duo, i % 2, data, pattern);
 	}
 	t_true(tq_key_get(duo->ep, data, 0, true, &key) == -EINVAL, "a key of nothing");
@@ -276,7 +270,7 @@ static void many(struct duo *duo)
 }
 
 struct chain {
-	struct duo *d;
+	struct duo *duo;
 	struct tq_rma rma;
 	int left;
 	int error;
@@ -289,14 +283,14 @@ static void next_of_chain(void *user, int error)
 	chain->error = error;
 	if (error || !--chain->left)
 		return;
-	chain->error = tq_rma(chain->d->peers[!chain->d->me], &chain->rma);
+	chain->error = tq_rma(chain->duo->peers[!chain->duo->me], &chain->rma);
 }
 
 /* Has each operation started by the end of the one before. */
 static void chained(struct duo *duo)
 {
 	uint64_t value = 77;
-	struct chain c = {.d = duo, .left = 300};
+	struct chain c = {.duo = duo, .left = 300};
 	struct rma_window w;
 
 	rma_window_open(duo, &w, RMA_PAGE);
