@@ -170,30 +170,53 @@ static void common(const struct duo *duo, struct rma_window *window)
 	window->key = tq_mr_key(window->mr);
 }
 
-/* Has both ranks add to a word of rank 0: none is lost, and each rank finds growing values. */
+enum { ADDS = 500, ADD_STEP = 3 };
+
+/* Checks that no value was found by two of both ranks' adds. */
+static void check_found_once(struct duo *duo, const uint64_t mine[ADDS])
+{
+	bool found[2 * ADDS] = {false};
+	uint64_t theirs[ADDS];
+	struct duo_op sent, received;
+
+	duo_recv(duo, !duo->me, 4, theirs, sizeof(theirs), &received);
+	duo_send(duo, !duo->me, 4, mine, sizeof(theirs), 0, &sent);
+	duo_wait(duo, &received);
+	duo_wait(duo, &sent);
+	for (int i = 0; i < 2 * ADDS; i++) {
+		uint64_t value = i < ADDS ? mine[i] : theirs[i - ADDS];
+
+		t_true(!found[value / ADD_STEP], "two adds found %llu", (unsigned long long)value);
+		found[value / ADD_STEP] = true;
+	}
+}
+
+/* Has both ranks add to a word of rank 0: none is lost, each rank finds growing values, and no two
+ * adds find the same one. */
 static void adds(struct duo *duo)
 {
-	enum { N = 500, STEP = 3 };
-	uint64_t old[N], last = 0, sum;
+	uint64_t old[ADDS], last = 0, sum;
 	struct rma_end end = {0};
 	struct rma_window w;
 
 	rma_window_open(duo, &w, RMA_PAGE);
 	common(duo, &w);
 	duo_meet(duo);
-	for (int i = 0; i < N; i++)
-		rma_start(duo, 0, add(&w, &old[i], STEP), &end);
-	rma_await(duo, &end, N);
+	for (int i = 0; i < ADDS; i++)
+		rma_start(duo, 0, add(&w, &old[i], ADD_STEP), &end);
+	rma_await(duo, &end, ADDS);
 	t_true(!end.error, "an operation ended with %d", end.error);
-	for (int i = 0; i < N; i++) {
-		t_true(old[i] % STEP == 0 && old[i] < 2ull * N * STEP && (!i || old[i] > last),
+	for (int i = 0; i < ADDS; i++) {
+		t_true(old[i] % ADD_STEP == 0 && old[i] < 2ull * ADDS * ADD_STEP &&
+			       (!i || old[i] > last),
 		       "add %d found %llu", i, (unsigned long long)old[i]);
 		last = old[i];
 	}
+	check_found_once(duo, old);
 	duo_meet(duo);
 	rma_go_well(duo, 0, add(&w, &sum, 0));
-	t_true(sum == 2ull * N * STEP, "the sum is %llu", (unsigned long long)sum);
-	t_true(duo_counter(duo, "rma_atomics") == N + 1, "atomics are miscounted");
+	t_true(sum == 2ull * ADDS * ADD_STEP, "the sum is %llu", (unsigned long long)sum);
+	t_true(duo_counter(duo, "rma_atomics") == ADDS + 1, "atomics are miscounted");
 	rma_window_close(duo, &w);
 }
 
