@@ -34,10 +34,8 @@ static void grew(struct watch *watch, uint64_t by)
 
 static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(dev);
+	struct t_params p = t_params_quick(dev, 3);
 
-	p.timeout = 8;
-	p.retry_cnt = 3;
 	p.min_rnr_timer = 1;
 	p.rnr_retry = 2;
 	return p;
