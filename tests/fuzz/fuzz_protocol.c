@@ -47,7 +47,7 @@ static void choose_network(struct input *in, struct model_conf *conf)
 
 /* Chooses by `how` which endpoints send through rings, which may read whose memory, and whether
  * such a copy may fail. */
-static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *params)
+static void choose_shared_memory(uint8_t how, struct model_conf *conf, struct tq_params *params)
 {
 	static const uint8_t some[] = {0, 0, 7, 7, 1, 6, 2, 5};
 
@@ -60,13 +60,13 @@ static void choose_near(uint8_t how, struct model_conf *conf, struct tq_params *
 	conf->copy_fails = how % 2 ? 64 : 0;
 }
 
-static void choose_params(struct input *in, uint8_t near, struct world *world)
+static void choose_params(struct input *in, uint8_t shared_memory, struct world *world)
 {
 	struct tq_params p;
 	struct tq_net_limits limits;
 
 	world_defaults(&p);
-	choose_near(near, &world->model.conf, &p);
+	choose_shared_memory(shared_memory, &world->model.conf, &p);
 	p.protocol = (int)INPUT_ONE_OF(in, TQ_PROTOCOL_TUPLEQ, TQ_PROTOCOL_COPY, TQ_PROTOCOL_TUPLEQ,
 				       TQ_PROTOCOL_RPUT, TQ_PROTOCOL_RGET);
 	p.rendezvous = (int)input_below(in, 2);
@@ -174,14 +174,11 @@ static struct model_item **queue(struct world *world)
 
 static void push(struct world *world, const void *msg, uint32_t len)
 {
-	struct model_item *it = calloc(1, sizeof(*it));
+	struct model_item *it = model_item_add(queue(world), MODEL_CONTROL, MODEL_VICTIM);
 
-	it->kind = MODEL_CONTROL;
-	it->to = MODEL_VICTIM;
 	it->len = len;
 	it->msg = malloc(len + !len);
 	memcpy(it->msg, msg, len);
-	DL_APPEND(*queue(world), it);
 }
 
 static void drop_first(struct world *world)
@@ -191,8 +188,7 @@ static void drop_first(struct world *world)
 	DL_DELETE(*queue(world), it);
 	if (it->eager)
 		world->model.ep[MODEL_HOSTILE].eager_out--;
-	free(it->msg);
-	free(it);
+	model_item_free(it);
 }
 
 static void overwrite(struct input *in, struct model_item *it)

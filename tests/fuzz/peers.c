@@ -291,7 +291,7 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 }
 
 /* Has an RTS name memory that may be read. */
-static void set_near(tq_le64 *addr)
+static void name_readable(tq_le64 *addr)
 {
 	*addr = tq_put64((uintptr_t)readable + tq_get64(*addr) % sizeof(readable));
 }
@@ -354,9 +354,9 @@ void peers_message(struct input *in, unsigned how)
 	if (m.hdr.type == TQ_MSG_HELD_BITS)
 		m.held_bits.bits = tq_put64(peers_bits((uint8_t)tq_get64(m.held_bits.bits)));
 	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
-		set_near(&m.rts.addr);
+		name_readable(&m.rts.addr);
 	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
-		set_near(&m.rts_bits.addr);
+		name_readable(&m.rts_bits.addr);
 	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;
 	if (shape & 8)

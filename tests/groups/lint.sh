@@ -37,10 +37,12 @@ group_lint() {
 	wanted pyflakes && pass_or_fail pyflakes 60 pyflakes3 bench/driver bench/paper tests/lint tests/softhca tests/programs tests/transport
 	wanted layers && pass_or_fail layers 60 python3 -B tests/lint/layers.py
 	wanted words && pass_or_fail words 60 python3 -B tests/lint/words.py
+	wanted locked && pass_or_fail locked 60 python3 -B tests/lint/locked.py
 	wanted sizes && pass_or_fail sizes 60 python3 -B tests/lint/sizes.py
 	wanted unit_sizes && pass_or_fail unit_sizes 60 python3 -B tests/lint/unit_sizes.py
 	wanted unit_words && pass_or_fail unit_words 60 python3 -B tests/lint/unit_words.py
 	wanted unit_layers && pass_or_fail unit_layers 60 python3 -B tests/lint/unit_layers.py
+	wanted unit_locked && pass_or_fail unit_locked 60 python3 -B tests/lint/unit_locked.py
 	wanted unit_mutate && pass_or_fail unit_mutate 60 python3 -B tests/transport/unit_mutate.py
 	# Checks that the mutants apply; the transport group checks that their bugs are found.
 	wanted mutants && run "mutants apply" 60 python3 tests/transport/mutate.py check src/transport tests/transport/mutants{,_net}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Prints what the PML knows of a communicator that is less busy than another one (report.sh): rank
- * 0 sends a message with tag TAG in a duplicate of MPI_COMM_WORLD, and two messages with each of
- * OTHERS tags in MPI_COMM_WORLD; rank 1 has the duplicate's state printed.
+ * Prints the state that the PML keeps of a communicator that is less busy than another one
+ * (report.sh): rank 0 sends a message with tag TAG in a duplicate of MPI_COMM_WORLD, and two
+ * messages with each of OTHERS tags in MPI_COMM_WORLD; rank 1 has the duplicate's state printed.
  *
  * dump TAG OTHERS
  */

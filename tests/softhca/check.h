@@ -28,6 +28,12 @@ void t_child_begin(void);
 /* Switches LeakSanitizer's check off: this process ends on purpose without closing what it opened,
  * or is a fork that lost what its parent opened. */
 void t_untidy(void);
+/* Skips the test, for that reason. */
+#define t_skip(reason)                                  \
+	do {                                            \
+		print_message("skipped: %s\n", reason); \
+		skip();                                 \
+	} while (0)
 /* Returns the monotonic clock in ns. */
 uint64_t t_now(void);
 /* Returns the milliseconds since t0. */

@@ -220,11 +220,10 @@ static void child_overdue(int sig)
 	_exit(2);
 }
 
-void procs_fork_with_threads(void)
+void procs_skip_if_tsan(void)
 {
 #ifdef __SANITIZE_THREAD__
-	print_message("skipped: ThreadSanitizer takes no new threads in a forked child\n");
-	skip();
+	t_skip("ThreadSanitizer takes no new threads in a forked child");
 #endif
 }
 
@@ -234,6 +233,14 @@ void procs_default_signals(void)
 
 	for (unsigned i = 0; i < sizeof(crashes) / sizeof(crashes[0]); i++)
 		signal(crashes[i], SIG_DFL);
+}
+
+void procs_expect_exit(pid_t pid)
+{
+	int status = -1;
+
+	t_true(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
+	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
 }
 
 static void child_main(unsigned me, unsigned node, procs_fn fn, void *arg, pid_t parent)

@@ -72,8 +72,10 @@ pid_t procs_pid(unsigned who);
 /* Lets a crash end a child that was forked in another way. With cmocka's handlers it would go on
  * with the next test. */
 void procs_default_signals(void);
+/* Waits for such a child, which must exit 0. */
+void procs_expect_exit(pid_t pid);
 /* Skips the test under ThreadSanitizer, which allows no new threads in a child of a process that
  * has threads. */
-void procs_fork_with_threads(void);
+void procs_skip_if_tsan(void);
 
 #endif

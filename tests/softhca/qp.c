@@ -28,6 +28,15 @@ struct t_params t_params(const struct t_dev *dev)
 				 .sgid_index = dev->gid_index};
 }
 
+struct t_params t_params_quick(const struct t_dev *dev, uint8_t retry_cnt)
+{
+	struct t_params params = t_params(dev);
+
+	params.timeout = 8;
+	params.retry_cnt = retry_cnt;
+	return params;
+}
+
 static struct ibv_cq *make_cq(struct t_dev *dev, int depth)
 {
 	struct ibv_cq *cq = ibv_create_cq(dev->ctx, depth, NULL, NULL, 0);

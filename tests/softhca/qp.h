@@ -63,6 +63,9 @@ struct t_addr {
  * ms), timeout 14, retries 7 and 7. */
 struct t_params t_params(const struct t_dev *dev);
 
+/* Returns the defaults with a timeout of 1 ms (8), and that many retries. */
+struct t_params t_params_quick(const struct t_dev *dev, uint8_t retry_cnt);
+
 /* Creates a QP, or returns NULL with errno: for tests of refusals. */
 struct t_qp *t_qp_try(struct t_dev *dev, const struct t_spec *spec);
 /* Creates a QP; spec may be NULL. */
@@ -86,7 +89,7 @@ int t_to_state(struct t_qp *qp, enum ibv_qp_state state);
 /* Takes the QP from RESET to RTS. */
 void t_up(struct t_qp *qp, const struct t_params *params, const struct t_addr *peer);
 /* Brings two QPs (or one with itself) to RTS, each as the other's peer. */
-void t_connect(struct t_qp *qp, struct t_qp *b, const struct t_params *params);
+void t_connect(struct t_qp *a, struct t_qp *b, const struct t_params *params);
 enum ibv_qp_state t_state(struct t_qp *qp);
 /* Waits until the QP is in that state. */
 void t_await_state(struct t_qp *qp, enum ibv_qp_state state);

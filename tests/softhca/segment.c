@@ -45,18 +45,9 @@ void seg_await_attached(int id, unsigned n)
 
 /* ---- the two sides ---- */
 
-static struct t_params quick(const struct t_dev *dev)
-{
-	struct t_params p = t_params(dev);
-
-	p.timeout = 8; /* 1 ms */
-	p.retry_cnt = 3;
-	return p;
-}
-
 static void connect_side(struct seg_side *side, unsigned me)
 {
-	struct t_params p = quick(side->dev);
+	struct t_params p = t_params_quick(side->dev, 3);
 
 	procs_connect(side->qp, !me, SEG_K_QP, &p);
 	procs_barrier();

@@ -7,8 +7,8 @@
 
 enum {
 	LEN = 1000,
-	MANY = 300, /* more than a CQ's bounce buffers */
-	POCKETS = 128,
+	MANY = 300,    /* more than BOUNCES */
+	BOUNCES = 128, /* bounce buffers of a CQ */
 };
 
 /* A connection whose receiver b takes message i at i * LEN, into a CQ that holds them all. */
@@ -35,7 +35,7 @@ static void close_side(struct side *side)
 }
 
 /* Sends message i from a to b, and waits until it is in b's queue. */
-static void message(struct side *side, unsigned i)
+static void send_message(struct side *side, unsigned i)
 {
 	struct ibv_sge in = t_sge(&side->p.bb, i * LEN, LEN);
 
@@ -72,7 +72,7 @@ static unsigned waiting(const struct side *side, unsigned n)
 static void all_free(struct side *side, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
-		message(side, i);
+		send_message(side, i);
 	t_eq(waiting(side, n), n);
 	poll_them(side, 0, n);
 }
@@ -84,8 +84,8 @@ static void test_full(void **state)
 
 	for (unsigned round = 0; round < 3; round++) {
 		for (unsigned i = 0; i < MANY; i++)
-			message(&s, i);
-		t_eq(waiting(&s, MANY), POCKETS);
+			send_message(&s, i);
+		t_eq(waiting(&s, MANY), BOUNCES);
 		poll_them(&s, 0, MANY);
 	}
 	t_none(s.cq, 1);
@@ -99,26 +99,26 @@ static void test_purged(void **state)
 	struct side s = open_side(dev, MANY);
 	struct t_spec other = {.cap = {MANY, MANY, 1, 1, 0}, .cq_depth = MANY, .rcq = s.cq};
 
-	for (unsigned i = 0; i < POCKETS; i++)
-		message(&s, i);
+	for (unsigned i = 0; i < BOUNCES; i++)
+		send_message(&s, i);
 	t_pair_free(&s.p);
 	t_none(s.cq, 1);
 	s.p = t_pair(dev, &other, NULL, MANY * LEN);
-	all_free(&s, POCKETS);
+	all_free(&s, BOUNCES);
 	close_side(&s);
 }
 
 /* Checks that a resize takes the messages along, and that their buffers are free afterwards. */
 static void test_resized(void **state)
 {
-	struct side s = open_side(*state, POCKETS);
+	struct side s = open_side(*state, BOUNCES);
 
-	for (unsigned i = 0; i < POCKETS; i++)
-		message(&s, i);
+	for (unsigned i = 0; i < BOUNCES; i++)
+		send_message(&s, i);
 	t_ok(ibv_resize_cq(s.cq, MANY));
-	for (unsigned i = POCKETS; i < MANY; i++)
-		message(&s, i);
-	t_eq(waiting(&s, MANY), 2 * POCKETS);
+	for (unsigned i = BOUNCES; i < MANY; i++)
+		send_message(&s, i);
+	t_eq(waiting(&s, MANY), 2 * BOUNCES);
 	poll_them(&s, 0, MANY);
 	close_side(&s);
 }
@@ -131,14 +131,14 @@ static void test_deregistered(void **state)
 	struct side s = open_side(dev, MANY);
 	struct ibv_mr *mr;
 
-	for (unsigned i = 0; i < POCKETS; i++)
-		message(&s, i);
+	for (unsigned i = 0; i < BOUNCES; i++)
+		send_message(&s, i);
 	mr = ibv_reg_mr(dev->pd, s.p.ba.addr, LEN, 0);
 	t_true(mr, "ibv_reg_mr: %s", strerror(errno));
 	t_ok(ibv_dereg_mr(mr));
-	t_eq(waiting(&s, POCKETS), 0);
-	poll_them(&s, 0, POCKETS);
-	all_free(&s, POCKETS);
+	t_eq(waiting(&s, BOUNCES), 0);
+	poll_them(&s, 0, BOUNCES);
+	all_free(&s, BOUNCES);
 	close_side(&s);
 }
 

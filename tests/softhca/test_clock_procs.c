@@ -25,7 +25,7 @@
 #include "procs.h"
 #include "stat.h"
 
-enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS };
+enum { KEY_QP, KEY_READY = 8, KEY_ROUNDS, KEY_NOW };
 
 /* Computes for ever without a call. This must keep neither the turn nor the time. */
 static void hog(void)
@@ -43,11 +43,15 @@ static void go_on(unsigned me, void *arg)
 	t_qp_free(t_qp(dev, NULL));
 	procs_put(KEY_READY, 1);
 	procs_get(!me, KEY_READY);
-	if (me == 1)
+	if (me == 1) {
 		trouble();
+		/* A process that goes on has the time that the other one has come to. */
+		t_true(t_now() >= procs_get(0, KEY_NOW), "time went back");
+	}
 	since = t_now();
 	for (uint64_t i = 1; i <= 20; i++) {
 		usleep(1000);
+		procs_put(KEY_NOW, t_now());
 		procs_put(KEY_ROUNDS, i);
 	}
 	t_true(t_now() - since >= 20000000, "time stood still");
@@ -168,7 +172,8 @@ static void test_left(void **state)
 	trouble(leave);
 }
 
-/* Checks that a process that was stopped with the turn can be continued. */
+/* Checks that a process that was stopped with the turn can be continued, in the time that the other
+ * process has come to. */
 static void test_continued(void **state)
 {
 	void (*fn)(void) = stop;
@@ -330,10 +335,8 @@ static bool sees_writes(void)
 
 static void test_writes(void **state)
 {
-	if (!sees_writes()) {
-		print_message("skipped: the kernel doesn't tell of writes to shared memory\n");
-		skip();
-	}
+	if (!sees_writes())
+		t_skip("the kernel doesn't tell of writes to shared memory");
 	test_look(state);
 }
 

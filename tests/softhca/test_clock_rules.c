@@ -229,10 +229,8 @@ static void test_select_large(void **state)
 
 	(void)state;
 	t_ok(getrlimit(RLIMIT_NOFILE, &files));
-	if (files.rlim_max <= HIGH) {
-		puts("skipped: the limit of open files is too low");
-		skip();
-	}
+	if (files.rlim_max <= HIGH)
+		t_skip("the limit of open files is too low");
 	files.rlim_cur = files.rlim_max;
 	t_ok(setrlimit(RLIMIT_NOFILE, &files));
 	select_one(HIGH, words);

@@ -18,15 +18,6 @@
 
 enum key { K_ADDR = 0, K_READY = 8 };
 
-static struct t_params quick(const struct t_dev *dev)
-{
-	struct t_params p = t_params(dev);
-
-	p.timeout = 8; /* 1 ms */
-	p.retry_cnt = 2;
-	return p;
-}
-
 static void ping(struct t_pair *pair, uint64_t id)
 {
 	struct ibv_sge in = t_sge(&pair->bb, 0, 100);
@@ -41,7 +32,7 @@ static void ping(struct t_pair *pair, uint64_t id)
 
 /* One object of each kind, in a context of its own. */
 struct set {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_qp *q, *ud;
 	struct t_buf b;
 	struct x_set x;
@@ -59,21 +50,21 @@ static struct set make_set(void)
 	struct ibv_cq_init_attr_ex cqx = {.cqe = 16};
 	struct ibv_ah_attr ah = {.dlid = 1, .port_num = 1};
 	struct t_spec rc = {.send_ops = IBV_QP_EX_WITH_SEND}, ud = {.type = IBV_QPT_UD};
-	struct set s = {.d = t_open(), .group = {.raw = {0xff, 0x12, [15] = 9}}};
+	struct set s = {.dev = t_open(), .group = {.raw = {0xff, 0x12, [15] = 9}}};
 
-	s.ch = ibv_create_comp_channel(s.d->ctx);
+	s.ch = ibv_create_comp_channel(s.dev->ctx);
 	t_true(s.ch, "no channel");
-	s.cq = ibv_create_cq(s.d->ctx, 16, NULL, s.ch, 0);
-	s.cqx = ibv_create_cq_ex(s.d->ctx, &cqx);
+	s.cq = ibv_create_cq(s.dev->ctx, 16, NULL, s.ch, 0);
+	s.cqx = ibv_create_cq_ex(s.dev->ctx, &cqx);
 	t_true(s.cq && s.cqx, "no CQ");
 	rc.rcq = s.cq;
-	s.q = t_qp(s.d, &rc);
-	s.ud = t_qp(s.d, &ud);
+	s.q = t_qp(s.dev, &rc);
+	s.ud = t_qp(s.dev, &ud);
 	t_ok(ibv_attach_mcast(s.ud->qp, &s.group, 0xc001));
-	s.b = t_buf(s.d, SIZE);
-	s.x = x_set(s.d, NULL);
-	s.ah = ibv_create_ah(s.d->pd, &ah);
-	s.td = ibv_alloc_td(s.d->ctx, &td);
+	s.b = t_buf(s.dev, SIZE);
+	s.x = x_set(s.dev, NULL);
+	s.ah = ibv_create_ah(s.dev->pd, &ah);
+	s.td = ibv_alloc_td(s.dev->ctx, &td);
 	t_true(s.ah && s.td, "no address handle or no thread domain");
 	return s;
 }
@@ -109,10 +100,10 @@ static void all_refused(struct set *set)
 	t_rc(ibv_query_qp(set->q->qp, &attr, IBV_QP_STATE, &init), EIO);
 	t_rc(ibv_query_srq(set->x.srq, &srq_attr), EIO);
 	t_rc(ibv_resize_cq(set->cq, 32), EIO);
-	t_null(ibv_alloc_pd(set->d->ctx), EIO);
-	t_null(ibv_create_cq(set->d->ctx, 4, NULL, NULL, 0), EIO);
-	t_null(ibv_create_comp_channel(set->d->ctx), EIO);
-	t_null(ibv_reg_mr(set->d->pd, set->b.addr, 8, 0), EIO);
+	t_null(ibv_alloc_pd(set->dev->ctx), EIO);
+	t_null(ibv_create_cq(set->dev->ctx, 4, NULL, NULL, 0), EIO);
+	t_null(ibv_create_comp_channel(set->dev->ctx), EIO);
+	t_null(ibv_reg_mr(set->dev->pd, set->b.addr, 8, 0), EIO);
 	t_rc(ibv_attach_mcast(set->ud->qp, &set->group, 0xc001), EIO);
 	t_rc(ibv_detach_mcast(set->ud->qp, &set->group, 0xc001), EIO);
 	t_rc(ibv_destroy_qp(set->q->qp), EIO);
@@ -121,7 +112,7 @@ static void all_refused(struct set *set)
 	t_rc(ibv_dereg_mr(set->b.mr), EIO);
 	t_rc(ibv_destroy_cq(set->cq), EIO);
 	t_rc(ibv_close_xrcd(set->x.xrcd), EIO);
-	t_rc(ibv_dealloc_pd(set->d->pd), EIO);
+	t_rc(ibv_dealloc_pd(set->dev->pd), EIO);
 	t_rc(ibv_destroy_comp_channel(set->ch), EIO);
 }
 
@@ -133,7 +124,7 @@ static void test_close_ends_objects(void **state)
 {
 	struct t_dev *dev = *state;
 	struct t_pair p = t_pair(dev, NULL, NULL, SIZE);
-	struct t_params fast = quick(dev);
+	struct t_params fast = t_params_quick(dev, 2);
 	struct t_qp *qp = t_qp(dev, NULL);
 	unsigned before = stat_objects_of(getpid());
 	struct set s = make_set();
@@ -146,7 +137,7 @@ static void test_close_ends_objects(void **state)
 	t_post(qp, &wr);
 	t_done(qp->scq, 1, IBV_WC_RDMA_WRITE);
 	ping(&p, 1);
-	t_ok(ibv_close_device(s.d->ctx));
+	t_ok(ibv_close_device(s.dev->ctx));
 	t_eq(stat_objects_of(getpid()), before);
 	t_post(qp, &wr);
 	t_next(qp->scq, 1, IBV_WC_RETRY_EXC_ERR);
@@ -169,7 +160,7 @@ static void test_close_often(void **state)
 	for (unsigned i = 0; i < 50; i++) {
 		struct set s = make_set();
 
-		t_ok(ibv_close_device(s.d->ctx));
+		t_ok(ibv_close_device(s.dev->ctx));
 		close(s.ch->fd);
 	}
 	t_eq(stat_objects_of(getpid()), before);
@@ -179,7 +170,7 @@ static void test_close_often(void **state)
 static void test_close_unacknowledged(void **state)
 {
 	struct set s = make_set();
-	struct t_qp *peer = t_qp(s.d, NULL);
+	struct t_qp *peer = t_qp(s.dev, NULL);
 	struct ibv_sge in = t_sge(&s.b, 0, 100);
 	struct ibv_cq *which;
 	void *context;
@@ -191,16 +182,8 @@ static void test_close_unacknowledged(void **state)
 	t_recv(s.q, 1, &in, 1);
 	t_send(peer, 1, t_sge(&s.b, 200, 8));
 	t_ok(ibv_get_cq_event(s.ch, &which, &context));
-	t_ok(ibv_close_device(s.d->ctx));
+	t_ok(ibv_close_device(s.dev->ctx));
 	close(s.ch->fd);
-}
-
-static void expect_exit(pid_t pid)
-{
-	int status = -1;
-
-	t_true(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
-	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
 }
 
 /* Uses the inherited objects in a child, before or after it opened a device of its own. */
@@ -221,9 +204,9 @@ static void misuse(struct set *set, bool own)
 		ping(&p, 1);
 	}
 	all_refused(set);
-	t_eq(ibv_get_async_event(set->d->ctx, &event), -1);
+	t_eq(ibv_get_async_event(set->dev->ctx, &event), -1);
 	t_eq(ibv_get_cq_event(set->ch, &which, &context), -1);
-	t_ok(ibv_close_device(set->d->ctx));
+	t_ok(ibv_close_device(set->dev->ctx));
 	if (own) {
 		ping(&p, 2);
 		t_pair_free(&p);
@@ -239,7 +222,7 @@ static void test_inherited(void **state)
 	struct set s;
 	unsigned rows;
 
-	procs_fork_with_threads();
+	procs_skip_if_tsan();
 	s = make_set();
 	qp = t_qp(*state, NULL);
 	in = t_sge(&s.b, 0, 100);
@@ -258,7 +241,7 @@ static void test_inherited(void **state)
 		t_true(pid >= 0, "fork: %s", strerror(errno));
 		if (pid == 0)
 			misuse(&s, i);
-		expect_exit(pid);
+		procs_expect_exit(pid);
 		t_eq(stat_objects_of(getpid()), rows);
 		/* The parent's channels and objects work as before. */
 		b = t_buf(*state, 100);
@@ -273,7 +256,7 @@ static void test_inherited(void **state)
 		t_buf_free(&b);
 	}
 	t_qp_free(qp);
-	t_ok(ibv_close_device(s.d->ctx));
+	t_ok(ibv_close_device(s.dev->ctx));
 	close(s.ch->fd);
 }
 
@@ -281,7 +264,7 @@ static void test_inherited(void **state)
 static void replaced(unsigned me, void *arg)
 {
 	struct t_dev *dev = t_open();
-	struct t_params p = quick(dev);
+	struct t_params p = t_params_quick(dev, 2);
 	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_buf b = t_buf(dev, SIZE);
 	struct ibv_sge sge = t_sge(&b, 0, 8);
@@ -313,7 +296,7 @@ static void replaced(unsigned me, void *arg)
 static void test_exec(void **state)
 {
 	(void)state;
-	procs_fork_with_threads();
+	procs_skip_if_tsan();
 	procs_start(2, NULL, replaced, NULL);
 	procs_get(0, K_READY);
 	stat_await_reaped(procs_pid(1));

@@ -49,10 +49,8 @@ enum state {
 
 static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(dev);
+	struct t_params p = t_params_quick(dev, 3);
 
-	p.timeout = 8; /* 1 ms */
-	p.retry_cnt = 3;
 	p.min_rnr_timer = 6;
 	return p;
 }

@@ -12,7 +12,7 @@ static bool arm_new;
 static const unsigned two_nodes[] = {0, 1};
 
 struct end {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct ibv_comp_channel *ch;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
@@ -25,18 +25,18 @@ struct end {
 static struct end open_end(unsigned me)
 {
 	struct ibv_srq_init_attr a = {.attr = {.max_wr = 32, .max_sge = 1}};
-	struct end e = {.d = t_open()};
+	struct end e = {.dev = t_open()};
 	struct t_spec spec = {0};
 
-	e.ch = ibv_create_comp_channel(e.d->ctx);
+	e.ch = ibv_create_comp_channel(e.dev->ctx);
 	t_true(e.ch, "ibv_create_comp_channel: %s", strerror(errno));
-	e.cq = ibv_create_cq(e.d->ctx, 64, NULL, e.ch, 0);
-	e.srq = ibv_create_srq(e.d->pd, &a);
+	e.cq = ibv_create_cq(e.dev->ctx, 64, NULL, e.ch, 0);
+	e.srq = ibv_create_srq(e.dev->pd, &a);
 	t_true(e.cq && e.srq, "set-up: %s", strerror(errno));
 	spec.rcq = e.cq;
 	spec.srq = e.srq;
-	e.q = t_qp(e.d, &spec);
-	e.b = t_buf(e.d, 65536);
+	e.q = t_qp(e.dev, &spec);
+	e.b = t_buf(e.dev, 65536);
 	e.sge = t_sge(&e.b, 0, 64);
 	procs_connect(e.q, !me, K_QP, NULL);
 	procs_barrier();
@@ -47,12 +47,12 @@ static void close_end(struct end *end)
 {
 	procs_barrier();
 	t_qp_free(end->q);
-	t_drain_events(end->d->ctx);
+	t_drain_events(end->dev->ctx);
 	t_ok(ibv_destroy_srq(end->srq));
 	t_ok(ibv_destroy_cq(end->cq));
 	t_ok(ibv_destroy_comp_channel(end->ch));
 	t_buf_free(&end->b);
-	t_close(end->d);
+	t_close(end->dev);
 }
 
 /* Has child 0 send one message after child 1's n-th request. */
@@ -213,8 +213,8 @@ static void srq_limit(unsigned me, void *arg)
 		}
 	procs_barrier();
 	if (me == 1) /* COMM_EST may have come */
-		while (t_readable(e.d->ctx->async_fd, T_QUIET_MS))
-			t_true(t_event(e.d->ctx).event_type != IBV_EVENT_SRQ_LIMIT_REACHED,
+		while (t_readable(e.dev->ctx->async_fd, T_QUIET_MS))
+			t_true(t_event(e.dev->ctx).event_type != IBV_EVENT_SRQ_LIMIT_REACHED,
 			       "an event with 3 left");
 	procs_barrier();
 	if (me == 0) {
@@ -222,7 +222,7 @@ static void srq_limit(unsigned me, void *arg)
 		t_done(e.q->scq, 2, IBV_WC_SEND);
 	} else {
 		do
-			ev = t_event(e.d->ctx);
+			ev = t_event(e.dev->ctx);
 		while (ev.event_type == IBV_EVENT_COMM_EST);
 		t_eq(ev.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 		t_true(ev.element.srq == e.srq, "of another SRQ");
@@ -243,7 +243,7 @@ static void peer_error(unsigned me, void *arg)
 {
 	struct end e = open_end(me);
 	struct t_spec spec = {0};
-	struct t_qp *qp = t_qp(e.d, &spec);
+	struct t_qp *qp = t_qp(e.dev, &spec);
 	struct ibv_send_wr wr = t_rdma(IBV_WR_RDMA_WRITE, 1, &e.sge, 1, 4096, 0x77777777);
 
 	(void)arg;

@@ -19,9 +19,8 @@ enum key { K_QP = 0, K_READY = 8, K_SENT };
 
 static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(dev);
+	struct t_params p = t_params_quick(dev, 7);
 
-	p.timeout = 8; /* 1 ms */
 	p.min_rnr_timer = 1;
 	return p;
 }

@@ -45,14 +45,6 @@ static void own_device(unsigned seed)
 	t_close(dev);
 }
 
-static void expect_exit(pid_t pid)
-{
-	int status = -1;
-
-	t_true(waitpid(pid, &status, 0) == pid, "waitpid: %s", strerror(errno));
-	t_true(WIFEXITED(status) && WEXITSTATUS(status) == 0, "the child's status is 0x%x", status);
-}
-
 static pid_t fork_child(void)
 {
 	pid_t pid;
@@ -82,7 +74,7 @@ static void test_child_opens(void **state)
 	struct t_pair p;
 	pid_t pid[3];
 
-	procs_fork_with_threads();
+	procs_skip_if_tsan();
 	p = t_pair(*state, NULL, NULL, SIZE);
 	traffic(&p, 0);
 	for (unsigned i = 0; i < 3; i++) {
@@ -94,7 +86,7 @@ static void test_child_opens(void **state)
 	}
 	for (unsigned i = 0; i < 3; i++) {
 		traffic(&p, i);
-		expect_exit(pid[i]);
+		procs_expect_exit(pid[i]);
 	}
 	traffic(&p, 9);
 	t_pair_free(&p);
@@ -117,7 +109,7 @@ static void test_child_leaves(void **state)
 			_exit(127);
 		}
 		traffic(&p, i);
-		expect_exit(pid);
+		procs_expect_exit(pid);
 		traffic(&p, i);
 	}
 	t_pair_free(&p);
@@ -133,7 +125,7 @@ static void test_exec_opens(void **state)
 		_exit(127);
 	}
 	traffic(&p, 1);
-	expect_exit(pid);
+	procs_expect_exit(pid);
 	traffic(&p, 2);
 	t_pair_free(&p);
 }
@@ -180,7 +172,7 @@ static void test_memory_after_fork(void **state)
 	t_fill(p.ba.addr, SIZE, 2);
 	t_send(p.a, 1, t_sge(&p.ba, 0, SIZE));
 	t_next(p.b->rcq, 1, IBV_WC_SUCCESS);
-	expect_exit(pid);
+	procs_expect_exit(pid);
 	t_check(p.bb.addr, SIZE, 2);
 	t_done(p.a->scq, 1, IBV_WC_SEND);
 	t_pair_free(&p);
@@ -204,7 +196,7 @@ static void test_fork_in_flight(void **state)
 		t_next(p.b->rcq, i, IBV_WC_SUCCESS);
 		t_check(p.bb.addr, SIZE, i);
 		t_done(p.a->scq, i, IBV_WC_SEND);
-		expect_exit(pid);
+		procs_expect_exit(pid);
 		t_empty(p.b->rcq);
 	}
 	t_pair_free(&p);
@@ -243,7 +235,7 @@ static void test_contexts(void **state)
 
 struct thread {
 	pthread_t id;
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_pair *shared;
 	unsigned me;
 };
@@ -253,7 +245,7 @@ static void *objects_of_its_own(void *arg)
 	struct thread *thread = arg;
 
 	for (unsigned i = 0; i < 5; i++) {
-		struct t_pair p = t_pair(thread->d, NULL, NULL, SIZE);
+		struct t_pair p = t_pair(thread->dev, NULL, NULL, SIZE);
 
 		traffic(&p, thread->me * 10 + i);
 		t_pair_free(&p);
@@ -288,7 +280,7 @@ static void start_threads(struct thread *thread, unsigned n, void *(*fn)(void *)
 
 static void test_threads(void **state)
 {
-	struct thread t[4], like = {.d = *state};
+	struct thread t[4], like = {.dev = *state};
 
 	start_threads(t, 4, objects_of_its_own, like);
 	for (unsigned i = 0; i < 4; i++)
@@ -299,7 +291,7 @@ static void test_shared_qp(void **state)
 {
 	enum { THREADS = 3, N = 500 * THREADS };
 	struct t_pair p = t_pair(*state, NULL, NULL, SIZE);
-	struct thread t[THREADS], like = {.d = *state, .shared = &p};
+	struct thread t[THREADS], like = {.dev = *state, .shared = &p};
 	struct ibv_sge in = t_sge(&p.bb, 0, 64);
 	unsigned sent = 0, got = 0;
 	uint64_t t0 = t_now();

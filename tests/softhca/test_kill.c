@@ -25,13 +25,13 @@ enum key { K_READY, K_TRACED, K_REAPED, K_BUF, K_ADDR = 8 };
  * work is done before the test. */
 #define ADDR_OF(victim, rehearsal) (K_ADDR + 3 * (2 * ((victim)-1) + (rehearsal)))
 
-enum what { SENDS, SENDS_TO_SRQ, SENDS_TO_FULL_CQ, WRITES_WITH_BAD_KEY };
+enum work { SENDS, SENDS_TO_SRQ, SENDS_TO_FULL_CQ, WRITES_WITH_BAD_KEY };
 
 static unsigned stride = 1;
 
 /* ---- the victims ---- */
 
-static void victim(unsigned me, enum what what)
+static void victim(unsigned me, enum work work)
 {
 	struct t_dev *dev = t_open();
 	struct t_params p = t_params(dev);
@@ -45,7 +45,7 @@ static void victim(unsigned me, enum what what)
 	procs_connect(rehearsal, 0, ADDR_OF(me, true), &p);
 	procs_connect(qp, 0, ADDR_OF(me, false), &p);
 	peer = procs_get_buf(0, K_BUF);
-	wr = what == WRITES_WITH_BAD_KEY
+	wr = work == WRITES_WITH_BAD_KEY
 		     ? t_rdma(IBV_WR_RDMA_WRITE, 1, &sge, 1, peer.addr, peer.rkey ^ 0x55)
 		     : t_wr(IBV_WR_SEND, 1, &sge, 1);
 	procs_barrier();
@@ -71,7 +71,7 @@ struct mate {
 };
 
 /* Takes all events of the mate's channel, also the rehearsal's. Returns true if its CQ had one. */
-static bool has_event(struct mate *mate)
+static bool take_channel_events(struct mate *mate)
 {
 	struct ibv_cq *cq;
 	bool has = false;
@@ -98,11 +98,13 @@ static void fill_cq(struct t_dev *dev, const struct t_params *params, struct mat
 	t_recv(filler, 0, &sge, 1);
 	t_ok(ibv_req_notify_cq(mate->cq, 0));
 	t_ok(t_to_state(filler, IBV_QPS_ERR));
-	t_true(t_readable(mate->channel->fd, 1000) && has_event(mate), "the CQ isn't full");
+	t_true(t_readable(mate->channel->fd, 1000) && take_channel_events(mate),
+	       "the CQ isn't full");
 }
 
-static void prepare(struct t_dev *dev, struct mate *mate, struct ibv_comp_channel *channel,
-		    enum what what, struct t_buf *buf, unsigned who, bool rehearsal)
+/* Makes the objects of the mate, whose channel is there, for a victim's work. */
+static void prepare(struct t_dev *dev, struct mate *mate, enum work work, struct t_buf *buf,
+		    unsigned who, bool rehearsal)
 {
 	struct ibv_srq_init_attr srq = {.attr = {.max_wr = RECEIVES, .max_sge = 1}};
 	struct ibv_srq_attr limit = {.srq_limit = RECEIVES};
@@ -110,11 +112,10 @@ static void prepare(struct t_dev *dev, struct mate *mate, struct ibv_comp_channe
 	struct t_params p = t_params(dev);
 	struct t_spec spec = {0};
 
-	mate->channel = channel;
 	spec.rcq = mate->cq =
-		ibv_create_cq(dev->ctx, what == SENDS_TO_FULL_CQ ? 1 : 16, NULL, mate->channel, 0);
+		ibv_create_cq(dev->ctx, work == SENDS_TO_FULL_CQ ? 1 : 16, NULL, mate->channel, 0);
 	t_true(mate->cq != NULL, "no CQ");
-	if (what == SENDS_TO_SRQ) {
+	if (work == SENDS_TO_SRQ) {
 		spec.srq = mate->srq = ibv_create_srq(dev->pd, &srq);
 		t_true(mate->srq != NULL, "no SRQ");
 	}
@@ -128,7 +129,7 @@ static void prepare(struct t_dev *dev, struct mate *mate, struct ibv_comp_channe
 	}
 	if (mate->srq)
 		t_ok(ibv_modify_srq(mate->srq, &limit, IBV_SRQ_LIMIT));
-	if (what == SENDS_TO_FULL_CQ)
+	if (work == SENDS_TO_FULL_CQ)
 		fill_cq(dev, &p, mate, buf);
 	t_ok(ibv_req_notify_cq(mate->cq, 0));
 }
@@ -165,9 +166,10 @@ static unsigned take(struct mate *mate, unsigned want)
 	return n;
 }
 
-static void look_at(struct mate *mate, enum what what, unsigned me)
+/* Checks the mate's events, and that neither a completion nor a receive is lost. */
+static void check_mate(struct mate *mate, enum work work, unsigned me)
 {
-	bool event = has_event(mate), broken = t_state(mate->q) == IBV_QPS_ERR;
+	bool event = take_channel_events(mate), broken = t_state(mate->q) == IBV_QPS_ERR;
 	struct ibv_wc wc;
 	unsigned n = (unsigned)ibv_poll_cq(mate->cq, 1, &wc);
 
@@ -181,7 +183,7 @@ static void look_at(struct mate *mate, enum what what, unsigned me)
 		       me, attr.srq_limit, mate->limit ? "came" : "did not come");
 		return;
 	}
-	if (what == WRITES_WITH_BAD_KEY)
+	if (work == WRITES_WITH_BAD_KEY)
 		t_true(mate->failed == broken, "victim %u: the QP is %s, its event %s", me,
 		       broken ? "broken" : "well", mate->failed ? "came" : "did not come");
 	else
@@ -207,7 +209,7 @@ static void overrun(struct t_dev *dev, struct mate *mates, unsigned i)
 	t_true(mate->overrun, "victim %u: a CQ overran without an event", i);
 }
 
-static void survivor(enum what what)
+static void survivor(enum work work)
 {
 	struct t_dev *dev = t_open();
 	struct t_buf b = t_buf(dev, 4096);
@@ -218,8 +220,9 @@ static void survivor(enum what what)
 		struct ibv_comp_channel *channel = ibv_create_comp_channel(dev->ctx);
 
 		t_true(channel != NULL, "no channel");
-		prepare(dev, &rehearsals[i], channel, what, &b, i + 1, true);
-		prepare(dev, &mates[i], channel, what, &b, i + 1, false);
+		rehearsals[i].channel = mates[i].channel = channel;
+		prepare(dev, &rehearsals[i], work, &b, i + 1, true);
+		prepare(dev, &mates[i], work, &b, i + 1, false);
 	}
 	take_events(dev, mates);
 	for (unsigned i = 0; i < VICTIMS; i++)
@@ -228,10 +231,10 @@ static void survivor(enum what what)
 	procs_get(PROCS_PARENT, K_REAPED);
 	take_events(dev, mates);
 	for (unsigned i = 0; i < VICTIMS; i++) {
-		if (what == SENDS_TO_FULL_CQ)
+		if (work == SENDS_TO_FULL_CQ)
 			overrun(dev, mates, i);
 		else
-			look_at(&mates[i], what, i);
+			check_mate(&mates[i], work, i);
 	}
 	for (unsigned i = 0; i < VICTIMS; i++) {
 		struct ibv_wc wc;
@@ -244,12 +247,12 @@ static void survivor(enum what what)
 
 static void cast(unsigned me, void *arg)
 {
-	enum what what = *(enum what *)arg;
+	enum work work = *(enum work *)arg;
 
 	if (me == 0)
-		survivor(what);
+		survivor(work);
 	else
-		victim(me, what);
+		victim(me, work);
 }
 
 /* ---- the parent ---- */
@@ -280,11 +283,11 @@ static unsigned step(pid_t pid, unsigned n)
 
 /* Kills a victim behind each of VICTIMS instructions from `first` on. Returns false if all are
  * behind the end. */
-static bool kill_some(enum what what, unsigned first)
+static bool kill_some(enum work work, unsigned first)
 {
 	bool more = false;
 
-	procs_start(VICTIMS + 1, NULL, cast, &what);
+	procs_start(VICTIMS + 1, NULL, cast, &work);
 	for (unsigned i = 1; i <= VICTIMS; i++) {
 		procs_get(i, K_READY);
 		procs_may_die(i);
@@ -306,9 +309,9 @@ static bool kill_some(enum what what, unsigned first)
 	return more;
 }
 
-static void kill_all(enum what what)
+static void kill_all(enum work work)
 {
-	for (unsigned first = 0; kill_some(what, first); first += VICTIMS * stride)
+	for (unsigned first = 0; kill_some(work, first); first += VICTIMS * stride)
 		;
 }
 

@@ -256,10 +256,8 @@ static void run(procs_fn fn, void *arg)
 	procs_start(2, two_nodes, fn, arg);
 	cant_tell = procs_get(0, K_SKIP);
 	procs_finish();
-	if (cant_tell) {
-		print_message("skipped: this machine is too busy to tell times to 5 %%\n");
-		skip();
-	}
+	if (cant_tell)
+		t_skip("this machine is too busy to tell times to 5 %");
 }
 
 static void run_shape(struct shape s)

@@ -13,15 +13,6 @@ static int setup(void **state)
 	return 0;
 }
 
-static struct t_params quick(void)
-{
-	struct t_params p = t_params(dev);
-
-	p.timeout = 8; /* 1 ms */
-	p.retry_cnt = 1;
-	return p;
-}
-
 /* Checks that each kind of work fails with RETRY_EXC_ERR at qp, and that the next request is
  * flushed. */
 static void expect_timeout(struct t_qp *qp, struct t_buf *buf, enum ibv_wr_opcode op)
@@ -42,7 +33,7 @@ enum peer { NONE, RESET, INIT, ERR, GONE, ELSEWHERE, UD_PEER, NO_LID, NO_GID };
 static void absent(enum peer how, enum ibv_wr_opcode op)
 {
 	struct t_spec ud = {.type = IBV_QPT_UD};
-	struct t_params p = quick();
+	struct t_params p = t_params_quick(dev, 1);
 	struct t_qp *a = t_qp(dev, NULL), *b = t_qp(dev, how == UD_PEER ? &ud : NULL);
 	struct t_addr aa = t_addr(a), ab = t_addr(b);
 	struct t_buf buf = t_buf(dev, 8192);
@@ -95,7 +86,7 @@ static void test_absent(void **state)
  * gone. */
 static void test_goes_later(void **state)
 {
-	struct t_params p = quick();
+	struct t_params p = t_params_quick(dev, 1);
 	struct t_qp *a = t_qp(dev, NULL), *b = t_qp(dev, NULL);
 	struct t_addr aa = t_addr(a), ab = t_addr(b);
 	struct t_buf buf = t_buf(dev, 8192);
@@ -120,7 +111,7 @@ static void test_goes_later(void **state)
  * (IBA 9.7.5.1.2). */
 static void out_of_sequence(int by, uint8_t timeout, enum ibv_wr_opcode op)
 {
-	struct t_params p = quick();
+	struct t_params p = t_params_quick(dev, 1);
 	struct t_qp *a = t_qp(dev, NULL), *b = t_qp(dev, NULL);
 	struct t_buf buf = t_buf(dev, 8192);
 	struct ibv_sge to = t_sge(&buf, 4096, 8);
@@ -198,7 +189,7 @@ static void test_comm_est(void **state)
 /* Checks that a timeout takes its time: with retry_cnt r the transport waits at least r times. */
 static void test_timeout_bound(void **state)
 {
-	struct t_params p = quick();
+	struct t_params p = t_params_quick(dev, 1);
 	struct t_qp *qp = t_qp(dev, NULL);
 	struct t_addr nowhere = t_addr(qp);
 	struct t_buf buf = t_buf(dev, 8192);
@@ -218,7 +209,7 @@ static void test_timeout_bound(void **state)
 /* Checks that packets of another partition are dropped. Needs two partitions, by --pkeys. */
 static void test_pkey(void **state)
 {
-	struct t_params p = quick();
+	struct t_params p = t_params_quick(dev, 1);
 	struct t_qp *a, *b;
 	struct t_addr aa, ab;
 	struct t_buf buf;

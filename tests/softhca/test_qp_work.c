@@ -138,16 +138,17 @@ static void test_reset(void **state)
  */
 static void test_reset_target(void **state)
 {
-	enum { LEN = 2 << 20 };
+	enum { LEN = 16 << 20, ROUNDS = 5, TRIES = 3 * ROUNDS };
 	struct t_params params = t_params(dev);
 	struct t_buf from = t_buf(dev, LEN), to = t_buf(dev, LEN);
 	struct ibv_sge in = t_sge(&to, 0, LEN);
+	unsigned sent_again = 0;
 
 	(void)state;
 	params.timeout = 13; /* 34 ms */
 	t_fill(from.addr, LEN, 1);
 	from.addr[0] = 1;
-	for (unsigned round = 0; round < 15; round++) {
+	for (unsigned tries = 0; sent_again < ROUNDS && tries < TRIES; tries++) {
 		struct t_pair p = t_pair(dev, NULL, &params, 4096);
 		struct t_addr a = t_addr(p.a);
 		uint64_t start;
@@ -171,11 +172,15 @@ static void test_reset_target(void **state)
 			t_eq(wc.wr_id, 3);
 			t_eq(wc.status, IBV_WC_SUCCESS);
 			t_mem_eq(to.addr, from.addr, LEN);
+			sent_again++;
 		}
 		t_pair_free(&p);
 	}
 	t_buf_free(&to);
 	t_buf_free(&from);
+	/* As in virtual time, in which data come all at once. */
+	if (!sent_again)
+		t_skip("each message was complete before its target was reset");
 }
 
 /* Checks that SQD holds later requests, and that RTS lets them go. */

@@ -286,8 +286,9 @@ static void absent(unsigned me, void *arg)
 static void test_absent(void **state)
 {
 	(void)state;
-	if (!twice)
-		seg_run(absent);
+	if (twice)
+		t_skip("no system call copies from the requester's memory");
+	seg_run(absent);
 }
 
 int main(int argc, char **argv)

@@ -140,7 +140,9 @@ static void test_remap(void **state)
 	unsigned nodes[] = {0, 1};
 
 	(void)state;
-	for (unsigned how = 0; how < 4 && !copied; how++)
+	if (copied)
+		t_skip("system calls copy all data, by the addresses of the owner");
+	for (unsigned how = 0; how < 4; how++)
 		procs_run(2, nodes, remap, &how);
 }
 

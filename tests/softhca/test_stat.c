@@ -34,10 +34,8 @@ static void grew(struct watch *watch, uint64_t by)
 
 static struct t_params quick(const struct t_dev *dev)
 {
-	struct t_params p = t_params(dev);
+	struct t_params p = t_params_quick(dev, 3);
 
-	p.timeout = 8;
-	p.retry_cnt = 3;
 	p.min_rnr_timer = 1;
 	p.rnr_retry = 2;
 	return p;
@@ -207,8 +205,7 @@ static void test_objects(void **state)
 	struct x_set x = x_set(dev, NULL);
 
 	/* Two QPs, an SRQ, a memory region, the domain, the SRQ's CQ and two of the initiator. */
-	t_true(stat_objects_of(getpid()) >= before + 7, "%u rows, %u before",
-	       stat_objects_of(getpid()), before);
+	t_eq(stat_objects_of(getpid()), before + 8);
 	x_set_free(&x);
 	t_eq(stat_objects_of(getpid()), before);
 }

@@ -141,12 +141,12 @@ static void test_files(void **state)
 	t_ok(faccessat(AT_FDCWD, node_type, R_OK, AT_EACCESS));
 }
 
-static int starts_as_ours(const struct dirent *entry)
+static int is_ours(const struct dirent *entry)
 {
 	return !strcmp(entry->d_name, ibv_get_device_name(dev->ctx->device));
 }
 
-static int starts_as_ours64(const struct dirent64 *entry)
+static int is_ours64(const struct dirent64 *entry)
 {
 	return !strcmp(entry->d_name, ibv_get_device_name(dev->ctx->device));
 }
@@ -164,13 +164,13 @@ static void test_directories(void **state)
 	(void)state;
 	t_true(d, "opendir: %s", strerror(errno));
 	while ((entry = readdir(d)))
-		seen |= starts_as_ours(entry);
+		seen |= is_ours(entry);
 	closedir(d);
 	t_true(seen, "the device isn't listed");
-	t_eq(scandir(CLASS, &list, starts_as_ours, alphasort), 1);
+	t_eq(scandir(CLASS, &list, is_ours, alphasort), 1);
 	free(list[0]);
 	free(list);
-	t_eq(scandir64(CLASS "/", &list64, starts_as_ours64, alphasort64), 1);
+	t_eq(scandir64(CLASS "/", &list64, is_ours64, alphasort64), 1);
 	free(list64[0]);
 	free(list64);
 	t_ok(glob(CLASS "/*/node_type", 0, NULL, &found));

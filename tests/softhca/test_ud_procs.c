@@ -13,7 +13,7 @@ enum { LEN = 1000, SLOT = 2048 };
 static const unsigned nodes[] = {0, 1, 1};
 
 struct end {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_qp *q;
 	struct t_buf b; /* a message to send, then a slot that receives */
 };
@@ -21,11 +21,11 @@ struct end {
 static struct end open_end(void)
 {
 	struct t_spec spec = {.type = IBV_QPT_UD};
-	struct end e = {.d = t_open()};
+	struct end e = {.dev = t_open()};
 	struct ibv_sge in;
 
-	e.q = t_qp(e.d, &spec);
-	e.b = t_buf(e.d, 2 * SLOT);
+	e.q = t_qp(e.dev, &spec);
+	e.b = t_buf(e.dev, 2 * SLOT);
 	in = t_sge(&e.b, SLOT, SLOT);
 	t_up(e.q, NULL, NULL);
 	procs_put_addr(K_QP, e.q);
@@ -39,7 +39,7 @@ static void free_end(struct end *end)
 {
 	t_qp_free(end->q);
 	t_buf_free(&end->b);
-	t_close(end->d);
+	t_close(end->dev);
 }
 
 static void close_end(struct end *end)
@@ -79,7 +79,7 @@ static void unicast(unsigned me, void *arg)
 	struct ibv_ah *ah;
 
 	if (me == 0) {
-		ah = t_ah(e.d, &peer, grh);
+		ah = t_ah(e.dev, &peer, grh);
 		send_to(&e, ah, peer.qpn, 5);
 		take(&e, 0, 6); /* the answer */
 	} else {
@@ -87,8 +87,8 @@ static void unicast(unsigned me, void *arg)
 
 		t_eq(wc.src_qp, peer.qpn);
 		t_eq(wc.slid, peer.lid);
-		t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh || e.d->roce);
-		ah = ibv_create_ah_from_wc(e.d->pd, &wc, (struct ibv_grh *)(e.b.addr + SLOT), 1);
+		t_eq(!!(wc.wc_flags & IBV_WC_GRH), grh || e.dev->roce);
+		ah = ibv_create_ah_from_wc(e.dev->pd, &wc, (struct ibv_grh *)(e.b.addr + SLOT), 1);
 		t_true(ah, "ibv_create_ah_from_wc: %s", strerror(errno));
 		send_to(&e, ah, wc.src_qp, 6);
 	}
@@ -109,7 +109,7 @@ static void test_unicast(void **state)
 /* Sends to the group: to both receivers, to one, and to none. Its QP isn't a member. */
 static void send_to_group(struct end *end, const struct t_addr *group)
 {
-	struct ibv_ah *ah = t_ah(end->d, group, true);
+	struct ibv_ah *ah = t_ah(end->dev, group, true);
 
 	for (unsigned i = 0; i < 3; i++) {
 		if (i == 2)

@@ -20,7 +20,7 @@ static const size_t sizes[] = {1,       8,    9,     63,    64,       191,
 #define NSIZES (sizeof(sizes) / sizeof(sizes[0]))
 
 struct side {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_qp *q;
 	struct t_buf out, in;
 	struct procs_buf peer;
@@ -32,10 +32,10 @@ static struct side side_open(unsigned me, enum ibv_qp_type type)
 	struct side s = {.me = me, .other = !me};
 	struct t_spec spec = {.type = type};
 
-	s.d = t_open();
-	s.q = t_qp(s.d, &spec);
-	s.out = t_buf(s.d, REGION);
-	s.in = t_buf(s.d, REGION);
+	s.dev = t_open();
+	s.q = t_qp(s.dev, &spec);
+	s.out = t_buf(s.dev, REGION);
+	s.in = t_buf(s.dev, REGION);
 	procs_put_buf(K_BUF, &s.in);
 	s.peer = procs_get_buf(s.other, K_BUF);
 	procs_connect(s.q, s.other, K_QP, NULL);
@@ -49,7 +49,7 @@ static void side_close(struct side *side)
 	t_qp_free(side->q);
 	t_buf_free(&side->in);
 	t_buf_free(&side->out);
-	t_close(side->d);
+	t_close(side->dev);
 }
 
 /* Sends messages both ways at the same time, each checked, in order. */

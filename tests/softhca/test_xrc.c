@@ -22,7 +22,7 @@ static void expect_refused(struct x_set *set, uint32_t srqn)
 	t_next(set->ini->scq, 2, IBV_WC_WR_FLUSH_ERR);
 	t_await_state(set->ini, IBV_QPS_ERR);
 	t_await_state(set->tgt, IBV_QPS_ERR);
-	t_drain_events(set->d->ctx);
+	t_drain_events(set->dev->ctx);
 }
 
 /*
@@ -35,8 +35,8 @@ static void test_basic_srq(void **state)
 	struct ibv_srq_init_attr_ex a = {.attr = {.max_wr = 4, .max_sge = 1},
 					 .comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD,
 					 .srq_type = IBV_SRQT_BASIC,
-					 .pd = x.d->pd};
-	struct ibv_srq *basic = ibv_create_srq_ex(x.d->ctx, &a);
+					 .pd = x.dev->pd};
+	struct ibv_srq *basic = ibv_create_srq_ex(x.dev->ctx, &a);
 	struct ibv_sge in = t_sge(&x.b, 0, 8);
 
 	t_true(basic, "ibv_create_srq_ex: %s", strerror(errno));
@@ -124,7 +124,7 @@ static void test_unknown_srq(void **state)
 static void test_destroyed_srq(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
-	struct ibv_srq *gone = x_srq(x.d, NULL, x.xrcd, x.cq);
+	struct ibv_srq *gone = x_srq(x.dev, NULL, x.xrcd, x.cq);
 	struct ibv_sge in = t_sge(&x.b, 0, 8);
 	uint32_t n = x_num(gone);
 
@@ -163,7 +163,7 @@ static void test_too_long(void **state)
 	t_next(x.ini->scq, 1, IBV_WC_REM_INV_REQ_ERR);
 	t_await_state(x.ini, IBV_QPS_ERR);
 	t_await_state(x.tgt, IBV_QPS_ERR);
-	t_drain_events(x.d->ctx);
+	t_drain_events(x.dev->ctx);
 	x_set_free(&x);
 }
 
@@ -179,10 +179,10 @@ static void test_rnr(void **state)
 
 	p.min_rnr_timer = 1;
 	x = x_set(*state, &p);
-	empty = x_srq(x.d, NULL, x.xrcd, x.cq);
+	empty = x_srq(x.dev, NULL, x.xrcd, x.cq);
 	tgt.xrcd = x.xrcd;
-	i2 = t_qp(x.d, &ini);
-	t2 = t_qp(x.d, &tgt);
+	i2 = t_qp(x.dev, &ini);
+	t2 = t_qp(x.dev, &tgt);
 	t_connect(i2, t2, &p);
 	in = t_sge(&x.b, 1000, 100);
 	t_srq_recv(x.srq, 20, &in, 1);
@@ -236,10 +236,10 @@ static void test_limit_event(void **state)
 		t_done(x.ini->scq, i, IBV_WC_SEND);
 		t_next(x.cq, i, IBV_WC_SUCCESS);
 		if (i < 2)
-			t_true(!t_readable(x.d->ctx->async_fd, 1),
+			t_true(!t_readable(x.dev->ctx->async_fd, 1),
 			       "the limit event came too early");
 	}
-	ev = t_event(x.d->ctx);
+	ev = t_event(x.dev->ctx);
 	t_eq(ev.event_type, IBV_EVENT_SRQ_LIMIT_REACHED);
 	t_true(ev.element.srq == x.srq, "the event is about another SRQ");
 	t_ok(ibv_query_srq(x.srq, &a));
@@ -250,7 +250,7 @@ static void test_limit_event(void **state)
 static void test_busy(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
-	struct ibv_xrcd *other = x_open(x.d, -1, O_CREAT);
+	struct ibv_xrcd *other = x_open(x.dev, -1, O_CREAT);
 
 	t_rc(ibv_close_xrcd(x.xrcd), EBUSY);
 	t_rc(ibv_destroy_cq(x.cq), EBUSY);
@@ -319,7 +319,7 @@ static void test_same_domain(void **state)
 
 	a = x_open(dev, fd, O_CREAT);
 	b = x_open(dev, fd, O_CREAT);
-	x = (struct x_set){.d = dev, .xrcd = a};
+	x = (struct x_set){.dev = dev, .xrcd = a};
 	x.cq = ibv_create_cq(dev->ctx, 64, NULL, NULL, 0);
 	x.srq = x_srq(dev, NULL, a, x.cq);
 	tgt.xrcd = b;
@@ -345,12 +345,12 @@ static void test_wr_api(void **state)
 	struct x_set x = x_set(*state, NULL);
 	struct t_spec spec = {.type = IBV_QPT_XRC_SEND,
 			      .send_ops = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_WRITE};
-	struct t_qp *qp = t_qp(x.d, &spec), *tgt;
+	struct t_qp *qp = t_qp(x.dev, &spec), *tgt;
 	struct t_spec ts = {.type = IBV_QPT_XRC_RECV, .xrcd = x.xrcd};
-	struct ibv_srq *srq2 = x_srq(x.d, NULL, x.xrcd, x.cq);
+	struct ibv_srq *srq2 = x_srq(x.dev, NULL, x.xrcd, x.cq);
 	struct ibv_sge in = t_sge(&x.b, 1000, 64);
 
-	tgt = t_qp(x.d, &ts);
+	tgt = t_qp(x.dev, &ts);
 	t_connect(qp, tgt, NULL);
 	t_srq_recv(x.srq, 1, &in, 1);
 	t_srq_recv(srq2, 2, &in, 1);
@@ -384,7 +384,7 @@ static void test_destroy_srq(void **state)
 	struct ibv_sge in = t_sge(&x.b, 0, 8);
 
 	for (unsigned i = 0; i < 50; i++) {
-		struct ibv_srq *srq = x_srq(x.d, NULL, x.xrcd, x.cq);
+		struct ibv_srq *srq = x_srq(x.dev, NULL, x.xrcd, x.cq);
 
 		t_srq_recv(srq, i, &in, 1);
 		t_srq_recv(srq, i, &in, 1);
@@ -414,7 +414,7 @@ static void test_reset_target(void **state)
 	params.timeout = 8;
 	params.retry_cnt = 0;
 	x = x_set(*state, &params);
-	big = t_buf(x.d, 2 * BIG);
+	big = t_buf(x.dev, 2 * BIG);
 	all = t_sge(&big, 0, BIG);
 	one = t_sge(&x.b, 0, 8);
 	ini = t_addr(x.ini);

@@ -42,7 +42,7 @@ static void shared_target(unsigned me, void *arg)
 	t_srq_recv(r.srq, me, &r.all, 1);
 	if (me == 1) {
 		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = r.xrcd};
-		struct t_qp *tgt = t_qp(r.d, &spec);
+		struct t_qp *tgt = t_qp(r.dev, &spec);
 
 		procs_put_addr(X_K_TGT, tgt);
 		procs_barrier();
@@ -52,10 +52,10 @@ static void shared_target(unsigned me, void *arg)
 		procs_barrier();
 	} else {
 		struct t_addr a = procs_get_addr(1, X_K_TGT), peer = procs_get_addr(0, X_K_INI);
-		struct t_qp q = {.dev = r.d, .type = IBV_QPT_XRC_RECV};
+		struct t_qp q = {.dev = r.dev, .type = IBV_QPT_XRC_RECV};
 
-		t_null(x_open_qp(r.d, r.xrcd, a.qpn ^ 0x777), EINVAL);
-		q.qp = x_open_qp(r.d, r.xrcd, a.qpn);
+		t_null(x_open_qp(r.dev, r.xrcd, a.qpn ^ 0x777), EINVAL);
+		q.qp = x_open_qp(r.dev, r.xrcd, a.qpn);
 		t_true(q.qp, "ibv_open_qp: %s", strerror(errno));
 		t_eq(q.qp->qp_num, a.qpn);
 		t_up(&q, NULL, &peer);
@@ -120,7 +120,7 @@ static void creator_leaves(unsigned me, void *arg)
 		struct ibv_qp *qp = NULL;
 
 		if (leave->opened) {
-			qp = x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
+			qp = x_open_qp(r.dev, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
 			t_true(qp, "ibv_open_qp: %s", strerror(errno));
 		}
 		t_srq_recv(r.srq, 1, &r.all, 1);
@@ -233,7 +233,7 @@ static void dead_owner(unsigned me, void *arg)
 		x_take(&r, 1, X_LEN);
 		procs_get(0, K_DONE);
 		t_await_state(tgt, IBV_QPS_ERR);
-		t_drain_events(r.d->ctx);
+		t_drain_events(r.dev->ctx);
 		t_qp_free(tgt);
 		x_receiver_free(&r);
 	}
@@ -324,7 +324,7 @@ static void test_target_events(void **state)
 
 /* A target QP that one thread ends while another one opens it. */
 struct shared_end {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct ibv_xrcd *xrcd;
 	_Atomic uint32_t qpn;     /* of the target; 0 = there is none */
 	_Atomic unsigned refused; /* targets that could not be opened any more */
@@ -345,7 +345,7 @@ static void *open_again(void *arg)
 
 		if (!qpn || qpn == done)
 			continue;
-		qp = x_open_qp(end->d, end->xrcd, qpn);
+		qp = x_open_qp(end->dev, end->xrcd, qpn);
 		if (!qp) {
 			t_eq(errno, EINVAL);
 			done = qpn;
@@ -363,7 +363,7 @@ static void *open_again(void *arg)
 static void *copy_much(void *arg)
 {
 	struct shared_end *end = arg;
-	struct t_pair p = t_pair(end->d, NULL, NULL, 1 << 20);
+	struct t_pair p = t_pair(end->dev, NULL, NULL, 1 << 20);
 
 	while (!end->over) {
 		struct ibv_sge to = t_sge(&p.bb, 0, 1 << 20);
@@ -379,17 +379,17 @@ static void *copy_much(void *arg)
 
 static void end_while_opened(unsigned me, void *arg)
 {
-	struct shared_end end = {.d = t_open()};
+	struct shared_end end = {.dev = t_open()};
 	pthread_t opener, copier;
 
 	(void)me;
 	(void)arg;
-	end.xrcd = x_open(end.d, -1, O_CREAT);
+	end.xrcd = x_open(end.dev, -1, O_CREAT);
 	t_ok(pthread_create(&opener, NULL, open_again, &end));
 	t_ok(pthread_create(&copier, NULL, copy_much, &end));
 	for (unsigned i = 0; i < 300; i++) {
 		struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = end.xrcd};
-		struct t_qp *tgt = t_qp(end.d, &spec);
+		struct t_qp *tgt = t_qp(end.dev, &spec);
 
 		t_to_init(tgt, NULL);
 		end.qpn = tgt->qp->qp_num;
@@ -401,7 +401,7 @@ static void end_while_opened(unsigned me, void *arg)
 	t_ok(pthread_join(opener, NULL));
 	t_ok(pthread_join(copier, NULL));
 	t_ok(ibv_close_xrcd(end.xrcd));
-	t_close(end.d);
+	t_close(end.dev);
 }
 
 /* Checks that a target QP which is ending is either found and usable, or not found. */

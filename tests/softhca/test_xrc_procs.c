@@ -97,7 +97,7 @@ static void rdma(unsigned me, void *arg)
 		procs_barrier();
 		if (tgt) {
 			t_await_state(tgt, IBV_QPS_ERR);
-			t_drain_events(r.d->ctx);
+			t_drain_events(r.dev->ctx);
 			t_qp_free(tgt);
 		}
 		x_receiver_free(&r);
@@ -129,18 +129,18 @@ static void two_nodes(unsigned me, void *arg)
 	struct x_receiver r = x_receiver(path);
 	struct t_qp *tgt = me == 1 ? x_target(&r) : NULL;
 
-	t_null(x_open_try(r.d, fd, O_CREAT | O_EXCL), EINVAL); /* the domain exists here */
+	t_null(x_open_try(r.dev, fd, O_CREAT | O_EXCL), EINVAL); /* the domain exists here */
 	t_srq_recv(r.srq, 1, &r.all, 1);
 	procs_barrier();
 	if (me == 1)
 		x_take(&r, 1, X_LEN);
 	else
-		t_null(x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn), EINVAL);
+		t_null(x_open_qp(r.dev, r.xrcd, procs_get_addr(1, X_K_TGT).qpn), EINVAL);
 	procs_barrier();
 	procs_barrier();
 	t_empty(r.cq);
 	if (tgt) {
-		t_drain_events(r.d->ctx);
+		t_drain_events(r.dev->ctx);
 		t_qp_free(tgt);
 	}
 	x_receiver_free(&r);
@@ -196,7 +196,7 @@ static void fan_in(unsigned me, void *arg)
 			t_srq_recv(r.srq, i, &sge, 1);
 		}
 		for (unsigned i = 1; i <= SENDERS; i++) {
-			qp[i] = t_qp(r.d, &spec);
+			qp[i] = t_qp(r.dev, &spec);
 			procs_connect(qp[i], i, X_K_TGT + 32 * i, NULL);
 		}
 		procs_barrier();
@@ -218,11 +218,11 @@ static void fan_in(unsigned me, void *arg)
 		x_receiver_free(&r);
 	} else {
 		struct t_spec spec = {.type = IBV_QPT_XRC_SEND};
-		struct x_sender s = {.d = t_open()};
+		struct x_sender s = {.dev = t_open()};
 		uint32_t srqn = (uint32_t)procs_get(0, X_K_SRQ);
 
-		s.q = t_qp(s.d, &spec);
-		s.b = t_buf(s.d, 4096);
+		s.q = t_qp(s.dev, &spec);
+		s.b = t_buf(s.dev, 4096);
 		procs_connect(s.q, 0, X_K_TGT + 32 * me, NULL);
 		procs_barrier();
 		for (uint32_t i = 0; i < N; i++) {
@@ -253,7 +253,7 @@ enum { K_WRITING = X_K_FREE, K_ANSWERED, K_STOPPED, BIG = 32 << 20, WRITES = 8 }
 static void stopped_writer(void)
 {
 	struct x_sender s = x_sender(1);
-	struct t_buf big = t_buf(s.d, BIG);
+	struct t_buf big = t_buf(s.dev, BIG);
 	struct procs_buf to = procs_get_buf(1, X_K_BUF);
 	uint32_t srqn = (uint32_t)procs_get(1, X_K_SRQ);
 	struct ibv_sge all = t_sge(&big, 0, BIG);
@@ -285,12 +285,12 @@ static void stopped_sender(unsigned me, void *arg)
 		return;
 	}
 	r = x_receiver(path);
-	big = t_buf(r.d, BIG);
+	big = t_buf(r.dev, BIG);
 	procs_put_buf(X_K_BUF, &big);
 	tgt = me == 1 ? x_target(&r) : NULL;
 	procs_barrier();
 	if (me == 2)
-		opened.qp = x_open_qp(r.d, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
+		opened.qp = x_open_qp(r.dev, r.xrcd, procs_get_addr(1, X_K_TGT).qpn);
 	procs_get(PROCS_PARENT, K_STOPPED);
 	if (me == 1) {
 		t_ok(t_to_state(tgt, IBV_QPS_ERR));

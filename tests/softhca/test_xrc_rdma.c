@@ -52,7 +52,7 @@ static void test_rdma_pd(void **state)
 static void test_rdma_data(void **state)
 {
 	struct x_set x = x_set(*state, NULL);
-	struct t_buf to = t_buf(x.d, 1 << 20);
+	struct t_buf to = t_buf(x.dev, 1 << 20);
 	struct ibv_sge sge = t_sge(&x.b, 0, 300000);
 	struct ibv_send_wr wr =
 		t_rdma(IBV_WR_RDMA_WRITE_WITH_IMM, 1, &sge, 1, (uintptr_t)to.addr + 5, to.mr->rkey);
@@ -95,7 +95,7 @@ static void test_target_access(void **state)
 	default:
 		t_fail("a write went through without the right");
 	}
-	t_drain_events(x.d->ctx);
+	t_drain_events(x.dev->ctx);
 	x_set_free(&x);
 	t_buf_free(&to);
 }

@@ -39,7 +39,7 @@ static void make_two_targets(unsigned slot, void *arg)
 	targets->opened = shca_table_number(make_target(slot, targets->xrcd));
 }
 
-static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
+static void target_lifetime(enum shca_opt option, int64_t value, bool left_stays)
 {
 	struct targets *targets = mmap(NULL, sizeof(*targets), PROT_READ | PROT_WRITE,
 				       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -48,7 +48,7 @@ static void target_lifetime(enum shca_opt knob, int64_t value, bool left_stays)
 	struct u_child c;
 	uint32_t idx;
 
-	u_start_with(knob, value);
+	u_start_with(option, value);
 	c = u_fork(make_two_targets, targets);
 	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 2, O_CREAT | O_EXCL), -EINVAL);
 	t_eq(shca_xrcd_open(&u_fab, u_hca, (unsigned)u_slot, 1, 3, 0), -EAGAIN);

@@ -97,7 +97,7 @@ struct ibv_qp *x_open_qp(struct t_dev *dev, struct ibv_xrcd *xrcd, uint32_t qpn)
 
 struct x_set x_set(struct t_dev *dev, const struct t_params *params)
 {
-	struct x_set x = {.d = dev};
+	struct x_set x = {.dev = dev};
 	struct t_spec ini = {.type = IBV_QPT_XRC_SEND}, tgt = {.type = IBV_QPT_XRC_RECV};
 
 	x.xrcd = x_open(dev, -1, O_CREAT);
@@ -125,15 +125,15 @@ void x_set_free(struct x_set *set)
 
 struct x_receiver x_receiver(const char *path)
 {
-	struct x_receiver r = {.d = t_open()};
+	struct x_receiver r = {.dev = t_open()};
 	int fd = open(path, O_RDWR);
 
 	t_true(fd >= 0, "open %s: %s", path, strerror(errno));
-	r.xrcd = x_open(r.d, fd, O_CREAT);
+	r.xrcd = x_open(r.dev, fd, O_CREAT);
 	close(fd); /* the domain doesn't need the file any more */
-	r.cq = ibv_create_cq(r.d->ctx, 64, NULL, NULL, 0);
-	r.srq = x_srq(r.d, NULL, r.xrcd, r.cq);
-	r.b = t_buf(r.d, X_LEN);
+	r.cq = ibv_create_cq(r.dev->ctx, 64, NULL, NULL, 0);
+	r.srq = x_srq(r.dev, NULL, r.xrcd, r.cq);
+	r.b = t_buf(r.dev, X_LEN);
 	r.all = t_sge(&r.b, 0, X_LEN);
 	procs_put_buf(X_K_BUF, &r.b);
 	procs_put(X_K_SRQ, x_num(r.srq));
@@ -146,13 +146,13 @@ void x_receiver_free(struct x_receiver *receiver)
 	t_ok(ibv_destroy_cq(receiver->cq));
 	t_ok(ibv_close_xrcd(receiver->xrcd));
 	t_buf_free(&receiver->b);
-	t_close(receiver->d);
+	t_close(receiver->dev);
 }
 
 struct t_qp *x_target(struct x_receiver *receiver)
 {
 	struct t_spec spec = {.type = IBV_QPT_XRC_RECV, .xrcd = receiver->xrcd};
-	struct t_qp *qp = t_qp(receiver->d, &spec);
+	struct t_qp *qp = t_qp(receiver->dev, &spec);
 	struct t_addr peer;
 
 	procs_put_addr(X_K_TGT, qp);
@@ -172,11 +172,11 @@ void x_take(struct x_receiver *receiver, unsigned seed, size_t len)
 struct x_sender x_sender(unsigned tgt)
 {
 	struct t_spec spec = {.type = IBV_QPT_XRC_SEND};
-	struct x_sender s = {.d = t_open()};
+	struct x_sender s = {.dev = t_open()};
 	struct t_addr peer;
 
-	s.q = t_qp(s.d, &spec);
-	s.b = t_buf(s.d, X_LEN);
+	s.q = t_qp(s.dev, &spec);
+	s.b = t_buf(s.dev, X_LEN);
 	procs_put_addr(X_K_INI, s.q);
 	peer = procs_get_addr(tgt, X_K_TGT);
 	t_up(s.q, NULL, &peer);
@@ -187,7 +187,7 @@ void x_sender_free(struct x_sender *sender)
 {
 	t_qp_free(sender->q);
 	t_buf_free(&sender->b);
-	t_close(sender->d);
+	t_close(sender->dev);
 }
 
 void x_send_to(struct x_sender *sender, unsigned who, unsigned seed, size_t len,

@@ -28,7 +28,7 @@ struct ibv_qp *x_open_qp(struct t_dev *dev, struct ibv_xrcd *xrcd, uint32_t qpn)
 
 /* A domain, an initiator and its target in one process, an SRQ and its CQ, memory. */
 struct x_set {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct ibv_xrcd *xrcd;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
@@ -53,7 +53,7 @@ enum x_key {
 };
 
 struct x_receiver {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct ibv_xrcd *xrcd;
 	struct ibv_cq *cq;
 	struct ibv_srq *srq;
@@ -68,7 +68,7 @@ struct t_qp *x_target(struct x_receiver *receiver);
 void x_take(struct x_receiver *receiver, unsigned seed, size_t len);
 
 struct x_sender {
-	struct t_dev *d;
+	struct t_dev *dev;
 	struct t_qp *q;
 	struct t_buf b;
 };

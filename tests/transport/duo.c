@@ -183,8 +183,9 @@ static const char *complaint(int status, bool killed)
 	return status ? "it failed" : NULL;
 }
 
-/* A process that is killed may leave its job's file, which the next endpoint to open removes. */
-static bool is_left_clean(void)
+/* Opens and closes an endpoint, which removes the job's file if a process that was killed has left
+ * it. Returns true if that leaves the directory empty, and removes the directory. */
+static bool reopen(void)
 {
 	int status;
 	pid_t pid = fork();
@@ -241,7 +242,7 @@ static void run_both(const char *name, duo_fn *fn, bool killed)
 		if (!why[0])
 			snprintf(why, WHY_ROOM, "process %d: %s", i, text);
 	}
-	if (killed && !bad && !is_left_clean()) {
+	if (killed && !bad && !reopen()) {
 		bad = 1;
 		snprintf(why, WHY_ROOM, "a file of the job is left");
 	}
@@ -260,6 +261,17 @@ void duo_run_killed(const char *name, duo_fn *fn)
 }
 
 /* ---- operations ---- */
+
+unsigned char duo_byte(size_t at, unsigned seed)
+{
+	return (unsigned char)(seed * 37 + at * 11 + (at >> 8));
+}
+
+void duo_fill(unsigned char *data, size_t len, unsigned seed)
+{
+	for (size_t i = 0; i < len; i++)
+		data[i] = duo_byte(i, seed);
+}
 
 static void started(struct duo_op *op, int rc)
 {

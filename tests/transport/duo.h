@@ -55,6 +55,10 @@ void duo_run(const char *name, duo_fn *fn);
  */
 void duo_run_killed(const char *name, duo_fn *fn);
 
+/* Fill data with bytes that depend on the seed, and return one of these bytes. */
+void duo_fill(unsigned char *data, size_t len, unsigned seed);
+unsigned char duo_byte(size_t at, unsigned seed);
+
 void duo_send(struct duo *duo, int rank, int32_t tag, const void *data, size_t len, unsigned flags,
 	      struct duo_op *op);
 void duo_recv(struct duo *duo, int rank, int32_t tag, void *data, size_t len, struct duo_op *op);

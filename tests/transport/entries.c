@@ -113,12 +113,6 @@ static void take(struct world *world, struct op *entry, struct op *send)
 	}
 }
 
-/* Overwrites the memory of an operation, which belongs to the user again. */
-static void give_back(struct op *op)
-{
-	memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
-}
-
 /* Returns the verdict of an entry that takes a message, after choosing the memory: the entry's own,
  * or that of a transfer. */
 static enum tq_verdict taking(const struct world_ctx *user, struct op *entry, const struct op *like,
@@ -130,7 +124,7 @@ static enum tq_verdict taking(const struct world_ctx *user, struct op *entry, co
 		transfer(user, like, entry, entry->len, taken);
 	if (taken->user != entry && !entry->stays && !is_search) {
 		op_untouched(entry);
-		give_back(entry);
+		op_give_back(entry);
 		entry->ended = true;
 	}
 	return entry->stays ? TQ_TAKE_STAY : TQ_TAKE;
@@ -240,7 +234,7 @@ static void end_unmatched(struct world *world, struct op *op, int error)
 	op->ended = op->withdrawn = true;
 	if (error == -ECANCELED && !world_unjudged(world, op))
 		op_untouched(op);
-	give_back(op);
+	op_give_back(op);
 }
 
 static void done_foreign(struct world *world, struct op *op, const struct tq_arrival *arrival)
@@ -258,7 +252,7 @@ static void done_foreign(struct world *world, struct op *op, const struct tq_arr
 		t_true(arrival->error == -EIO && users_any_broken(world),
 		       "a foreign message ended with error %d", arrival->error);
 		op->withdrawn = true;
-		give_back(op);
+		op_give_back(op);
 		return;
 	}
 	t_true(n <= op->len && n <= arrival->envelope.length && (!arrival->envelope.taken || !n),
@@ -298,7 +292,7 @@ static void done(void *arg, void *op_arg, const struct tq_arrival *arrival)
 		t_true(arrival->error == -EIO && users_any_broken(world),
 		       "message %u ended with error %d", send->id, arrival->error);
 		op->withdrawn = op->kind == OP_RECV;
-		give_back(op);
+		op_give_back(op);
 		return;
 	}
 	t_true(n == (env->taken            ? 0
@@ -355,7 +349,7 @@ static int append(struct world *world, struct op *op, unsigned flags)
 	if (rc < 0) {
 		op->listed = false;
 		op->ended = op->withdrawn = true;
-		give_back(op);
+		op_give_back(op);
 	}
 	return rc;
 }
@@ -365,7 +359,7 @@ static void search(struct world *world, struct op *op)
 	append(world, op, TQ_ENTRY_SEARCH);
 	op->missed = !op->match && !op->foreign;
 	op->ended = true;
-	give_back(op);
+	op_give_back(op);
 }
 
 static void do_remove(struct world *world, struct op *op)
@@ -390,7 +384,7 @@ static void do_remove(struct world *world, struct op *op)
 	entry->ended = entry->withdrawn = true;
 	if (!entry->match && !entry->foreign)
 		op_untouched(entry);
-	give_back(entry);
+	op_give_back(entry);
 }
 
 void entries_op(struct world *world, struct op *op)
@@ -418,11 +412,6 @@ void entries_op(struct world *world, struct op *op)
 }
 
 /* ---- checks ---- */
-
-static bool lost(const struct world *world, const struct op *send)
-{
-	return world->model.down[send->at][send->peer];
-}
 
 static bool fits(const struct op *entry, const struct op *send)
 {
@@ -502,7 +491,7 @@ void entries_quiet(struct world *world)
 		const struct op *send = world->prog.ids[i];
 		bool closed = world->closed[send->peer];
 
-		if (!send->started || lost(world, send) || world->removed[send->peer])
+		if (!send->started || world_has_lost(world, send) || world->removed[send->peer])
 			continue;
 		if (send->offered && !closed)
 			check_earlier_entries(world, send, NULL);
@@ -546,7 +535,7 @@ void entries_take_rest(struct world *world)
 	for (int i = 1; i <= world->prog.nids; i++) {
 		const struct op *send = world->prog.ids[i];
 
-		t_true(send->match || send->dropped || lost(world, send) ||
+		t_true(send->match || send->dropped || world_has_lost(world, send) ||
 			       world->removed[send->peer],
 		       "message %u waits on", send->id);
 	}

@@ -22,13 +22,6 @@ static struct model_done take(struct model_done **cq)
 	return done;
 }
 
-static void item_free(struct model_item *it)
-{
-	free(it->msg);
-	free(it->inlined);
-	free(it);
-}
-
 /* ---- the control lane ---- */
 
 void hca_control(struct model *model, int from, int to)
@@ -43,7 +36,7 @@ void hca_control(struct model *model, int from, int to)
 	if (it->eager)
 		there->eager_out--;
 	if (model_astray(model, from, to) && tq_msg_check(it->msg, it->len)) {
-		item_free(it);
+		model_item_free(it);
 		return;
 	}
 	if (data && !(model->conf.rings[from] & 1u << to)) {
@@ -58,7 +51,7 @@ void hca_control(struct model *model, int from, int to)
 		model_ops.bounce_put(here, bounce);
 	if (bounce)
 		it->msg = NULL;
-	item_free(it);
+	model_item_free(it);
 }
 
 /* ---- direct messages and RDMA ---- */
@@ -230,7 +223,7 @@ void hca_move(struct model *model, int id, int qp)
 				       .lane = lane_of(ep, qp),
 				       .lazy = it->lazy,
 			       });
-	item_free(it);
+	model_item_free(it);
 }
 
 /* ---- polls of software ---- */
@@ -323,7 +316,7 @@ static void break_way(struct model *model, int from, int to)
 		DL_DELETE(ep->control[to], it);
 		if (it->eager)
 			ep->eager_out--;
-		item_free(it);
+		model_item_free(it);
 	}
 	for (int qp = 0; qp < MODEL_QPS; qp++) {
 		DL_FOREACH_SAFE(ep->sq[qp], it, tmp) {
@@ -338,7 +331,7 @@ static void break_way(struct model *model, int from, int to)
 						       .status = -EIO,
 						       .lane = lane_of(ep, qp),
 					       });
-			item_free(it);
+			model_item_free(it);
 		}
 	}
 	ep->making[to] = NULL;

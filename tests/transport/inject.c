@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "ep/ep.h"
 #include "net/datagram.h"
 #include "net/lane.h"
@@ -121,8 +122,7 @@ static void break_target(void)
 
 static unsigned below(unsigned n)
 {
-	fate.random = fate.random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (unsigned)(fate.random >> 33) % n;
+	return (unsigned)(t_random(&fate.random) % n);
 }
 
 /* Keeps a datagram, and posts the one that was kept in its place. */

@@ -14,9 +14,13 @@
 
 #include "../expect.h"
 #include "ep/ep.h"
+#include "net/ring.h"
 
 #define MANY_MOST 20
 #define MANY_TAG  5
+
+#define MANY_RING_SIZE 65536u /* the default of ring_size */
+#define MANY_RING_WORD 8      /* bytes before a message in a ring, which begin with its length */
 
 struct many_op {
 	bool ended;
@@ -52,8 +56,10 @@ void many_start_apart(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_together(int n, const char *const *params, struct tq_ctx **ctx);
 void many_start_on(int n, const int *nodes, const char *const *params, struct tq_ctx **ctx);
 
-/* Ends a case that is about control lanes, or about two nodes, as with $TEST_INTRANODE there are
- * neither. */
+/* Ends the case as skipped, for that reason in printf form. */
+void many_skip(const char *fmt, ...) __attribute__((noreturn, format(printf, 1, 2)));
+/* Skips a case that is about control lanes, or about two nodes, if $TEST_INTRANODE is set: there
+ * are neither. */
 void many_needs_lanes(void);
 
 /* As many_start_apart(), for two endpoints; then the second sends a message to the first. Without
@@ -98,6 +104,11 @@ void many_recv_long(struct tq_ctx *ctx, int rank, int32_t tag, char *data, size_
 		    struct many_op *op);
 /* Passes a message whose receive is posted in time. */
 void many_pass(struct tq_ctx *from, struct tq_ctx *to, int from_rank, int to_rank);
+
+/* Attaches the inbox of an endpoint. */
+struct tq_rings *many_inbox(int ep, size_t *len);
+/* Returns a ring of an inbox that many_inbox() has attached. */
+struct tq_ring *many_ring(struct tq_rings *rings, uint32_t number);
 
 /* Take all free entries of endpoint 0's send completion queue, and give them back. */
 uint32_t many_take_slots(void);

@@ -14,7 +14,7 @@ static int addressee(struct model_ep *ep, struct tq_link *link)
 	return link->to;
 }
 
-static struct model_item *append(struct model_item **queue, enum model_kind kind, int to)
+struct model_item *model_item_add(struct model_item **queue, enum model_kind kind, int to)
 {
 	struct model_item *it = calloc(1, sizeof(*it));
 
@@ -22,6 +22,13 @@ static struct model_item *append(struct model_item **queue, enum model_kind kind
 	it->to = to;
 	DL_APPEND(*queue, it);
 	return it;
+}
+
+void model_item_free(struct model_item *it)
+{
+	free(it->msg);
+	free(it->inlined);
+	free(it);
 }
 
 /* ---- the control lane ---- */
@@ -81,7 +88,7 @@ static int op_control(void *net, struct tq_link *link, const void *msg, uint32_t
 	check_asking(ep, to, msg);
 	if (ep->model->down[ep->id][to])
 		return -EIO;
-	it = append(&ep->control[to], MODEL_CONTROL, to);
+	it = model_item_add(&ep->control[to], MODEL_CONTROL, to);
 	it->msg = malloc(len);
 	it->len = len;
 	memcpy(it->msg, msg, len);
@@ -126,7 +133,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 		free(buf);
 		return -EIO;
 	}
-	it = append(&ep->control[to], MODEL_CONTROL, to);
+	it = model_item_add(&ep->control[to], MODEL_CONTROL, to);
 	it->msg = buf;
 	it->len = len;
 	it->eager = true;
@@ -280,8 +287,8 @@ static int op_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint
 	       "direct(): %llu bytes are too long", (unsigned long long)len);
 	if (!bulk && (lane->outstanding >= conf->lane_depth || model_fails(ep, conf->lane_full)))
 		return -EAGAIN;
-	it = append(&ep->sq[model_qp(conf->node[to], bulk ? MODEL_BULK : lane->idx)], MODEL_DIRECT,
-		    to);
+	it = model_item_add(&ep->sq[model_qp(conf->node[to], bulk ? MODEL_BULK : lane->idx)],
+			    MODEL_DIRECT, to);
 	it->token = token;
 	it->srqn = srqn;
 	it->bytes = len;
@@ -345,7 +352,7 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_link *link,
 		return -EIO;
 	if (model_fails(ep, ep->model->conf.no_rdma))
 		return -ENOMEM;
-	it = append(&ep->sq[model_qp(ep->model->conf.node[to], MODEL_BULK)], kind, to);
+	it = model_item_add(&ep->sq[model_qp(ep->model->conf.node[to], MODEL_BULK)], kind, to);
 	it->token = token;
 	it->nsg = nsg;
 	for (int i = 0; i < nsg; i++) {

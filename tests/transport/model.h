@@ -196,6 +196,10 @@ void model_start(struct model *model, struct sim_rng *rng);
 /* Frees the model after the protocol's cores. None of their resources may be left. */
 void model_stop(struct model *model);
 
+/* Appends an item to a send queue. */
+struct model_item *model_item_add(struct model_item **queue, enum model_kind kind, int to);
+void model_item_free(struct model_item *it);
+
 static inline int model_qp(int node, int lane)
 {
 	return node * (MODEL_LANES + 1) + lane;

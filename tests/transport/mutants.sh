@@ -11,12 +11,6 @@ trap 'rm -rf "$work"' EXIT
 runs=${RUNS:-1000}
 sims=(sim model model_memory model_srqs hca program world invariants users entries oracle explore runner cases cases_new cases_direct cases_rules traffic)
 
-# compile SOURCE OBJECT INCLUDE
-compile() {
-	# shellcheck disable=SC2086 # CFLAGS are several words
-	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
-}
-
 # shellcheck source=tests/transport/mutants_lib.sh
 . "$here/mutants_lib.sh"
 

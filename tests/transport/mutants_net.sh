@@ -14,12 +14,6 @@ deadline=25            # seconds for a test, which takes a few without a mutant
 export MANY_DEADLINE=8 # seconds of these for one operation
 tries=3                # for a mutant, because two processes that are to meet at a point may miss each other
 
-# compile SOURCE OBJECT INCLUDE
-compile() {
-	# shellcheck disable=SC2086 # CFLAGS are several words
-	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -fPIC -w ${CFLAGS:--O1 -g} -I"$3" -I"$top/include" -c "$1" -o "$2"
-}
-
 # shellcheck source=tests/transport/mutants_lib.sh
 . "$here/mutants_lib.sh"
 
@@ -39,7 +33,7 @@ build() {
 		name=${file#"$sources/"}
 		name=$dir/objects/${name/\//-}.o
 		rm -f "$name"
-		compile "$file" "$name" "$sources" || return 1
+		compile "$file" "$name" "$sources" -fPIC || return 1
 	done
 	link "$dir/objects" "$dir/libtupleq.so.0"
 }

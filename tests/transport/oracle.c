@@ -5,12 +5,6 @@
 #include "proto/rx_objects.h"
 #include "proto/settings.h"
 
-/* Returns true if messages of this pair may be lost, because its connection failed. */
-static bool lost(const struct world *world, const struct op *send)
-{
-	return world->model.down[send->at][send->peer];
-}
-
 static bool is_live(const struct op *recv)
 {
 	return op_is_receive(recv) && recv->started && !recv->missed && !recv->withdrawn &&
@@ -64,7 +58,7 @@ static void check_match(const struct world *world, struct op *const list[], stru
 
 	t_true(op_matches(op, send->at, send->tag),
 	       "receive %u at %d took message %u: wrong envelope", op->order, op->at, send->id);
-	if (lost(world, send)) /* earlier messages may have ended with an error */
+	if (world_has_lost(world, send)) /* earlier messages may have ended with an error */
 		return;
 	if (op->promised)
 		t_true(op->expected.source == op->status.source &&
@@ -91,7 +85,7 @@ static void check_match(const struct world *world, struct op *const list[], stru
 		const struct op *earlier = stream->ops[i];
 
 		if (earlier->peer != send->peer || earlier->ctx != send->ctx ||
-		    !op_matches(op, earlier->at, earlier->tag) || lost(world, earlier))
+		    !op_matches(op, earlier->at, earlier->tag) || world_has_lost(world, earlier))
 			continue;
 		t_true(earlier->match && earlier->match->order < op->order,
 		       "receive %u at %d: message %u overtook message %u", op->order, op->at,
@@ -137,7 +131,7 @@ static void check_send(const struct world *world, const struct op *send)
 	bool copied = tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT &&
 		      send->len < (uint64_t)core->params->copy_limit;
 
-	if (!send->started || lost(world, send))
+	if (!send->started || world_has_lost(world, send))
 		return;
 	if (!send->match) {
 		t_true(!send->ended || !(send->flags & TQ_SEND_SYNC),
@@ -237,7 +231,7 @@ void oracle_take_rest(struct world *world)
 		struct op *send = world->prog.ids[i];
 
 		/* A wildcard may take other messages, so repeat until this one is taken. */
-		while (send->started && !send->match && !lost(world, send)) {
+		while (send->started && !send->match && !world_has_lost(world, send)) {
 			take(world, send, how);
 			oracle_quiet(world);
 		}

@@ -153,9 +153,9 @@ struct tq_buf op_buf(struct op *op)
 	return (struct tq_buf){.addr = op->mem, .len = op->len};
 }
 
-void op_sent(struct op *send)
+void op_give_back(struct op *op)
 {
-	memset(send->mem, AFTER, room(send));
+	memset(op->mem, AFTER, room(op));
 }
 
 void op_still(const struct op *op)
@@ -216,14 +216,14 @@ void op_holds(struct op *recv, const struct op *send, uint64_t n)
 		t_true(*byte(recv, k) == pattern(send, k), "message %u: byte %llu is wrong",
 		       send->id, (unsigned long long)k);
 	check_beside(recv, n);
-	memset(recv->mem, AFTER, room(recv));
+	op_give_back(recv);
 }
 
 void op_received_foreign(struct op *recv)
 {
 	recv->foreign = true;
 	check_beside(recv, received_bytes(recv));
-	memset(recv->mem, AFTER, room(recv));
+	op_give_back(recv);
 }
 
 void op_received(struct program *prog, struct op *recv, int neps)

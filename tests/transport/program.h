@@ -121,8 +121,8 @@ void program_free(struct program *prog);
 
 /* Sets up the operation's memory, with the data if it is a send. */
 struct tq_buf op_buf(struct op *op);
-/* Overwrites the memory of a send, which belongs to the user again. */
-void op_sent(struct op *send);
+/* Overwrites the memory of an operation, which belongs to the user again. */
+void op_give_back(struct op *op);
 /*
  * Compares the data of a receive with the message that op->status names, and finds op->match if the
  * data show it. Then overwrites the data.

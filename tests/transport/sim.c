@@ -6,29 +6,21 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "../random.h"
+
 bool sim_tracing, sim_aborts;
 
 static int report_fd = -1;
 
-/* splitmix64: any seed is as good as another. */
-static uint64_t next(struct sim_rng *rng)
-{
-	uint64_t z = rng->state += 0x9e3779b97f4a7c15;
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
-	z = (z ^ z >> 27) * 0x94d049bb133111eb;
-	return z ^ z >> 31;
-}
-
 void sim_seed(struct sim_rng *rng, uint64_t seed)
 {
 	rng->state = seed;
-	next(rng);
+	t_random(&rng->state);
 }
 
 uint32_t sim_below(struct sim_rng *rng, uint32_t n)
 {
-	return (uint32_t)((next(rng) >> 32) * n >> 32);
+	return (uint32_t)((t_random(&rng->state) >> 32) * n >> 32);
 }
 
 bool sim_chance(struct sim_rng *rng, uint32_t of_256)

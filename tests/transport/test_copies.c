@@ -43,11 +43,8 @@ static void start(const char *const *params, struct tq_ctx *ctx[2])
 static struct tq_rings *inbox_of(int ep)
 {
 	size_t len;
-	const struct tq_address *address = tq_address(many_eps[ep], &len);
-	void *mem;
 
-	t_true(!tq_segment_attach(tq_get64(address->inbox), &len, &mem), "it has no inbox");
-	return mem;
+	return many_inbox(ep, &len);
 }
 
 static void post_send(struct tq_ctx *ctx, size_t len, struct many_op *op)
@@ -303,7 +300,7 @@ static void after_cut(void)
 	start(automatic, ctx);
 	post_send(ctx[0], LEN, &sent);
 	many_spin(10);
-	tq_rings_at(inbox_of(1), 0, 65536)->cut = 1;
+	many_ring(inbox_of(1), 0)->cut = 1;
 	many_recv_long(ctx[1], 0, MANY_TAG, to, LEN, &got);
 	t_true(!got.ended && many_counter(1, "copies_failed") == 1, "the copy is believed");
 	comes(&sent, &got, LEN);
@@ -319,10 +316,10 @@ static void cuts(void)
 	start(automatic, ctx);
 	post_send(ctx[0], LEN, &sent);
 	many_recv_long(ctx[0], 1, MANY_TAG, to, LEN, &got);
-	ring = tq_rings_at(inbox_of(1), 0, 65536);
+	ring = many_ring(inbox_of(1), 0);
 	t_true(!ring->cut, "it is cut from the beginning");
 	/* A writes something that is no message. */
-	tq_rings_at(inbox_of(0), 0, 65536)->bytes[tq_rings_at(inbox_of(0), 0, 65536)->read] = 1;
+	many_ring(inbox_of(0), 0)->bytes[many_ring(inbox_of(0), 0)->read] = 1;
 	inbox_of(0)->ready[0] = 1;
 	MANY_UNTIL(sent.ended, tq_progress(many_eps[0]));
 	t_true(sent.ended && sent.status.error && ring->cut, "the send ended with %d, cut %d",

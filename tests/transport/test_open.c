@@ -112,6 +112,7 @@ static void on_disk(const char *name, const char *dir, unsigned long flags, cons
 	fflush(stdout);
 	pid = fork();
 	if (!pid) {
+		failed = 0;
 		if (mounted(dir, flags, options))
 			refused(name, dir);
 		else

@@ -10,12 +10,6 @@
 
 #include "rma.h"
 
-static void fill(unsigned char *data, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		data[i] = (unsigned char)(seed + i * 7 + i / 251);
-}
-
 static const size_t lens[] = {0, 1, 7, 8, 9, 63, 64, 255, 256, 257, 4096, 65537, 1 << 20, RMA_LONG};
 
 #define LENS (sizeof(lens) / sizeof(lens[0]))
@@ -41,7 +35,7 @@ static void writes(struct duo *duo)
 	for (unsigned i = 0; i < 2 * LENS; i++) {
 		size_t len = lens[i / 2];
 
-		fill(data, len, i);
+		duo_fill(data, len, i);
 		if (!duo->me) {
 			rma_go_well(duo, 1,
 				    (struct tq_rma){.kind = TQ_RMA_WRITE,
@@ -75,7 +69,7 @@ static void reads(struct duo *duo)
 	uint64_t bytes = 0;
 
 	rma_window_open(duo, &w, RMA_LONG);
-	fill(w.mem, RMA_LONG, (unsigned)duo->me);
+	duo_fill(w.mem, RMA_LONG, (unsigned)duo->me);
 	duo_meet(duo);
 	for (unsigned i = 0; i < 2 * LENS; i++) {
 		size_t len = lens[i / 2];
@@ -89,7 +83,7 @@ static void reads(struct duo *duo)
 					    .len = len,
 					    .addr = w.addr,
 					    .key = w.key});
-		fill(mine, len, !duo->me);
+		duo_fill(mine, len, !duo->me);
 		t_true(!memcmp(data, mine, len) && data[len] == 0xee, "%zu bytes: something else",
 		       len);
 		free(mine);
@@ -138,7 +132,7 @@ static void lends(struct duo *duo)
 	struct tq_key key;
 
 	for (unsigned i = 0; i < 20; i++) {
-		fill(pattern, RMA_LONG, i);
+		duo_fill(pattern, RMA_LONG, i);
 		lend(duo, i % 2, data, pattern);
 	}
 	t_true(tq_key_get(duo->ep, data, 0, true, &key) == -EINVAL, "a key of nothing");
@@ -176,30 +170,53 @@ static void common(const struct duo *duo, struct rma_window *window)
 	window->key = tq_mr_key(window->mr);
 }
 
-/* Has both ranks add to a word of rank 0: none is lost, and each rank finds growing values. */
+enum { ADDS = 500, ADD_STEP = 3 };
+
+/* Checks that no value was found by two of both ranks' adds. */
+static void check_found_once(struct duo *duo, const uint64_t mine[ADDS])
+{
+	bool found[2 * ADDS] = {false};
+	uint64_t theirs[ADDS];
+	struct duo_op sent, received;
+
+	duo_recv(duo, !duo->me, 4, theirs, sizeof(theirs), &received);
+	duo_send(duo, !duo->me, 4, mine, sizeof(theirs), 0, &sent);
+	duo_wait(duo, &received);
+	duo_wait(duo, &sent);
+	for (int i = 0; i < 2 * ADDS; i++) {
+		uint64_t value = i < ADDS ? mine[i] : theirs[i - ADDS];
+
+		t_true(!found[value / ADD_STEP], "two adds found %llu", (unsigned long long)value);
+		found[value / ADD_STEP] = true;
+	}
+}
+
+/* Has both ranks add to a word of rank 0: none is lost, each rank finds growing values, and no two
+ * adds find the same one. */
 static void adds(struct duo *duo)
 {
-	enum { N = 500, STEP = 3 };
-	uint64_t old[N], last = 0, sum;
+	uint64_t old[ADDS], last = 0, sum;
 	struct rma_end end = {0};
 	struct rma_window w;
 
 	rma_window_open(duo, &w, RMA_PAGE);
 	common(duo, &w);
 	duo_meet(duo);
-	for (int i = 0; i < N; i++)
-		rma_start(duo, 0, add(&w, &old[i], STEP), &end);
-	rma_await(duo, &end, N);
+	for (int i = 0; i < ADDS; i++)
+		rma_start(duo, 0, add(&w, &old[i], ADD_STEP), &end);
+	rma_await(duo, &end, ADDS);
 	t_true(!end.error, "an operation ended with %d", end.error);
-	for (int i = 0; i < N; i++) {
-		t_true(old[i] % STEP == 0 && old[i] < 2ull * N * STEP && (!i || old[i] > last),
+	for (int i = 0; i < ADDS; i++) {
+		t_true(old[i] % ADD_STEP == 0 && old[i] < 2ull * ADDS * ADD_STEP &&
+			       (!i || old[i] > last),
 		       "add %d found %llu", i, (unsigned long long)old[i]);
 		last = old[i];
 	}
+	check_found_once(duo, old);
 	duo_meet(duo);
 	rma_go_well(duo, 0, add(&w, &sum, 0));
-	t_true(sum == 2ull * N * STEP, "the sum is %llu", (unsigned long long)sum);
-	t_true(duo_counter(duo, "rma_atomics") == N + 1, "atomics are miscounted");
+	t_true(sum == 2ull * ADDS * ADD_STEP, "the sum is %llu", (unsigned long long)sum);
+	t_true(duo_counter(duo, "rma_atomics") == ADDS + 1, "atomics are miscounted");
 	rma_window_close(duo, &w);
 }
 
@@ -276,7 +293,7 @@ static void many(struct duo *duo)
 }
 
 struct chain {
-	struct duo *d;
+	struct duo *duo;
 	struct tq_rma rma;
 	int left;
 	int error;
@@ -289,14 +306,14 @@ static void next_of_chain(void *user, int error)
 	chain->error = error;
 	if (error || !--chain->left)
 		return;
-	chain->error = tq_rma(chain->d->peers[!chain->d->me], &chain->rma);
+	chain->error = tq_rma(chain->duo->peers[!chain->duo->me], &chain->rma);
 }
 
 /* Has each operation started by the end of the one before. */
 static void chained(struct duo *duo)
 {
 	uint64_t value = 77;
-	struct chain c = {.d = duo, .left = 300};
+	struct chain c = {.duo = duo, .left = 300};
 	struct rma_window w;
 
 	rma_window_open(duo, &w, RMA_PAGE);

@@ -21,7 +21,6 @@ static const char *const recallable[] = {"service_thread=1", "promote_after=0", 
 /* Starts two endpoints, with a tuple that has its queue for messages of `from` to the other. */
 static void tuple_of(int from, const char *const *params, struct tq_ctx *ctx[2])
 {
-
 	many_start_apart(2, params, ctx);
 	for (int i = 0; i < 10; i++)
 		many_pass(ctx[from], ctx[!from], from, !from);
@@ -189,7 +188,7 @@ static void taken_in_then_probed(void)
 		usleep(1000);
 	rc = tq_probe(ctx[1], 0, MANY_TAG + 1, &status);
 	t_true(rc == 1, "the second message isn't found: %d", rc);
-	t_true(!strcmp(data[0], "first"), "it was there first");
+	t_true(!strcmp(data[0], "first"), "what came later was there first");
 	pthread_join(thread, NULL);
 }
 

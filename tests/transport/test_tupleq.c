@@ -14,17 +14,11 @@
 
 #define BIG (4u << 20)
 
-static void fill(unsigned char *data, size_t len, unsigned seed)
-{
-	for (size_t i = 0; i < len; i++)
-		data[i] = (unsigned char)(seed * 37 + i * 11 + (i >> 8));
-}
-
 static void check(const unsigned char *data, size_t len, unsigned seed)
 {
 	for (size_t i = 0; i < len; i++)
-		t_true(data[i] == (unsigned char)(seed * 37 + i * 11 + (i >> 8)),
-		       "%zu bytes, message %u: byte %zu is wrong", len, seed, i);
+		t_true(data[i] == duo_byte(i, seed), "%zu bytes, message %u: byte %zu is wrong",
+		       len, seed, i);
 }
 
 static void *memory(size_t len)
@@ -46,7 +40,7 @@ static void ping_pong(struct duo *duo, size_t len, unsigned char *out, unsigned 
 	struct duo_op s, r;
 
 	for (unsigned i = 0; i < 12; i++) {
-		fill(out, len, i + (unsigned)duo->me);
+		duo_fill(out, len, i + (unsigned)duo->me);
 		memset(in, 0xee, len + 1);
 		if (i % 3 == 0) {
 			duo_recv(duo, !duo->me, 1, in, len, &r);
@@ -100,7 +94,7 @@ static void crossed(struct duo *duo)
 			int tag = duo->me ? TAGS - 1 - t : t;
 
 			if (!duo->me) {
-				fill(data[tag], len, (unsigned)(tag + round));
+				duo_fill(data[tag], len, (unsigned)(tag + round));
 				duo_send(duo, 1, tag, data[tag], len, 0, &ops[tag]);
 			} else {
 				duo_recv(duo, 0, tag, data[tag], len, &ops[tag]);
@@ -155,7 +149,7 @@ static void to_itself(struct duo *duo)
 	for (unsigned i = 0; i < 12; i++) {
 		size_t len = i % 2 ? 50000 : 100;
 
-		fill(out, len, i);
+		duo_fill(out, len, i);
 		duo_send(duo, duo->me, 7, out, len, 0, &s);
 		duo_recv(duo, i % 4 ? duo->me : TQ_ANY_SOURCE, 7, in, len, &r);
 		duo_wait(duo, &r);
@@ -174,7 +168,7 @@ static void truncated(struct duo *duo)
 	for (unsigned i = 0; i < 24; i++) {
 		size_t len = i % 2 ? 100000 : 200;
 
-		fill(data, len, i);
+		duo_fill(data, len, i);
 		if (duo->me == 0) {
 			duo_send(duo, 1, 2, data, len, 0, &op);
 			duo_wait(duo, &op);
@@ -225,7 +219,7 @@ static void probes(struct duo *duo)
 		size_t len = i * 10;
 
 		if (duo->me == 0) {
-			fill(data, len, i);
+			duo_fill(data, len, i);
 			duo_send(duo, 1, 4, data, len, 0, &op);
 			duo_wait(duo, &op);
 			continue;

@@ -14,8 +14,10 @@
  */
 static uint64_t about(const char *name, uint64_t high)
 {
-	/* Spare control buffers of both sizes. */
-	return strcmp(name, "own_bytes") ? 2 * high + 2 : high + 2 * 16 * (4224 + 256);
+	/* Spare control buffers of each size, which are made SPARES at a time. */
+	enum { SPARES = 16, SMALL = 256, LARGE = 4224 };
+
+	return strcmp(name, "own_bytes") ? 2 * high + 2 : high + 2 * SPARES * (SMALL + LARGE);
 }
 
 static const char *const of_contexts[] = {

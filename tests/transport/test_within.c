@@ -14,23 +14,13 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "../random.h"
 #include "many.h"
 #include "net/address.h"
 #include "net/link.h"
 #include "net/ring.h"
 
 static const char *const shm[] = {"intranode=shm", "protocol=rget", NULL};
-
-/* Attaches the inbox of an endpoint. */
-static struct tq_rings *inbox_of(int ep, size_t *len)
-{
-	size_t size;
-	const struct tq_address *address = tq_address(many_eps[ep], &size);
-	void *mem;
-
-	t_true(!tq_segment_attach(tq_get64(address->inbox), len, &mem), "it has no inbox");
-	return mem;
-}
 
 /* Returns a letter for message number i. */
 static char letter(int i)
@@ -200,7 +190,7 @@ static uint64_t looked_at(void)
 {
 	size_t len;
 
-	return inbox_of(0, &len)->ready[0];
+	return many_inbox(0, &len)->ready[0];
 }
 
 /* A ring is looked at for some time after its last message. Then its bit is cleared, and the sender
@@ -282,13 +272,13 @@ static void sent_at_the_last_look(void)
 /* Writes anything to the inbox of B, from another thread while B reads. */
 static void *scribbles(void *arg)
 {
-	uint64_t random = 1;
+	uint64_t state = 1, random;
 	size_t len;
-	_Atomic uint32_t *words = (void *)inbox_of(0, &len);
+	_Atomic uint32_t *words = (void *)many_inbox(0, &len);
 
 	(void)arg;
 	while (!enough) {
-		random = random * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+		random = t_random(&state);
 		/* Half of the words are before the first ring or at its beginning. */
 		atomic_store(&words[(random >> 33) % (random & 1 << 20 ? 100 : len / 4)],
 			     random >> 60 ? (uint32_t)(random >> 40) % 200
@@ -326,6 +316,7 @@ static void written_by_anybody(void)
 /* Checks that B gives A up if `change` is applied to A's next message in the ring. */
 static void nonsense(void (*change)(struct tq_msg_hdr *msg))
 {
+	static const char text[] = "a message";
 	struct many_op sent, got;
 	struct tq_ctx *ctx[2];
 	struct tq_rings *rings;
@@ -336,13 +327,16 @@ static void nonsense(void (*change)(struct tq_msg_hdr *msg))
 
 	many_start_together(2, shm, ctx);
 	many_pass(ctx[1], ctx[0], 1, 0);
+	many_pass(ctx[0], ctx[1], 0, 1); /* so that B takes credits */
 	many_recv(ctx[0], 1, MANY_TAG, data, &got);
-	rings = inbox_of(0, &len);
-	ring = tq_rings_at(rings, 0, 65536);
-	at = ring->read & 65535;
-	many_send(ctx[1], 0, MANY_TAG, "a message", 0, &sent);
-	t_true(*(uint32_t *)(void *)(ring->bytes + at) == 42, "it isn't there");
-	change((struct tq_msg_hdr *)(void *)(ring->bytes + at + 8));
+	rings = many_inbox(0, &len);
+	ring = many_ring(rings, 0);
+	at = ring->read % MANY_RING_SIZE;
+	many_send(ctx[1], 0, MANY_TAG, text, 0, &sent);
+	t_true(*(uint32_t *)(void *)(ring->bytes + at) ==
+		       sizeof(struct tq_msg_eager) + sizeof(text),
+	       "it isn't there");
+	change((struct tq_msg_hdr *)(void *)(ring->bytes + at + MANY_RING_WORD));
 	MANY_UNTIL(got.ended, tq_progress(many_eps[0]));
 	t_true(got.ended && got.status.error == -EIO && strstr(many_error, "is no message"),
 	       "it ended with %d, and what is said is: %s", got.status.error, many_error);
@@ -363,10 +357,16 @@ static void to_other_sender(struct tq_msg_hdr *msg)
 	msg->conn = tq_put32(tq_get32(msg->conn) + 1);
 }
 
+/* B has a credit already, and may have TQ_CREDITS_MAX. */
 static void to_too_much_credit(struct tq_msg_hdr *msg)
 {
-	msg->credits[0] = msg->credits[1] = 255;
-	*(uint32_t *)(void *)((char *)msg - 8) = 1u << 30;
+	many_peers[0][1]->link->credits[TQ_SMALL] = 1;
+	msg->credits[TQ_SMALL] = TQ_CREDITS_MAX;
+}
+
+static void to_length_beyond(struct tq_msg_hdr *msg)
+{
+	*(uint32_t *)(void *)((char *)msg - MANY_RING_WORD) = 1u << 30;
 }
 
 static void unknown_type(void)
@@ -384,9 +384,14 @@ static void wrong_sender(void)
 	nonsense(to_other_sender);
 }
 
-static void length_beyond(void)
+static void too_much_credit(void)
 {
 	nonsense(to_too_much_credit);
+}
+
+static void length_beyond(void)
+{
+	nonsense(to_length_beyond);
 }
 
 /* A reader that claims to have read more than was written ends the connection. */
@@ -399,8 +404,8 @@ static void impossible_position(void)
 
 	many_start_together(2, shm, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
-	rings = inbox_of(1, &len);
-	tq_rings_at(rings, 0, 65536)->read = UINT64_C(1) << 40;
+	rings = many_inbox(1, &len);
+	many_ring(rings, 0)->read = UINT64_C(1) << 40;
 	for (int i = 0; i < 200 && !many_errors; i++) {
 		static char text[2000];
 		struct tq_buf buf = {.addr = text, .len = sizeof(text)};
@@ -419,11 +424,8 @@ static void other_namespace(void)
 
 	many_neps = 0;
 	many_open_one(0, shm);
-	if (unshare(CLONE_NEWIPC)) {
-		fprintf(stderr, "skipped: no other IPC namespace can be made: %s\n",
-			strerror(errno));
-		return;
-	}
+	if (unshare(CLONE_NEWIPC))
+		many_skip("no other IPC namespace can be made: %s", strerror(errno));
 	many_open_one(0, shm);
 	many_know_all();
 	many_context(1, 2, ctx);
@@ -449,11 +451,8 @@ static void no_memory(void)
 	struct tq_ctx *ctx[2];
 
 	/* The limit holds in this namespace only. */
-	if (unshare(CLONE_NEWIPC) || !allow_segments("0")) {
-		fprintf(stderr, "skipped: the limit of segments can't be set: %s\n",
-			strerror(errno));
-		return;
-	}
+	if (unshare(CLONE_NEWIPC) || !allow_segments("0"))
+		many_skip("the limit of segments can't be set: %s", strerror(errno));
 	many_start_together(2, shm, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	t_true(!many_counter(0, "ring_bytes") && !many_counter(0, "sent_ring"), "there is memory");
@@ -475,6 +474,7 @@ const struct many_case many_cases[] = {
 	{"of an unknown type", unknown_type},
 	{"of the wrong length", wrong_length},
 	{"of another sender", wrong_sender},
+	{"too much credit", too_much_credit},
 	{"a length beyond the ring", length_beyond},
 	{"an impossible position", impossible_position},
 	{"in another namespace", other_namespace},

@@ -13,7 +13,7 @@ struct mix {
 	} flows[6];
 	uint64_t sizes[6];
 	/* Chances, of 256. */
-	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, notup;
+	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, no_queue;
 	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
 	/* With match bits: */
@@ -128,7 +128,7 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 	mix->patient = (uint32_t)SIM_ONE_OF(rng, 0, 0, 128, 256);
 	mix->scattered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 128);
 	mix->pieces = sim_chance(rng, 128);
-	mix->notup = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
+	mix->no_queue = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
 	mix->short_recv = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
 	mix->in_order = (uint32_t)SIM_ONE_OF(rng, 0, 256, 256, 240);
 }
@@ -171,7 +171,7 @@ static bool add_send(struct sim_rng *rng, struct world *world, const struct mix 
 		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
 	};
 
-	if (sim_chance(rng, mix->notup)) {
+	if (sim_chance(rng, mix->no_queue)) {
 		op.tag = MODEL_ONCE_TAG - world->prog.nids;
 		op.flags |= TQ_SEND_NO_QUEUE;
 	}
@@ -217,7 +217,7 @@ static int give_back_mix(struct world *world, struct mix *mix)
 	mix->nsizes = 1;
 	mix->sizes[0] = 4;
 	mix->any_source = mix->any_tag = mix->probe = mix->cancel = 0;
-	mix->sync = mix->scattered = mix->notup = 0;
+	mix->sync = mix->scattered = mix->no_queue = 0;
 	mix->in_order = 256;
 	for (int e = 0; e < world->model.conf.neps; e++)
 		world->model.ep[e].params.eager_limit = 8;
@@ -229,7 +229,7 @@ static int give_back_mix(struct world *world, struct mix *mix)
 static void starve(struct sim_rng *rng, struct world *world, struct mix *mix)
 {
 	mix->sizes[0] = (uint64_t)SIM_ONE_OF(rng, 90, 130, 300);
-	mix->notup = 0;
+	mix->no_queue = 0;
 	world->model.conf.no_registration = 1u << mix->flows[0].to;
 	world->model.conf.copy_pool = (uint64_t)SIM_ONE_OF(rng, 0, 100);
 	world->plenty = false;
@@ -288,7 +288,7 @@ static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
 {
 	for (int i = 0; i < mix->ntags; i++)
 		mix->tags[i] = (int32_t)sim_below(rng, 16);
-	mix->notup = 0; /* few tags are used once */
+	mix->no_queue = 0; /* few tags are used once */
 	mix->mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 1, 8, 9);
 	mix->other_mask = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 30, 128);
 	mix->stays = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 40);

@@ -21,7 +21,6 @@ const struct tq_net_limits unit_limits = {.max_inline = 64,
 					  .max_sge_rd = 1,
 					  .max_srq_sge = 1,
 					  .srq_depth = 16};
-static bool failed;
 
 /* ---- a network that takes all messages ---- */
 
@@ -267,17 +266,4 @@ int unit_recv(int rank, int32_t tag, struct tq_req **req)
 void unit_comes(const void *msg, size_t len)
 {
 	tq_core_on_control(&unit.core, &unit.peer, msg, (uint32_t)len, NULL);
-}
-
-/* ---- results ---- */
-
-void unit_check(const char *group, const char *name, bool ok)
-{
-	printf("%sok %s: %s\n", ok ? "" : "not ", group, name);
-	failed |= !ok;
-}
-
-int unit_status(void)
-{
-	return failed;
 }

@@ -8,6 +8,7 @@
 #define TQ_UNIT_H
 
 #include "proto/core.h"
+#include "unit_check.h"
 
 #define UNIT_CTX 5u /* the context's id */
 
@@ -58,10 +59,5 @@ int unit_recv(int rank, int32_t tag, struct tq_req **req);
 void unit_comes(const void *msg, size_t len);
 /* Polls, then releases the requests that have ended. */
 void unit_poll(void);
-
-/* Prints the result of a test. */
-void unit_check(const char *group, const char *name, bool ok);
-/* Returns the exit status of the program: 1 if a test failed. */
-int unit_status(void);
 
 #endif

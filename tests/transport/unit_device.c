@@ -403,7 +403,7 @@ static void of_gids(void)
 	adapters[0].verbs.context.async_fd = adapters[1].verbs.context.async_fd;
 }
 
-static void of_what_works(void)
+static void of_usable_ports(void)
 {
 	struct port *near = adapters[0].ports, *far = adapters[1].ports;
 
@@ -484,7 +484,7 @@ int main(void)
 
 	for (int i = 0; i < DEVICES; i++)
 		open_adapter(&adapters[i], fd);
-	of_what_works();
+	of_usable_ports();
 	of_links();
 	of_gids();
 	of_forks();

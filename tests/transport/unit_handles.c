@@ -1,17 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Handles name the objects that they were made for, and nothing else, as long as generations
  * last. */
-#include <stdio.h>
-
 #include "base/handles.h"
-
-static int failed;
-
-static void check(const char *name, int ok)
-{
-	printf("%sok handles: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
-}
+#include "unit_check.h"
 
 /* Checks that the handle of a removed object names nothing while its place is used again. */
 static int late_ones_name_nothing(struct tq_handles *handles, void *what)
@@ -53,10 +44,11 @@ int main(void)
 	struct tq_handles table = {0};
 	int what;
 
-	check("none of none", !tq_handle_get(&table, 0) && !tq_handle_get(&table, 12345));
-	check("late ones name nothing", late_ones_name_nothing(&table, &what));
-	check("many", many(&table));
-	check("0 is none", !tq_handle_get(&table, 0));
+	unit_check("handles", "none of none",
+		   !tq_handle_get(&table, 0) && !tq_handle_get(&table, 12345));
+	unit_check("handles", "late ones name nothing", late_ones_name_nothing(&table, &what));
+	unit_check("handles", "many", many(&table));
+	unit_check("handles", "0 is none", !tq_handle_get(&table, 0));
 	tq_handles_destroy(&table);
-	return failed;
+	return unit_status();
 }

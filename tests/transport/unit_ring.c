@@ -8,7 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../random.h"
 #include "net/ring.h"
+#include "unit_check.h"
 
 #define SIZE    4096u
 #define LONGEST 2000u
@@ -16,13 +18,6 @@
 static struct tq_ring *ring;
 static struct tq_ring_out out;
 static struct tq_ring_in in;
-static int failed;
-
-static void check(const char *name, int ok)
-{
-	printf("%sok ring: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
-}
 
 static void start(void)
 {
@@ -35,8 +30,7 @@ static void start(void)
 
 static uint32_t next_random(uint64_t *state)
 {
-	*state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
-	return (uint32_t)(*state >> 33);
+	return (uint32_t)t_random(state);
 }
 
 static unsigned char byte_of(uint32_t message, uint32_t i)
@@ -239,18 +233,19 @@ int main(void)
 	ring = aligned_alloc(TQ_LINE, sizeof(*ring) + SIZE);
 	if (!ring)
 		return 1;
-	check("messages come whole and in order", any_order(1) && any_order(2));
-	check("with two threads", two_threads());
-	check("an empty one has room", has_room_when_empty());
-	check("a full one has none", fills_up());
-	check("a reader survives what its sender writes", reader_survives(3));
-	check("a sender survives what its reader writes", sender_survives(4));
-	check("a position that can't be breaks it", refuses_positions());
-	check("sizes", tq_ring_size(1, 16416) == 65536 && tq_ring_size(65536, 100) == 65536 &&
-			       tq_ring_size(65537, 100) == 131072 &&
-			       !tq_ring_carries(65536, 32768 - 15) &&
-			       tq_ring_carries(65536, 32768 - 16) && !tq_ring_carries(65535, 100) &&
-			       !tq_ring_carries(0, 0) && !tq_ring_carries(1u << 31, 100));
+	unit_check("ring", "messages come whole and in order", any_order(1) && any_order(2));
+	unit_check("ring", "with two threads", two_threads());
+	unit_check("ring", "an empty one has room", has_room_when_empty());
+	unit_check("ring", "a full one has none", fills_up());
+	unit_check("ring", "a reader survives what its sender writes", reader_survives(3));
+	unit_check("ring", "a sender survives what its reader writes", sender_survives(4));
+	unit_check("ring", "a position that can't be breaks it", refuses_positions());
+	unit_check("ring", "sizes",
+		   tq_ring_size(1, 16416) == 65536 && tq_ring_size(65536, 100) == 65536 &&
+			   tq_ring_size(65537, 100) == 131072 &&
+			   !tq_ring_carries(65536, 32768 - 15) &&
+			   tq_ring_carries(65536, 32768 - 16) && !tq_ring_carries(65535, 100) &&
+			   !tq_ring_carries(0, 0) && !tq_ring_carries(1u << 31, 100));
 	free(ring);
-	return failed;
+	return unit_status();
 }

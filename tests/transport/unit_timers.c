@@ -6,19 +6,13 @@
 #include "base/clock.h"
 #include "net/objects.h"
 #include "net/timers.h"
+#include "unit_check.h"
 
 #define FAR (tq_now() + UINT64_C(3600) * 1000 * TQ_MS)
 
 static struct tq_net net;
 static struct tq_timer timers[4];
 static char fired[64]; /* the owners that fired, in order */
-static int failed;
-
-static void check(const char *name, int ok)
-{
-	printf("%sok timers: %s\n", ok ? "" : "not ", name);
-	failed |= !ok;
-}
 
 static void note(struct tq_net *of, void *owner, uint64_t now)
 {
@@ -56,26 +50,27 @@ static uint64_t past(unsigned n)
 
 int main(void)
 {
-	check("none is due", polls("") && tq_timers_next(&net) == UINT64_MAX);
+	unit_check("timers", "none is due", polls("") && tq_timers_next(&net) == UINT64_MAX);
 	tq_timer_arm(&net, &timers[0], past(30), note, "c");
 	tq_timer_arm(&net, &timers[1], past(10), note, "a");
 	tq_timer_arm(&net, &timers[2], past(20), note, "b");
 	tq_timer_arm(&net, &timers[3], FAR, note, "never");
-	check("one is due", tq_timers_next(&net) == 0);
-	check("in their order", polls("abc"));
-	check("once", polls(""));
-	check("the next is due later",
-	      tq_timers_next(&net) > 0 && tq_timers_next(&net) < UINT64_MAX);
+	unit_check("timers", "one is due", tq_timers_next(&net) == 0);
+	unit_check("timers", "in their order", polls("abc"));
+	unit_check("timers", "once", polls(""));
+	unit_check("timers", "the next is due later",
+		   tq_timers_next(&net) > 0 && tq_timers_next(&net) < UINT64_MAX);
 	tq_timer_arm(&net, &timers[3], past(1), note, "moved");
-	check("moved", polls("moved") && polls(""));
+	unit_check("timers", "moved", polls("moved") && polls(""));
 	tq_timer_arm(&net, &timers[0], past(1), note, "stopped");
 	tq_timer_stop(&net, &timers[0]);
 	tq_timer_stop(&net, &timers[0]);
-	check("stopped", polls("") && tq_timers_next(&net) == UINT64_MAX);
+	unit_check("timers", "stopped", polls("") && tq_timers_next(&net) == UINT64_MAX);
 	tq_timer_arm(&net, &timers[0], past(1), note_again, "again ");
-	check("again, at the next poll", polls("again ") && polls("again ") && polls(""));
+	unit_check("timers", "again, at the next poll",
+		   polls("again ") && polls("again ") && polls(""));
 	tq_timer_arm(&net, &timers[0], past(1), stop_other, "a");
 	tq_timer_arm(&net, &timers[1], past(2), note, "b");
-	check("stopped by one that fires", polls("a") && polls(""));
-	return failed;
+	unit_check("timers", "stopped by one that fires", polls("a") && polls(""));
+	return unit_status();
 }

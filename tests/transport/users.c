@@ -46,7 +46,7 @@ static void op_end(struct world *world, struct op *op, const struct tq_status *s
 		t_true(!status->error ||
 			       (status->error == -EIO && world->model.down[op->at][op->peer]),
 		       "message %u ended with error %d", op->id, status->error);
-		op_sent(op);
+		op_give_back(op);
 		return;
 	}
 	SIM_TRACE("      receive %u at %d ends: %d, source %d tag %d length %llu", op->order,
@@ -58,7 +58,7 @@ static void op_end(struct world *world, struct op *op, const struct tq_status *s
 		op->withdrawn = true;
 		if (status->error == -ECANCELED)
 			op_untouched(op);
-		memset(op->mem, 0xcc, (op->scattered ? 2 : 1) * op->len + 16);
+		op_give_back(op);
 		return;
 	}
 	t_true(status->error == (status->length > op->len ? -EMSGSIZE : 0),

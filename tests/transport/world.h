@@ -68,6 +68,12 @@ static inline bool world_unjudged(const struct world *world, const struct op *op
 	return world->model.conf.hostile && op->at == MODEL_HOSTILE;
 }
 
+/* Returns true if the message may be lost, because the connection between its two ends failed. */
+static inline bool world_has_lost(const struct world *world, const struct op *send)
+{
+	return world->model.down[send->at][send->peer];
+}
+
 /* Starts the endpoints. The caller has set configuration, parameters and program. */
 void world_start(struct world *world);
 
