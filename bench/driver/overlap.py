@@ -106,10 +106,10 @@ def _judge_least(title, values, targets):
         )
 
 
-def _judge(availability, variants):
+def _judge(available, variants):
     print("\nTargets for tupleq")
     for side, title in SIDES.items():
-        values = availability[side]
+        values = available[side]
         _judge_least(title, values, TARGETS)
         # tupleq-copy is the same design.
         rivals = [name for name in columns.DEVICE if not name.startswith("tupleq")]
@@ -125,7 +125,7 @@ def _judge(availability, variants):
             f"{title}, with the best from {large}, within the spread", values, lambda size: size >= LARGE, rivals, True
         )
     for side in LATE if variants else ():
-        _judge_least(VARIANTS[side], availability[side], VARIANT_TARGETS)
+        _judge_least(VARIANTS[side], available[side], VARIANT_TARGETS)
 
 
 def main(settings):

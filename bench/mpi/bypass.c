@@ -115,7 +115,8 @@ static void begin(void *input)
 {
 	struct settings *settings = input;
 
-	settings->work_per_us = work_agree(settings->sleep);
+	work_by_sleep(settings->sleep);
+	settings->work_per_us = work_agree();
 }
 
 /* ---------------------------------------------------------------- options */

@@ -36,11 +36,15 @@ __attribute__((noinline)) void work(uint64_t iterations)
 	}
 }
 
-double work_calibrate(bool by_sleep)
+void work_by_sleep(bool on)
+{
+	sleeping = on;
+}
+
+double work_calibrate(void)
 {
 	double ns[TRIALS];
 
-	sleeping = by_sleep;
 	if (sleeping)
 		return 1;
 	for (int i = 0; i < TRIALS; i++) {
@@ -52,9 +56,9 @@ double work_calibrate(bool by_sleep)
 	return sample_summarise(ns, TRIALS).median;
 }
 
-uint64_t work_agree(bool by_sleep)
+uint64_t work_agree(void)
 {
-	return (uint64_t)pair_agree((long)(1e3 / work_calibrate(by_sleep)));
+	return (uint64_t)pair_agree((long)(1e3 / work_calibrate()));
 }
 
 void let_pass(uint64_t ns)

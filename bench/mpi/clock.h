@@ -25,19 +25,20 @@ static inline uint64_t clock_ns(void)
  */
 void work(uint64_t iterations);
 
-/*
- * Measures the time of one iteration of work() on this CPU. Returns ns. With `by_sleep`, work()
- * sleeps from now on, 1 ns per iteration: virtual time may count no CPU time.
- */
-double work_calibrate(bool by_sleep);
+/* Sets whether work() and let_pass() sleep, work() for 1 ns per iteration: virtual time may count
+ * no CPU time. */
+void work_by_sleep(bool on);
+
+/* Measures the time of one iteration of work() on this CPU. Returns ns. */
+double work_calibrate(void);
 
 /* Calibrates work() once for both ranks, so that both work equally long. Returns the iterations per
  * us. */
-uint64_t work_agree(bool by_sleep);
+uint64_t work_agree(void);
 
 /*
- * Waits `ns` by the clock, outside of MPI, and yields the core. So a core that is shared with the
- * engines of an adapter doesn't make the delay longer.
+ * Waits `ns` by the clock, outside of MPI, and yields the core or sleeps. So a core that is shared
+ * with the engines of an adapter doesn't make the delay longer.
  */
 void let_pass(uint64_t ns);
 

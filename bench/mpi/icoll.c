@@ -178,7 +178,8 @@ static void begin(void *input)
 	for (unsigned i = 0; i < settings->pair.nsizes; i++)
 		most = settings->pair.size[i] > most ? settings->pair.size[i] : most;
 	operands_begin(&settings->operands, most);
-	settings->work_ns = work_calibrate(settings->sleep);
+	work_by_sleep(settings->sleep);
+	settings->work_ns = work_calibrate();
 	/* All ranks work equally long. */
 	MPI_Bcast(&settings->work_ns, 1, MPI_DOUBLE, 0, MPI_COMM_WORLD);
 }

@@ -68,7 +68,8 @@ struct number_option {
 /* Parses an option of the table. Returns ARGP_ERR_UNKNOWN if the key is not there. */
 error_t parse_number_option(const struct number_option *table, int key, const char *text);
 
-/* Parses "0,64,1024" into at most `most` numbers. Returns how many there are. */
+/* Parses "0,64,1024" into at most `most` numbers. Returns how many there are. Ends the program if
+ * there are more, or one is bad. */
 unsigned parse_numbers(const char *option, const char *text, long min, long max, long *number,
 		       unsigned most);
 

@@ -343,7 +343,8 @@ static void begin(void *input)
 {
 	struct settings *settings = input;
 
-	settings->work_ns = work_calibrate(settings->sleep);
+	work_by_sleep(settings->sleep);
+	settings->work_ns = work_calibrate();
 }
 
 /* ---------------------------------------------------------------- options */

@@ -235,7 +235,8 @@ int main(int argc, char **argv)
 	if (settings.state.ranks < 2)
 		die("this program wants at least 2 ranks");
 	allocate(&settings);
-	settings.state.work_ns = work_calibrate(settings.sleep);
+	work_by_sleep(settings.sleep);
+	settings.state.work_ns = work_calibrate();
 	for (size_t k = 0; k < npatterns; k++)
 		for (unsigned i = 0;
 		     is_chosen(&settings, patterns[k].name) && i < settings.pair.nsizes; i++)

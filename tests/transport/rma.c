@@ -39,7 +39,10 @@ void rma_done(void *user, int error)
 {
 	struct rma_end *end = user;
 
-	end->error = error;
+	if (error) {
+		end->failed++;
+		end->error = error;
+	}
 	__atomic_add_fetch(&end->ended, 1, __ATOMIC_RELEASE);
 }
 

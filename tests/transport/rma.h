@@ -17,10 +17,11 @@ struct rma_window {
 	uint32_t key;
 };
 
-/* The ends of operations: their number, and the last one's error. */
+/* The ends of operations. */
 struct rma_end {
 	unsigned ended;
-	int error;
+	unsigned failed; /* ended with an error */
+	int error;       /* the last error; 0: none */
 };
 
 bool rma_has_atomics(const struct duo *duo);

@@ -84,7 +84,9 @@ static void refused(struct duo *duo, const struct rma_window *window, enum tq_rm
 			  &end);
 	rc = tq_rma_flush(duo->ep, duo->peers[1]);
 	t_true(rc == -EIO, "flush: %d", rc);
-	t_true(end.ended == 8 && end.error == -EIO, "%u of 8 ended, with %d", end.ended, end.error);
+	t_true(end.ended == 8 && end.failed == 8 && end.error == -EIO,
+	       "%u of 8 ended, %u with an error, the last with %d", end.ended, end.failed,
+	       end.error);
 	t_true(strstr(duo->error, "the other"), "\"%s\" doesn't name the peer", duo->error);
 	t_true(tq_rma(duo->peers[1], &(struct tq_rma){.kind = kind,
 						      .local = value,
@@ -165,7 +167,8 @@ static void dead_peer(struct duo *duo)
 	} while (!rc && n < 20);
 	t_true(!rc || rc == -EIO, "rma: %d", rc);
 	rc = tq_rma_flush(duo->ep, NULL);
-	t_true(end.ended == n && end.error == -EIO, "%u of %u ended, with %d", end.ended, n,
+	t_true(end.ended == n && end.failed == n && end.error == -EIO,
+	       "%u of %u ended, %u with an error, the last with %d", end.ended, n, end.failed,
 	       end.error);
 	/* The service thread may have seen the failure before the flush began. */
 	t_true(rc == -EIO || (!rc && !is_alone), "flush: %d", rc);

@@ -209,8 +209,8 @@ static void add_receive(struct sim_rng *rng, struct world *world, const struct m
 	}
 }
 
-/* Draws a tuple whose receives are always late, and that is used long enough to give its queue
- * back. */
+/* Makes a program of one tuple whose receives are always late. Returns its number of messages,
+ * which suffices to have the queue given back. */
 static int give_back_mix(struct world *world, struct mix *mix)
 {
 	mix->nflows = 1;

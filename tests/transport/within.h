@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The parameter intranode of a test's endpoint is $TEST_INTRANODE. Without that variable the
- * value is `hca`, because most tests are about the adapter. With `auto` all long messages go
+ * The parameter intranode of a test's endpoint is $TEST_INTRANODE. Without that variable most tests
+ * take `hca`, because most tests are about the adapter. With `auto` all long messages go
  * through the adapter, so that tests of RDMA and queues have these within a node, too.
  */
 #ifndef TEST_WITHIN_H

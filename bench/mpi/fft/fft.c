@@ -163,8 +163,8 @@ static void measure(struct settings *settings)
 	       "\"gflops\":%g,\"repeats\":%ld,\"step_us\":%.4f,\"slowest_us\":%.4f,\"mpi_us\":%.4f,"
 	       "\"most_mpi_us\":%.4f,\"error\":%.3g}\n",
 	       transform->ranks, transform->n, transform->pieces, transform_block(transform),
-	       transform->tests ? "true" : "false", settings->gflops, n, step, slowest, mpi, most,
-	       error);
+	       transform->calls_testall ? "true" : "false", settings->gflops, n, step, slowest, mpi,
+	       most, error);
 	fflush(stdout);
 }
 
@@ -201,7 +201,7 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		settings->transform.pieces = (int)parse_number("pieces", arg, 1, 4096);
 		return 0;
 	case 'x':
-		settings->transform.tests = true;
+		settings->transform.calls_testall = true;
 		return 0;
 	case 'g':
 		settings->gflops = parse_gflops(arg);
@@ -228,7 +228,7 @@ int main(int argc, char **argv)
 	MPI_Init(&argc, &argv);
 	options_parse(&program, argc, argv, &settings);
 	if (settings.gflops > 0)
-		work_calibrate(true);
+		work_by_sleep(true);
 	transform_begin(&settings.transform);
 	measure(&settings);
 	transform_end(&settings.transform);

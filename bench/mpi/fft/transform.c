@@ -77,7 +77,7 @@ static void after_plane(struct transform *transform, size_t count)
 {
 	if (transform->ns_per_flop > 0)
 		pass_time(transform, count);
-	if (transform->tests)
+	if (transform->calls_testall)
 		test_transposes(transform);
 }
 

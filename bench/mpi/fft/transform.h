@@ -20,7 +20,7 @@ struct transform {
 	int width;              /* planes of a rank: of x in the data, of y in the spectrum */
 	int pieces;             /* ranges of z */
 	int depth;              /* points of z in a piece */
-	bool tests;             /* calls MPI_Testall after each plane */
+	bool calls_testall;     /* after each plane */
 	double ns_per_flop;     /* if not 0, transforms sleep that long besides */
 	fftw_complex *data;     /* [x][y][z] */
 	fftw_complex *packed;   /* [piece][rank][x][y][z] of data */
@@ -30,7 +30,8 @@ struct transform {
 	uint64_t mpi_ns;       /* time in MPI so far */
 };
 
-/* Allocates the arrays and makes the plans. `n`, `pieces`, `tests` and `ns_per_flop` are set. */
+/* Allocates the arrays and makes the plans. `n`, `pieces`, `calls_testall` and `ns_per_flop` are
+ * set. */
 void transform_begin(struct transform *transform);
 /* Transforms data to spectrum. */
 void transform_forward(struct transform *transform);
