@@ -118,7 +118,7 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 			tq_lane_retire(net, lane);
 			return;
 		}
-		tq_requests_restart(net, lane);
+		tq_requests_restart(net, request);
 	}
 	tq_request_end(net, request);
 	take_confirmation(net, lane, link, rep);

@@ -130,12 +130,12 @@ void tq_request_free(struct tq_net *net, struct tq_request *request)
 	free(request);
 }
 
-void tq_requests_restart(struct tq_net *net, struct tq_lane *lane)
+void tq_requests_restart(struct tq_net *net, const struct tq_request *answered)
 {
 	struct tq_request *request;
 
-	DL_FOREACH(lane->requests, request) {
-		if (!request->sent)
+	DL_FOREACH(answered->lane->requests, request) {
+		if (request == answered || !request->sent)
 			continue;
 		stop(net, request);
 		request->sent = false;

@@ -29,9 +29,10 @@ struct tq_request {
 int tq_request_new(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 /* Forgets a request. */
 void tq_request_free(struct tq_net *net, struct tq_request *request);
-/* Has the requests of a lane that has become READY sent anew by tq_request_end(): they ask to open
- * the TGT QP now, and the answers of processes that were asked to make one are late. */
-void tq_requests_restart(struct tq_net *net, struct tq_lane *lane);
+/* Has the other requests of a lane, which has become READY by an answer, sent anew by
+ * tq_request_end(): they ask to open the TGT QP now, and the answers of processes that were asked
+ * to make one are late. */
+void tq_requests_restart(struct tq_net *net, const struct tq_request *answered);
 /* Forgets a request, and sends those of its lane that can go now. */
 void tq_request_end(struct tq_net *net, struct tq_request *request);
 /* Forgets all requests of the link, and sends those of their lanes that can go now. */
