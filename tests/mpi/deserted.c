@@ -59,6 +59,12 @@ static int operate(const char *name, int victim, MPI_Comm comm)
 	t_fail("there is no operation \"%s\"", name);
 }
 
+/* Checks the result of a message between survivors. MPI_COMM_WORLD returns errors. */
+static void expect_success(int rc)
+{
+	t_true(rc == MPI_SUCCESS, "a message between two that live: %d", rc);
+}
+
 /* Checks that two survivors go on after one of them has freed the communicator before the other
  * learns of the failure and reports it. */
 static void go_on(int victim, MPI_Comm comm)
@@ -68,12 +74,13 @@ static void go_on(int victim, MPI_Comm comm)
 	int word = 1, sum, rc;
 
 	if (root)
-		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		expect_success(
+			MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 	rc = MPI_Reduce(&word, &sum, 1, MPI_INT, MPI_SUM, (victim + 1) % t_size, comm);
 	t_true((rc != MPI_SUCCESS) == root, "rank %d's part of the reduction: %d", t_rank, rc);
 	MPI_Comm_free(&comm);
 	if (!root)
-		MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
+		expect_success(MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD));
 	for (int i = 0; i < AHEAD; i++) {
 		rc = MPI_Sendrecv(&word, 1, MPI_INT, other, 2, &sum, 1, MPI_INT, other, 2,
 				  MPI_COMM_WORLD, MPI_STATUS_IGNORE);
@@ -126,16 +133,18 @@ static void give_up(int victim, MPI_Comm comm)
 		rc = MPI_Barrier(comm);
 		t_true(rc != MPI_SUCCESS, "a barrier with one that is known to be dead");
 		take_memory(taken);
-		MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD);
-		MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		expect_success(MPI_Send(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD));
+		expect_success(
+			MPI_Recv(&word, 1, MPI_INT, other, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 		rc = count_changed(taken);
 		t_true(!rc, "%d bytes of memory that is the program's have changed", rc);
 		free_taken(taken);
 	} else if (t_rank == other) {
-		MPI_Recv(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		expect_success(
+			MPI_Recv(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD, MPI_STATUS_IGNORE));
 		rc = MPI_Barrier(comm);
 		t_true(rc != MPI_SUCCESS, "a barrier that is refused");
-		MPI_Send(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD);
+		expect_success(MPI_Send(&word, 1, MPI_INT, root, 1, MPI_COMM_WORLD));
 	}
 }
 

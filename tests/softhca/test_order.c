@@ -5,6 +5,7 @@
  * its messages. Between QPs nothing is promised; under --reorder (the argument) there must be an
  * inversion.
  */
+#include "../random.h"
 #include "util.h"
 
 #define QPS    6
@@ -33,15 +34,17 @@ struct lane {
 	size_t msg_len[DEPTH * 2];
 };
 
+static uint64_t random_state = 12345;
+
 static unsigned rnd(unsigned below)
 {
-	return (unsigned)rand() % below;
+	return (unsigned)(t_random(&random_state) % below);
 }
 
 static void random_bytes(char *p, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
-		p[i] = (char)rand();
+		p[i] = (char)t_random(&random_state);
 }
 
 static void post_receive(struct lane *lane, unsigned i)
@@ -59,11 +62,11 @@ static void model_atomic(struct lane *lane, struct op *op, struct ibv_send_wr *w
 	memcpy(&old, lane->model + off, 8);
 	memcpy(op->expect, &old, 8);
 	if (op->code == IBV_WR_ATOMIC_FETCH_AND_ADD) {
-		wr->wr.atomic.compare_add = set = (uint64_t)rand();
+		wr->wr.atomic.compare_add = set = t_random(&random_state);
 		set += old;
 	} else { /* half of the compare values match */
 		wr->wr.atomic.compare_add = old + rnd(2);
-		wr->wr.atomic.swap = (uint64_t)rand();
+		wr->wr.atomic.swap = t_random(&random_state);
 		set = wr->wr.atomic.compare_add == old ? wr->wr.atomic.swap : old;
 	}
 	memcpy(lane->model + off, &set, 8);
@@ -216,7 +219,6 @@ static void test_mix(void **state)
 	struct lane *lanes = calloc(QPS, sizeof(*lanes));
 	unsigned inversions;
 
-	srand(12345);
 	t_true(lanes, "out of memory");
 	inversions = run_mix(*state, lanes);
 	if (reorder)

@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * tq_put(), and the registered memory that it writes to.
+ * tq_put(), and the registered memory that it writes to; looking up endpoints, peers and nodes.
  *
  * test_put [PARAMETER=VALUE...], under "softhca run --nodes 2"
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "duo.h"
+#include "net/address.h"
 
 #define WORDS (TQ_PUT_MAX / sizeof(uint64_t))
 
@@ -114,21 +116,29 @@ static void many(struct duo *duo)
 	window_close(duo, &w);
 }
 
+/* Returns the next number of words to write: all small ones, fewer large ones, and the most. */
+static size_t next_size(size_t n)
+{
+	size_t next = n < 40 ? n + 1 : n == 40 ? 100 : n * 2 - n % 7;
+
+	return n < WORDS && next > WORDS ? WORDS : next;
+}
+
 static void sizes(struct duo *duo)
 {
 	static uint64_t data[WORDS + 1];
 	struct window w;
 
 	window_open(duo, &w, TQ_PUT_MAX + 4096);
-	for (size_t n = 0; n <= WORDS; n = n < 40 ? n + 1 : n == 40 ? 100 : n * 2 - n % 7) {
+	for (size_t n = 0; n <= WORDS; n = next_size(n)) {
 		for (size_t i = 0; i < n; i++)
 			data[i] = n << 32 | (i + 1);
 		put(duo, !duo->me, data, n * sizeof(*data), w.addr, w.key);
 		memset(data, 0xee, sizeof(data)); /* tq_put() has copied them */
 		for (size_t i = 0; i < n; i++)
 			await(duo, &w.mem[i], n << 32 | (i + 1));
-		t_true(!w.mem[WORDS], "written beyond the end");
-		/* The next write overwrites the words. */
+		t_true(!w.mem[n], "written beyond the end");
+		/* The next write is longer, and overwrites the words. */
 		duo_meet(duo);
 	}
 	t_true(tq_put(duo->peers[!duo->me], data, TQ_PUT_MAX + 1, w.addr, w.key) == -EINVAL,
@@ -175,9 +185,11 @@ static void found(struct duo *duo)
 	t_true(!tq_peer_find(duo->ep, garbage, len) && !tq_peer_find(duo->ep, own, len - 1) &&
 		       tq_address_node(garbage, len, &again) == -EPROTO,
 	       "garbage is an address");
-	/* With another nonce the address is that of no peer. */
-	address[0][len - 1 - 15] ^= 1;
+	/* With another nonce, or another key of the UD QP, the address is that of no peer. */
+	address[0][offsetof(struct tq_address, nonce)] ^= 1;
 	t_true(!tq_peer_find(duo->ep, address[0], len), "a stranger is a peer");
+	address[1][offsetof(struct tq_address, ud_qkey)] ^= 1;
+	t_true(!tq_peer_find(duo->ep, address[1], len), "another address of a peer is the peer's");
 }
 
 /* A late write goes to memory that is still registered. */
@@ -229,6 +241,7 @@ static void dead_peer_awaited(struct duo *duo)
 		duo_end();
 	while (!tq_peer_error(duo->peers[1]))
 		tq_progress(duo->ep);
+	t_eq(tq_peer_error(duo->peers[1]), -EIO);
 	duo_end();
 }
 

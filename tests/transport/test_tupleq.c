@@ -181,7 +181,7 @@ static void truncated(struct duo *duo)
 		       "error %d, length %llu", op.status.error,
 		       (unsigned long long)op.status.length);
 		check(data, i % 3 ? 100 : 0, i);
-		t_true(data[100] == 0xee, "written beyond the end");
+		t_true(data[i % 3 ? 100 : 0] == 0xee, "written beyond the end");
 	}
 	free(data);
 }
@@ -359,6 +359,7 @@ int main(int argc, char **argv)
 {
 	bool tuples = true, copies = true;
 	const char *only = NULL;
+	int params = 0;
 	const struct {
 		const char *name;
 		duo_fn *fn;
@@ -384,7 +385,7 @@ int main(int argc, char **argv)
 			only = argv[i];
 			continue;
 		}
-		duo_param(argv[i]);
+		params = duo_param(argv[i]);
 		if (!strcmp(argv[i], "protocol=rget") || !strcmp(argv[i], "protocol=rput"))
 			tuples = false;
 		if (!strcmp(argv[i], "eager_limit=0"))
@@ -406,6 +407,7 @@ int main(int argc, char **argv)
 		if (queued && getenv("TEST_INTRANODE"))
 			duo_param("promote_after=0");
 		duo_run(tests[i].name, tests[i].fn);
+		duo_params_keep(params);
 	}
 	return duo_failed() != 0;
 }

@@ -83,11 +83,9 @@ double problem_difference(const struct problem *problem, const double *residual,
 		double r = fabs(residual[m] / problem->residual[m] - 1);
 		double e = fabs(error[m] / problem->error[m] - 1);
 
-		/* True for NaN too. */
-		if (!(r <= most))
-			most = r;
-		if (!(e <= most))
-			most = e;
+		if (isnan(r) || isnan(e))
+			return NAN;
+		most = fmax(most, fmax(r, e));
 	}
 	return most;
 }

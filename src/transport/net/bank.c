@@ -222,7 +222,7 @@ free:
 	return rc;
 }
 
-struct tq_bank *tq_bank_find(struct tq_net *net)
+struct tq_bank *tq_bank_get(struct tq_net *net)
 {
 	struct tq_bank *bank;
 
@@ -281,12 +281,12 @@ static void use_again(struct tq_net *net, struct tq_bounce *bounce, struct tq_li
  * either. */
 static void log_not_posted(struct tq_net *net)
 {
-	if (!net->banks->not_posted)
+	if (!net->banks->post_failure_logged)
 		tq_log(net->job, TQ_LOG_ERROR,
 		       "No more messages arrive here, because receives can't be posted to %s: "
 		       "the device has probably failed.",
 		       net->dev.text);
-	net->banks->not_posted = true;
+	net->banks->post_failure_logged = true;
 }
 
 /* Owes the buffer's sender a credit, as the buffer is posted. */

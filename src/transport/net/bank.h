@@ -25,11 +25,11 @@ struct tq_bank {
 struct tq_banks {
 	struct tq_bank *all;       /* list */
 	struct tq_bounces *chunks; /* list of all buffers: those of banks, and spare ones */
-	struct tq_bounce *spare[TQ_CLASSES]; /* stand in for those that the protocol keeps */
+	struct tq_bounce *spare[TQ_CLASSES]; /* substitutes for those that the protocol keeps */
 	uint32_t nspare[TQ_CLASSES];         /* that were made */
 	uint32_t nused;                      /* buffers to be posted again, of all banks */
 	uint32_t skipped;                    /* polls that posted none of these */
-	bool not_posted;                     /* true if a failure to post was logged */
+	bool post_failure_logged;
 };
 
 /* Returns the bytes of a buffer of that class. */
@@ -37,7 +37,7 @@ uint32_t tq_bank_size(const struct tq_net *net, int cls);
 int tq_banks_open(struct tq_net *net);
 void tq_banks_close(struct tq_net *net);
 /* Finds a bank with room for one more sender, or makes one. NULL: none can be made. */
-struct tq_bank *tq_bank_find(struct tq_net *net);
+struct tq_bank *tq_bank_get(struct tq_net *net);
 /* Takes the link, which goes, from its bank. */
 void tq_bank_forget(struct tq_net *net, struct tq_link *link);
 /* Posts used buffers again; after that the credits for them may go. */

@@ -206,7 +206,7 @@ bool tq_control_prepare_data(struct tq_net *net, struct tq_link *link)
 	struct tq_sg copy;
 
 	tq_assert_held(net->lock);
-	if (!tq_post_is_ready(net, link, len))
+	if (!tq_post_prepare(net, link, len))
 		return false;
 	if (!tq_post_room(net, link, len) && !tq_copy_has_piece(net)) {
 		if (!tq_copy_get(net, len, &copy))
@@ -225,7 +225,7 @@ static int give_way(struct tq_net *net, struct tq_link *link, bool ring)
 	if (tq_link_can_receive(link))
 		return 0;
 	if (!ring || !tq_inbox_give(net, link)) {
-		bank = tq_bank_find(net);
+		bank = tq_bank_get(net);
 		if (!bank)
 			return -ENOSPC;
 		tq_credit_give(net, link, bank);

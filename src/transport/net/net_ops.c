@@ -36,9 +36,11 @@ static bool net_prepare_data(void *net, struct tq_link *link)
 	return tq_control_prepare_data(net, link);
 }
 
-static bool net_is_local(void *net, struct tq_link *link)
+static bool net_is_local(void *arg, struct tq_link *link)
 {
-	(void)net;
+	struct tq_net *net = arg;
+
+	tq_assert_held(net->lock);
 	return tq_outbox_is_attached(link);
 }
 
@@ -52,9 +54,11 @@ static int net_copy(void *net, struct tq_link *link, void *to, uint64_t addr, ui
 	return tq_peer_memory_copy(net, link, to, addr, len);
 }
 
-static bool net_control_moves(void *net, struct tq_link *link)
+static bool net_control_moves(void *arg, struct tq_link *link)
 {
-	(void)net;
+	struct tq_net *net = arg;
+
+	tq_assert_held(net->lock);
 	return tq_control_moves(link);
 }
 
@@ -172,6 +176,7 @@ static void net_remind(void *arg)
 {
 	struct tq_net *net = arg;
 
+	tq_assert_held(net->lock);
 	tq_timer_arm(net, &net->remind_timer, tq_now() + REMIND_AFTER, remind_due, NULL);
 }
 

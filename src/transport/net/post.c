@@ -33,7 +33,7 @@ static struct tq_lane *ready_lane(struct tq_net *net, struct tq_link *link, uint
 		       : NULL;
 }
 
-bool tq_post_is_ready(struct tq_net *net, struct tq_link *link, uint32_t len)
+bool tq_post_prepare(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	if (tq_link_has_failed(link) || link->backlog)
 		return false;

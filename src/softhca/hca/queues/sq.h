@@ -11,7 +11,7 @@
  * the QP's state doesn't allow sends. The caller holds sq_lock. */
 struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err);
 /* Frees the slots up to that of a send whose completion was polled, and stores its wr_id. Returns
- * 0, or -ENOENT if send number n isn't outstanding, whatever the completion says. */
+ * 0, or -ENOENT if the queue has no place for send number n, which another process wrote. */
 int shca_sq_complete(struct shca_qp *qp, uint32_t n, uint64_t *wr_id);
 
 #endif
