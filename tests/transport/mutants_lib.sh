@@ -5,7 +5,7 @@
 
 # compile SOURCE OBJECT INCLUDE [OPTION...]
 compile() {
-	# shellcheck disable=SC2086 # CFLAGS are several words
+	# shellcheck disable=SC2086,SC2154 # CFLAGS are several words; top is set by those who source this
 	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1 -g} "${@:4}" -I"$3" -I"$top/include" -c "$1" -o "$2"
 }
 
