@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * List entries. Those of the priority list are in libtupleq's list, which the HCA matches where it
- * can; those of the overflow list are in a list of the portal table entry. Entries of an interface
- * without matching fit all messages.
+ * List entries. Entries of the priority list are in libtupleq's list, which the HCA matches where
+ * it can; entries of the overflow list are in a list of the portal table entry. Entries of an
+ * interface without matching fit all messages.
  */
 #ifndef P4_ENTRY_H
 #define P4_ENTRY_H

@@ -3,8 +3,8 @@
  * The library's state in a process: one lock, and work that is put off until the lock is free.
  *
  * libtupleq calls match() and unexpected() with its own lock held, and these take the lock here. So
- * no thread calls libtupleq with the lock held. What has to call it is put off (p4_defer()) and
- * done by p4_unlock_run().
+ * no thread calls libtupleq with the lock held. Work that has to call it is put off (p4_defer())
+ * and done by p4_unlock_run().
  */
 #ifndef P4_LIB_H
 #define P4_LIB_H

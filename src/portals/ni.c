@@ -44,7 +44,7 @@ static const ptl_ni_limits_t most = {
 /* All interfaces, by kind. Opening and closing are one after the other, under `changing`. */
 static pthread_mutex_t changing = PTHREAD_MUTEX_INITIALIZER;
 static struct p4_ni *nis[P4_NIS];
-/* Those that were closed: messages that have arrived for them may end later. Under the lock. */
+/* Closed interfaces: messages that have arrived for them may end later. Under the lock. */
 static struct p4_ni *closed;
 
 struct p4_ni *p4_ni_of(ptl_handle_ni_t handle)
@@ -246,7 +246,7 @@ int PtlNIInit(ptl_interface_t iface, unsigned int options, ptl_pid_t pid,
 	return rc;
 }
 
-/* Frees what the user has not. */
+/* Frees an object that the user has not freed. */
 static void destroy_object(enum p4_kind kind, void *object)
 {
 	switch (kind) {

@@ -29,15 +29,15 @@ struct p4_poll {
 	enum p4_kind kind;
 	const ptl_handle_any_t *handles;
 	unsigned size;
-	/* Takes what an object has. Returns PTL_EQ_EMPTY if there is nothing, PTL_INTERRUPTED if
-	 * the object is no longer that of the handle, else the result. */
+	/* Takes an object's event or value. Returns PTL_EQ_EMPTY if there is none, PTL_INTERRUPTED
+	 * if the object is no longer that of the handle, else the result. */
 	int (*take)(void *object, ptl_handle_any_t handle, unsigned which, void *arg);
 	void *arg;
 };
 
 /*
  * Waits until one of the objects has something, and sets *which. `valid` is false if the user's
- * other arguments are wrong. Returns what take() has returned; PTL_EQ_EMPTY if the time is over;
+ * other arguments are wrong. Returns take()'s result; PTL_EQ_EMPTY if the time is over;
  * PTL_INTERRUPTED if an object was freed meanwhile; PTL_ABORTED, PTL_NO_INIT or PTL_ARG_INVALID.
  */
 int p4_wait_any(const struct p4_poll *poll, bool valid, ptl_time_t timeout, unsigned *which);

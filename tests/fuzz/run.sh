@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh BUILD TARGET RUNS [LIBFUZZER-OPTION...] - runs a target on its corpus, then so many times on inputs that the fuzzer derives
+# run.sh BUILD TARGET RUNS [LIBFUZZER-OPTION...] - runs a target on its corpus, then RUNS times on inputs that the fuzzer derives
 # from the corpus, the same each time. A failing input is kept in BUILD/found, and named.
 set -euo pipefail
 

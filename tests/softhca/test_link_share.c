@@ -54,7 +54,7 @@ static void write_to(struct t_qp *qp, const struct t_buf *from, const struct t_b
 	t_post(qp, &wr);
 }
 
-/* Checks that a write ends after the wire time of so many messages and the latency of both ways. */
+/* Checks that a write ends after the wire time of `messages` messages and both ways' latency. */
 static void ends_after(struct t_qp *qp, uint64_t since, unsigned messages)
 {
 	uint64_t least = messages * WIRE_NS + 2 * LATENCY_NS, took;

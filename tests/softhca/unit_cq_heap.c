@@ -50,8 +50,8 @@ static void test_order(void **state)
 	shca_cq_heap_free(&cq);
 }
 
-/* Takes each tenth entry out of the array, as the destruction of a QP does. Returns what is left.
- */
+/* Takes each tenth entry out of the array, as the destruction of a QP does. Returns the number of
+ * entries that are left. */
 static uint32_t take_some_out(struct shca_cq *cq)
 {
 	uint32_t kept = 0;

@@ -218,7 +218,7 @@ void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t s
 void shca_clock_settle(struct shca_clock *clock);
 
 /* --- the adapter (engine.c) --- */
-/* Executes what is due in this process's adapters. */
+/* Executes the work that is due in this process's adapters. */
 extern void (*shca_clock_adapter)(void);
 /* Takes a step for an actor of this process that wants the turn. Returns true if the actor has the
  * turn now; if not, the first one has. */

@@ -38,8 +38,8 @@
 
 NEXT_FUNCTIONS(FUNCTIONS)
 
-/* Calls what makes another program, as a thread without a clock would. Undoes this afterwards, in
- * the thread whose program stays. */
+/* Calls a function that starts another program, as a thread without a clock would. Undoes this
+ * afterwards, in the thread whose program stays. */
 #define AS_UNCLOCKED(type, call)               \
 	cpu_set_t pinned;                      \
 	bool was_pinned;                       \

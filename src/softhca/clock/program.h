@@ -82,7 +82,7 @@ SHCA_PROGRAM void shca_program_watch(bool world);
  * shca_program_wake_process() is called. */
 SHCA_PROGRAM void shca_program_watch_lock(void);
 /* Ends the sleeps of the threads of this process that wait for a lock, because the caller released
- * one and goes on to wait for a signal. Those that wait for signals sleep on: two of them would
+ * one and goes on to wait for a signal. Threads that wait for signals sleep on: two of them would
  * wake each other for ever. */
 SHCA_PROGRAM void shca_program_wake_lock_waiters(void);
 /* Ends such sleeps in all processes, because the lock is one that they share. */

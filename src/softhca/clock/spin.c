@@ -19,8 +19,8 @@
  * is for a thread that ran after another one, because its caches have to be filled anew. */
 #define GAP_NS      1000u
 #define COLD_GAP_NS 4000u
-/* After so many short gaps one gap may be this long (ns), because libraries call a slow function
- * once in so many rounds. */
+/* After STEADY_GAPS short gaps one gap may be LONG_GAP_NS long, because libraries call a slow
+ * function every few rounds. */
 #define STEADY_GAPS 4
 #define LONG_GAP_NS 20000u
 /* Looks elsewhere after a poll that need no sync point. Every SYNC_INTERVAL-th is a sync point all

@@ -319,9 +319,9 @@ void shca_clock_wait(uint64_t until, unsigned also)
 
 	if (!shca_turn_joined())
 		return;
-	/* Spinning threads may look at memory that this one has written. Whether a thread waits for
-	 * something (record->watches) depends on threads without a clock, so where runs are to
-	 * repeat only sleeps count. */
+	/* Spinning threads may look at memory that this one has written. record->watches (a thread
+	 * waits for something) depends on threads without a clock, so where runs are to repeat only
+	 * sleeps count. */
 	if (shca_turn_here.factor || !atomic_load(&record->watches)) {
 		shca_actors_touch(shca_clk, shca_turn_here.slot);
 		atomic_store_explicit(&record->touched, 0, memory_order_relaxed);

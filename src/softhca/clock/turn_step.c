@@ -30,7 +30,7 @@ enum verdict {
 };
 
 /* Returns true if nothing is due but looks of spinning threads and deadlines (SHCA_TO_DEADLINE),
- * and nothing is known to come for those threads. What is known to come doesn't count while other
+ * and nothing is known to come for those threads. Something known to come doesn't count while other
  * threads compute: these may look at memory, and do something before it comes. `awaited`: threads
  * wait for the real world, or for a lock or condition, perhaps of a thread without a clock. */
 static bool only_looks(bool *awaited)

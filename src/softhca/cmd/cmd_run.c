@@ -280,7 +280,7 @@ static int set_default_link(struct shca_settings *settings, char *err, size_t er
 	return 0;
 }
 
-/* Sets what virtual time needs, and warns of what it can't do. */
+/* Sets the default link of virtual time, and warns of programs that ignore LD_PRELOAD. */
 static int prepare_clock(struct run *run, char *err, size_t errlen)
 {
 	if (run->settings.config.value[SHCA_O_CLOCK] != SHCA_CLOCK_VIRTUAL)

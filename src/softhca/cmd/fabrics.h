@@ -31,7 +31,7 @@ struct shca_listings {
  * the descriptor. */
 int shca_fabrics_create(const struct shca_config *config, const char *command, char *dir,
 			size_t len, char *err, size_t errlen);
-/* Removes what dead fabrics left, and lists the others by name. Returns 0 or -errno. */
+/* Removes the remains of dead fabrics, and lists the others by name. Returns 0 or -errno. */
 int shca_fabrics_list(struct shca_listings *out);
 void shca_fabrics_free(struct shca_listings *listings);
 /*

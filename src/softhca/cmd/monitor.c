@@ -151,7 +151,7 @@ static void look_at_all(struct monitor *monitor)
 			forget(monitor, AT_PROCS + i);
 }
 
-/* Handles what the descriptors report. Returns false if the launcher has ended. */
+/* Handles the descriptors' events. Returns false if the launcher has ended. */
 static bool handle(struct monitor *monitor, const struct epoll_event *events, int n)
 {
 	for (int i = 0; i < n; i++)

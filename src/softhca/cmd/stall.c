@@ -16,7 +16,7 @@
 /* Looks in the time after which a sentence is due. */
 #define LOOKS 10
 /* Threads that take turns without a price may also be many that start, each with much to ask of its
- * launcher. So --clock-stall counts so many times for them. */
+ * launcher. So --clock-stall is multiplied by ROUND_TIMES for them. */
 #define ROUND_TIMES 6
 
 /* Reasons why the clock is held up. */
@@ -96,7 +96,7 @@ static bool any_due(const struct shca_clock *clock)
 	return false;
 }
 
-/* Returns what holds the clock up. */
+/* Returns the reason why the clock is held up. */
 static enum cause find_cause(const struct shca_clock *clock, const struct shca_stall *stall)
 {
 	if (stall->busy)
@@ -116,7 +116,7 @@ static bool any_thread(const struct shca_clock *clock)
 	return false;
 }
 
-/* Stores what a thread does, as the kernel shows it. */
+/* Stores a thread's activity, as the kernel shows it. */
 static void describe(char *text, size_t len, pid_t pid, pid_t tid)
 {
 	char wchan[64];

@@ -22,12 +22,12 @@
 /* Time between two looks: at first, and at most. */
 #define PAUSE_NS     20000u
 #define PAUSE_MAX_NS 1000000u
-/* A wait ends without success after so much CPU time (s) of one thread, or so many looks that found
- * no thread running although one had used CPU time or waited for a disk. Real time would tell
- * nothing: a busy machine may give the job no CPU. */
+/* A wait ends without success after BUSY_CPU_S seconds of CPU time of one thread, or IDLE_LOOKS_MAX
+ * looks that found no thread running although one had used CPU time or waited for a disk. Real time
+ * would tell nothing: a busy machine may give the job no CPU. */
 #define BUSY_CPU_S     2
 #define IDLE_LOOKS_MAX 4096u
-/* Each wait that fails halves these limits for the next one, at most so often in a row. */
+/* A failed wait halves these limits for the next one, at most FAILED_WAITS times in a row. */
 #define FAILED_WAITS 12
 
 /* The job, and the looks at it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * actors.h - the table of a virtual clock: threads and adapters, and which of them has the turn.
- * What a thread does with its turn is in clock/.
+ * The functions by which a thread uses its turn are in clock/.
  */
 #ifndef SHCA_ACTORS_H
 #define SHCA_ACTORS_H

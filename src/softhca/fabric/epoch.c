@@ -14,8 +14,8 @@
 #include "proc.h"
 
 /*
- * How a thread waits for an executor: so many looks, then as many with a yield between, then with
- * a nap (ns). Choices: an executor that runs leaves its epoch after a message or a chunk of one; a
+ * How a thread waits for an executor: SPINS looks, then as many with a yield between, then with a
+ * nap (ns). Choices: an executor that runs leaves its epoch after a message or a chunk of one; a
  * nap gives the CPU away for longer than a yield, and makes the wait up to that much longer.
  */
 #define SPINS  200

@@ -150,7 +150,7 @@ void shca_config_format(const struct shca_config *config, enum shca_opt opt, cha
 		format_value(opt, config->value[opt], buf, len);
 }
 
-/* Writes what an option accepts, for the end of "... is not a value of --x: use ". */
+/* Writes the values that an option accepts, for the end of "... is not a value of --x: use ". */
 static void describe(enum shca_opt opt, char *buf, size_t len)
 {
 	const struct shca_opt_desc *desc = &shca_opts[opt];

@@ -71,9 +71,8 @@ struct shca_opt_desc {
 extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
 
 /*
- * The functions below return 0 or -EINVAL. Those that take `err` store one sentence there that
- * names the option, the value, its source and what would be accepted. Not thread-safe on the same
- * config.
+ * The functions below return 0 or -EINVAL. Functions with `err` store one sentence there that names
+ * the option, the value, its source and what would be accepted. Not thread-safe on the same config.
  */
 int shca_config_defaults(struct shca_config *config);
 int shca_config_set(struct shca_config *config, enum shca_opt opt, const char *value,

@@ -255,7 +255,7 @@ unsigned shca_proc_job(void)
 
 	if (!name)
 		return 0;
-	/* PRRTE's names end in "@1", "@2" and so on. Those of Open MPI 4 are numbers, of which the
+	/* PRRTE's names end in "@1", "@2" and so on. Open MPI 4's names are numbers, of which the
 	 * lower half counts. */
 	number = strtoul(at ? at + 1 : name, &end, 10);
 	return *end || !number ? 0 : (unsigned)(number & UINT16_MAX) - 1;

@@ -46,8 +46,8 @@ _Static_assert(sizeof(struct stat) == sizeof(struct stat64) &&
 typedef int entry_filter(const struct dirent *entry);
 typedef int entry_order(const struct dirent **a, const struct dirent **b);
 
-/* The functions that are taken over. Those behind are resolved at once, not on their first use,
- * because a signal handler may call stat(), but not dlsym(). */
+/* The functions that are taken over. The functions behind them are resolved at once, not on their
+ * first use, because a signal handler may call stat(), but not dlsym(). */
 #define FUNCTIONS(FN)                                                                           \
 	FN(int, stat, (const char *path, struct stat *st))                                      \
 	FN(int, stat64, (const char *path, struct stat *st))                                    \

@@ -20,7 +20,7 @@
 /* process.c */
 
 /* Attaches to the fabric that the environment names. Returns 1, 0 if none is named, or -errno.
- * Prints what is wrong to stderr, once. */
+ * Prints the problem to stderr, once. */
 int shca_process_attach(void);
 /* Counts a context that is being opened. Takes a slot of the fabric and starts the engine if
  * there is none yet. Returns 0 or -errno. */

@@ -286,7 +286,7 @@ void shca_engine_suspect(void)
 	atomic_store_explicit(&eng.suspicious, true, memory_order_relaxed);
 }
 
-/* Frees what a dead peer left. The launcher's monitor does that too, unless the monitor is gone. */
+/* Frees dead peers' resources. The launcher's monitor does that too, unless the monitor is gone. */
 static void look_at_peers(uint64_t now, uint64_t *last)
 {
 	if (!atomic_load_explicit(&eng.suspicious, memory_order_relaxed) ||

@@ -55,7 +55,7 @@ struct taken {
 #define OFFSET_BITS (SHCA_CALENDAR_LOG2 + 1)
 #define OFFSET_MASK ((1u << OFFSET_BITS) - 1)
 
-/* Returns what is taken of a slot in that lap through the calendar. */
+/* Returns the part of a slot that is taken in that lap through the calendar. */
 static struct taken unpack(uint64_t word, uint64_t lap)
 {
 	/* An earlier lap's word. */

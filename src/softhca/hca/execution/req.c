@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * req.c - the requester: executes a send queue in order, one message at a time, with the retries
- * that the transport asks for. What each opcode does to the target is in req_ops.c.
+ * that the transport asks for. The opcodes' effects on the target are in req_ops.c.
  */
 #include "req.h"
 

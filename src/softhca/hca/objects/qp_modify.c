@@ -315,7 +315,7 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 			enter_sqd(qp, notify);
 		break;
 	case S(RTS):
-		/* Executes what was posted while the queue was drained. */
+		/* Executes the requests that were posted while the queue was drained. */
 		pthread_mutex_lock(&qp->sq_lock);
 		if (qp->sq)
 			shca_post_kick(qp);

@@ -13,8 +13,8 @@
  * more, which travel in bounce buffers. */
 #define SHCA_CQ_SHORT 192
 
-/* Largest number of holes (cq_ring.h) of a CQ at a time: with so many, the consumer stops at a slot
- * that is being written. A choice: a hole takes a producer that is stopped between two
+/* Largest number of holes (cq_ring.h) of a CQ at a time: at this limit, the consumer stops at a
+ * slot that is being written. A choice: a hole takes a producer that is stopped between two
  * instructions, and each poll looks at all holes. */
 #define SHCA_CQ_HOLES 64
 struct shca_cq_pending; /* cq_heap.h */

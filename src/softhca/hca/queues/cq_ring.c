@@ -15,8 +15,8 @@
  * look is a load, with the CQ's lock held; a hole that isn't needed costs a look in each poll. */
 #define HOLE_PATIENCE 2000
 
-/* One in so many empty polls waits for a slot that is being written; the others look once, and take
- * no lock. A choice: the slot of a producer that died is freed only by a poll that waits. */
+/* One in LOOK_AT_CLAIMED empty polls waits for a slot that is being written; others look once, and
+ * take no lock. A choice: the slot of a producer that died is freed only by a poll that waits. */
 #define LOOK_AT_CLAIMED 32
 
 static void step_on(struct shca_cq *cq)
