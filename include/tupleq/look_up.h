@@ -26,7 +26,7 @@ struct tq_locator {
  * IPv4 address. */
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator);
 
-/* Sets *locator to the peer's. Returns what tq_locator() returns. Takes no lock. */
+/* Sets *locator to the peer's. Returns tq_locator()'s results. Takes no lock. */
 int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator);
 
 /*

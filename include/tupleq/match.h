@@ -119,8 +119,8 @@ struct tq_match_ops {
  * of bytes in front of each message's data, a multiple of 8 and at most TQ_HEADER_MAX. All
  * processes pass one length. The flags may be TQ_CTX_OPEN and TQ_CTX_CLOSED. *ops and `arg`
  * must stay until the last call of done(). unexpected() may be called before this returns, for
- * messages that came earlier. Returns what tq_ctx_add() returns; -EINVAL also if the flags,
- * header_len or *ops are wrong.
+ * messages that came earlier. Returns tq_ctx_add()'s results; -EINVAL also if the flags, header_len
+ * or *ops are wrong.
  */
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,

@@ -149,7 +149,7 @@ struct tq_status {
 
 /* The job of a process, and the callbacks of the library. tq_open() copies it. */
 struct tq_job {
-	/* A number that all processes of the job have. Those on one node share an XRC domain. */
+	/* A number that all processes of the job have. Processes of a node share an XRC domain. */
 	uint64_t key;
 	/* A directory of this user on this host, for the file (mode 0600) that stands for the XRC
 	 * domain. */
@@ -519,8 +519,8 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req);
 
-/* Starts a receive from a rank or from TQ_ANY_SOURCE. Returns what tq_send() returns, and fills in
- * *status if that is 1. Returns -EINVAL also for TQ_ANY_SOURCE in a context with
+/* Starts a receive from a rank or from TQ_ANY_SOURCE. Returns tq_send()'s results, and fills in
+ * *status if the result is 1. Returns -EINVAL also for TQ_ANY_SOURCE in a context with
  * TQ_CTX_NO_ANY_SOURCE, and -EBADMSG for TQ_ANY_TAG in one with TQ_CTX_NO_ANY_TAG. */
 int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 	    struct tq_req **req, struct tq_status *status);

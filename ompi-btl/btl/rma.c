@@ -24,8 +24,8 @@ typedef struct mca_btl_tupleq_operation {
 
 OBJ_CLASS_INSTANCE(mca_btl_tupleq_operation_t, opal_free_list_item_t, NULL, NULL);
 
-/* Attempts to register memory that may fail in a row: so many that other operations can end
- * meanwhile and make room. A lasting lack ends the job within seconds. */
+/* Attempts to register memory that may fail in a row: enough for other operations to end meanwhile
+ * and make room. A lasting lack ends the job within seconds. */
 #define REGISTRATION_TRIES 10000
 
 /* Takes results that no caller wants. Each operation may overwrite those of others. */
@@ -66,7 +66,7 @@ static unsigned rights(uint32_t flags)
 
 /*
  * Counts a failed registration of memory, and reports the first one in a row. osc/rdma tries again
- * for ever in most places, and doesn't say in which, so many failures in a row end the job.
+ * for ever in most places, and doesn't say in which, so REGISTRATION_TRIES in a row end the job.
  */
 static void fail_registration(const void *base, size_t size, int rc)
 {

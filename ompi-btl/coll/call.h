@@ -12,8 +12,8 @@
 
 #include "stamp.h"
 
-/* Calls that a process records. A power of two, because numbers wrap. A process that is so many
- * nonblocking calls ahead of the oldest one is no longer compared in that. */
+/* Calls that a process records. A power of two, because numbers wrap. A nonblocking call is no
+ * longer compared once a call TUPLEQ_CALLS later has overwritten it. */
 enum { TUPLEQ_CALLS = 32 };
 
 /* A recorded call: an operation's number and its signature. Other processes of the node read it.

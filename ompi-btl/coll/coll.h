@@ -22,7 +22,7 @@
  * are one put (TQ_PUT_MAX). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* The upper bound of the parameter `ring` (entries; nbc.h): there are tags for so many. */
+/* The upper bound of the parameter `ring` (entries; nbc.h): there are no tags for more. */
 #define TUPLEQ_RING_MAX 64
 
 _Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entry has tags");

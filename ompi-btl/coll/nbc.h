@@ -184,8 +184,8 @@ void mca_coll_tupleq_nbc_combine(struct mca_coll_tupleq_nbc *nbc,
 
 /* Executes actions up to one that has to wait. */
 void mca_coll_tupleq_nbc_run(struct mca_coll_tupleq_nbc *nbc);
-/* Polls what the operation waits for. Returns true if the next action can be done, or if there is
- * none and all messages have ended. */
+/* Polls the requests that the operation waits for. Returns true if the next action can be done, or
+ * if there is none and all messages have ended. */
 bool mca_coll_tupleq_nbc_poll(struct mca_coll_tupleq_nbc *nbc);
 /* Counts the messages that have ended, in their order. Returns true if all actions are done and all
  * messages have ended. */

@@ -150,7 +150,7 @@ TUPLEQ_COLLECTIVE(alltoallw,
 	return all_to_all(&out, &in, invocation);
 }
 
-/* Returns what this process sends to all: its own block, where that is in place already. */
+/* Returns the blocks that this process sends to all: its own, where that is in place already. */
 static struct mca_coll_tupleq_blocks contribution(const void *sbuf, int scount,
 						  ompi_datatype_t *stype, int rank,
 						  const struct mca_coll_tupleq_blocks *in)

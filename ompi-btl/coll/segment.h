@@ -151,8 +151,7 @@ mca_coll_tupleq_call_of(struct mca_coll_tupleq_segment *segment,
  * Returns 0 or -errno. */
 int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, uint64_t number,
 				   uint64_t *name, struct mca_coll_tupleq_segment **segment);
-/* Returns what tq_segment_attach() returns, and -EPERM if the segment is too small for the shape.
- */
+/* Returns tq_segment_attach()'s results, and -EPERM if the segment is too small for the shape. */
 int mca_coll_tupleq_segment_attach(const struct mca_coll_tupleq_shape *shape, uint64_t name,
 				   struct mca_coll_tupleq_segment **segment);
 void mca_coll_tupleq_segment_detach(struct mca_coll_tupleq_segment *segment);

@@ -15,7 +15,7 @@ int mca_pml_tupleq_del_procs(struct ompi_proc_t **procs, size_t nprocs);
 int mca_pml_tupleq_proc_peer(struct ompi_proc_t *proc, struct tq_peer **peer);
 
 /* For jobs with fault tolerance: */
-/* Ends what is under way with a process that Open MPI knows to have failed. */
+/* Gives up the peer of a process that Open MPI knows to have failed. */
 void mca_pml_tupleq_proc_failed(struct ompi_proc_t *proc);
 /* Reports to Open MPI, once in many calls, the processes to which the connection has failed.
  * Called when there is nothing else to do. */

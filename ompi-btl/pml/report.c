@@ -190,7 +190,7 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 	}
 }
 
-/* Says what went through shared memory, and where it could have and didn't. */
+/* Prints how much went through shared memory, and where more could have. */
 static void print_within_nodes(FILE *out, const struct totals *sum)
 {
 	uint64_t messages = counted(sum, "sent_ring"), missed = counted(sum, "rings_missed");

@@ -60,7 +60,7 @@ static inline int series_modex_send(const mca_base_component_t *component, const
 	return rc;
 }
 
-/* Fetches what the process has published under the component's name. The caller frees it. */
+/* Fetches the data published by the process under the component's name. The caller frees *data. */
 static inline int series_modex_recv(const mca_base_component_t *component, const ompi_proc_t *proc,
 				    void **data, size_t *len)
 {

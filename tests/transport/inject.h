@@ -54,7 +54,7 @@ bool inject_reached(void);
 /* Makes the destruction of an SRQ take so long, and messages come meanwhile. */
 void inject_slow_srqs(unsigned us);
 
-/* Has so many of 100 datagrams lost, doubled or late. */
+/* Has these percentages of the datagrams lost, doubled or late. */
 void inject_datagrams(unsigned seed, unsigned lost, unsigned doubled, unsigned late);
 
 #endif

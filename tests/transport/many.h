@@ -93,7 +93,7 @@ void many_falls(int ep, const char *name, uint64_t limit);
 	for (time_t many_end = time(NULL) + many_deadline; !(condition) && time(NULL) < many_end;) \
 	step
 
-/* Makes progress at all endpoints, so many times. */
+/* Makes progress at all endpoints `rounds` times. */
 void many_spin(int rounds);
 /* Makes progress until the operation has ended. Returns false if it doesn't end in time. */
 bool many_comes(const struct many_op *op);

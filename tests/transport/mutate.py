@@ -214,7 +214,7 @@ def apply(sources, path):
 
 
 def check(sources, folders):
-    """Returns True if all mutants in the folders apply. Prints those that don't at the end."""
+    """Returns True if all mutants in the folders apply. Prints the others at the end."""
     failed = []
     for path in [os.path.join(folder, name) for folder in folders for name in sorted(os.listdir(folder))]:
         try:

@@ -12,7 +12,7 @@
 #include "proto/tx_tuple_table.h"
 #include "users.h"
 
-#define MANY 200000 /* a run with so many steps is taken for endless */
+#define MANY 200000 /* the steps after which a run is taken for endless */
 
 void world_defaults(struct tq_params *params)
 {

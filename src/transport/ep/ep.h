@@ -47,11 +47,11 @@ struct tq_ep {
 	struct tq_ep *next, *prev; /* share.c */
 };
 
-/* Completions that are handled at most in one go. A choice: other threads wait for the lock for so
- * many, and each go looks at other work once. */
+/* Completions that are handled at most in one go. A choice: other threads wait for the lock
+ * meanwhile, and each go looks at other work once. */
 #define TQ_EP_BUDGET 64
-/* Other work than completions is looked at after each poll that found some, and after so many
- * that found none. */
+/* Other work than completions is looked at after each poll that found some, and after TQ_EP_QUIET
+ * polls that found none. */
 #define TQ_EP_QUIET 64
 
 /*

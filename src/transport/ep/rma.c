@@ -35,7 +35,7 @@ int tq_rma(struct tq_peer *peer, const struct tq_rma *rma)
 }
 
 /* Returns true if nothing is under way. Operations of a peer whose connection has failed end when
- * the log has said why. Those in the list of ended requests still wait for their done(). */
+ * the log has said why. Operations in the list of ended requests still wait for their done(). */
 static bool is_flushed(const struct tq_ep *ep, const struct tq_peer *peer)
 {
 	if (tq_core_has_ended(&ep->core))

@@ -20,14 +20,14 @@ uint32_t tq_backlog_room(const struct tq_net *net);
  * -ENOMEM. */
 int tq_backlog_append(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		      const struct tq_sg *copy, unsigned flags);
-/* Puts what was posted in front of the link's backlog; `copy` is taken over, unless it is NULL.
+/* Puts the posted message in front of the link's backlog; `copy` is taken over, unless it is NULL.
  * Returns false if there is no memory for that, so the link has failed. */
 bool tq_backlog_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy);
 /* Removes the first message, whose copy is the caller's. */
 void tq_backlog_pop(struct tq_net *net, struct tq_link *link);
 /* Removes all messages to the link, with their copies. */
 void tq_backlog_drop(struct tq_net *net, struct tq_link *link);
-/* Frees what is kept for the next messages. */
+/* Frees the entries that are kept for the next messages. */
 void tq_backlog_close(struct tq_net *net);
 
 #endif

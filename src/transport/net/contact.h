@@ -15,7 +15,7 @@ enum tq_fate {
 	TQ_FATE_UNKNOWN
 };
 
-/* Whether this process may read the memory of the link's process. */
+/* This process's access to the memory of the link's process. */
 enum tq_memory { TQ_MEMORY_UNKNOWN, TQ_MEMORY_READABLE, TQ_MEMORY_REFUSED };
 
 /* The most connection requests that are kept of a process that is not a peer yet. Their order

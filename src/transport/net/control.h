@@ -40,7 +40,7 @@ struct tq_control_terms {
  * bank and credits, for the answer; when it asks again, the same ones. Returns 0 or -ENOSPC. */
 int tq_control_accept(struct tq_net *net, struct tq_link *link, bool ring,
 		      struct tq_control_terms *terms);
-/* Drops what waits for the link, which goes, and its share of a bank, or its rings. */
+/* Drops the messages that wait for the link, which goes, and its share of a bank, or its rings. */
 void tq_control_forget(struct tq_net *net, struct tq_link *link);
 
 /* Sends credits that are due, and what waits if it can go. Returns the number of events. */

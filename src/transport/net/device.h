@@ -33,8 +33,7 @@ static inline bool tq_is_limit(int error)
 	return error == ENOMEM || error == ENOSPC || error == EAGAIN || error == EMFILE;
 }
 
-/* Returns what to do about the error, or "": the end of a sentence that says why something can't be
- * made. */
+/* Returns advice on the error, or "": the end of a sentence on why something can't be made. */
 const char *tq_limit_hint(int error);
 
 /* Checks port dev.port_num of dev.verbs, and fills in the fields that describe the port and the

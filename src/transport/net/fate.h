@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a process whose connection failed has died. */
+/* Finds out whether a process whose connection failed has died. */
 #ifndef TQ_NET_FATE_H
 #define TQ_NET_FATE_H
 

@@ -13,10 +13,10 @@
 #include "net/oob.h"
 #include "net/ring.h"
 
-/* After so many messages of a sender, or bytes of its ring, others have their turn. */
+/* The most messages of a sender, and bytes of its ring, before others have their turn. */
 #define TURN_MESSAGES 16
 #define TURN_BYTES    16384
-/* After so many bytes of all rings a poll ends, so that other threads don't wait for the lock. */
+/* A poll ends after POLL_BYTES of all rings, so that other threads don't wait for the lock. */
 #define POLL_BYTES 65536
 
 /* The most rings that are watched although they are empty, and the polls for which each is. The bit
@@ -206,7 +206,7 @@ static void note_empty(struct tq_net *net, struct tq_inbox_ring *ring)
 		tq_oob_wake(net, ring->link); /* there is room */
 }
 
-/* Handles messages of a ring: at most so many, and none after so many bytes of it. Adds their
+/* Handles messages of a ring: at most `most`, and none after `bytes` bytes of the ring. Adds their
  * number to *events. Returns false if more may be there. */
 static bool take(struct tq_net *net, struct tq_inbox_ring *ring, int most, uint64_t bytes,
 		 int *events)

@@ -23,8 +23,8 @@ bool tq_inbox_give(struct tq_net *net, struct tq_link *link);
 /* Returns the number of the link's ring, and its size. */
 uint32_t tq_inbox_ring(const struct tq_net *net, const struct tq_link *link, uint32_t *size);
 /* Returns true if the link's process has no ring, or has said in it (tq_outbox_cut()) that its
- * memory is no longer what its RTS announced. What was read of that memory before a call that
- * returns false is what the RTS announced. */
+ * memory is no longer what its RTS announced. Data read from that memory before a call that returns
+ * false are those that the RTS announced. */
 bool tq_inbox_is_cut(const struct tq_link *link);
 /* Takes the ring away from the link, which goes. */
 void tq_inbox_forget(struct tq_net *net, struct tq_link *link);

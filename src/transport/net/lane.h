@@ -26,8 +26,8 @@ typedef void tq_lane_done(struct tq_net *net, struct tq_posted *posted, const st
 typedef void tq_lane_again(struct tq_net *net, struct tq_posted *posted);
 
 /*
- * What was posted on a lane. An unsignalled send holds its slot in the completion queue until a
- * later one of the lane completes.
+ * A WQE that was posted on a lane. An unsignalled send holds its slot in the completion queue until
+ * a later one of the lane completes.
  */
 struct tq_posted {
 	struct tq_work work; /* first */
@@ -135,7 +135,7 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
  * WQE has no copy. */
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
 /* Makes the completions of unsignalled sends of a control or bulk lane come, by an empty RDMA write
- * that names a control SRQ of the link's. Returns what tq_lane_post() does. */
+ * that names a control SRQ of the link's. Returns tq_lane_post()'s result. */
 int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 
 /* Counts one more outstanding WQE whose done() will be called. */
@@ -163,8 +163,8 @@ void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);
 
 /* ---- failures ---- */
 
-/* Has what was posted behind WQE number `wqe`, which the target has refused, queued once more if
- * its link is still there. */
+/* Queues the WQEs behind number `wqe`, which the target has refused, once more if their links are
+ * still there. */
 void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe);
 /* Ends the work of a failed lane whose completions can't come, because the adapter's queues are
  * broken or the lane needs_flush. To be called where no completion is being handled. */

@@ -27,7 +27,7 @@ static void direct_done(struct tq_net *net, struct tq_posted *last, const struct
 	} while (slot != last);
 }
 
-/* Prepares what was posted last for direct_done(). */
+/* Prepares the WQE that was posted last for direct_done(). */
 static void to_report(struct tq_lane *lane, void *token, uint64_t size)
 {
 	struct tq_posted *slot = tq_lane_last(lane);

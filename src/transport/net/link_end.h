@@ -5,8 +5,8 @@
 
 #include "net/objects.h"
 
-/* Ends what the links that tq_link_fail() marked have under way here. To be called where nobody
- * iterates over lanes or requests. */
+/* Ends the work here of the links that tq_link_fail() marked. To be called where nobody iterates
+ * over lanes or requests. */
 void tq_links_tear_down(struct tq_net *net);
 /* Reports to the user that the link has failed: logs why, counts the failure, unless nothing was
  * lost, and lets calls with the peer fail from now on (tq_link_is_logged()). */

@@ -21,8 +21,8 @@ void tq_links_leave(struct tq_net *net);
  * is under way, whose address handle may go with its link. */
 bool tq_link_has_left(const struct tq_net *net, const struct tq_link *link);
 bool tq_links_have_left(const struct tq_net *net);
-/* Ends what waits for a connection to a process that has left, or is to be posted to it. The
- * adapter still carries out what is posted. */
+/* Ends the work that waits for a connection to a process that has left, or is to be posted to it.
+ * The adapter still carries out posted work. */
 void tq_link_abandon(struct tq_net *net, struct tq_link *link);
 
 #endif

@@ -14,7 +14,7 @@
 #define FIRST_INTERVAL (2 * TQ_MS)
 #define LAST_INTERVAL  (256 * TQ_MS)
 
-/* The most processes that nobody here looked up and that wait for tq_look_up_results(). Those
+/* The most processes that nobody here looked up and that wait for tq_look_up_results(). Processes
  * beyond the limit make themselves known again when they repeat their connection requests. */
 #define MAX_UNNAMED_RESULTS 65536
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting of control messages: to a ring if the link has one, or else on the control lane. Those
+/* Posting of control messages: to a ring if the link has one, or else on the control lane. Messages
  * that were posted on a lane which is made anew go back to the backlog, and are posted again from
  * there. credit.c says what credits are for. */
 #include "net/post.h"

@@ -9,9 +9,9 @@
  * -ENOMEM, or -EAGAIN if too many puts wait for the link. */
 int tq_put_start(struct tq_net *net, struct tq_link *link, const void *data, uint32_t len,
 		 uint64_t addr, uint32_t key);
-/* Posts what waits if it can go. Returns the number of events. */
+/* Posts waiting puts that can go. Returns the number of events. */
 int tq_put_poll(struct tq_net *net);
-/* Drops what waits for the link, which goes. */
+/* Drops the puts that wait for the link, which goes. */
 void tq_put_forget(struct tq_net *net, struct tq_link *link);
 
 #endif

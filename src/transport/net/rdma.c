@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations wait in a queue, and go in chunks of which only a few are under way, so that a long
- * one doesn't delay other work of the HCA. Those for one peer go in order. An operation whose peer
- * isn't connected yet doesn't hold up the others. */
+ * one doesn't delay other work of the HCA. Operations for one peer go in order. An operation whose
+ * peer isn't connected yet doesn't hold up the others. */
 #include "net/rdma.h"
 
 #include <assert.h>
@@ -260,8 +260,8 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 	return 0;
 }
 
-/* Posts what can go of a node's queue. The protocol, which may be the caller, is not called
- * here. */
+/* Posts the operations of a node's queue that can go. The protocol, which may be the caller, is not
+ * called here. */
 static void pump(struct tq_net *net, struct tq_node *node)
 {
 	struct tq_rdma_op *op, *next;

@@ -16,9 +16,9 @@ int tq_rdma_atomic(struct tq_net *net, struct tq_link *link, const struct tq_ato
 /* Starts a direct send, with TQ_DIRECT_BULK. */
 int tq_rdma_direct(struct tq_net *net, struct tq_link *link, uint32_t srqn, const struct tq_sg *sg,
 		   int nsg, unsigned flags, void *token);
-/* Posts what waits if it can go, and reports what has failed. Returns the number of events. */
+/* Posts waiting operations that can go, and reports failed ones. Returns the number of events. */
 int tq_rdma_poll(struct tq_net *net);
-/* Drops what is queued for the link, which goes. */
+/* Drops the operations for the link, which goes. */
 void tq_rdma_forget(struct tq_net *net, struct tq_link *link);
 /* Returns true if nothing is queued or under way. */
 bool tq_rdma_is_idle(const struct tq_net *net);

@@ -33,7 +33,7 @@ struct tq_ring {
 };
 static_assert(offsetof(struct tq_ring, bytes) == 2 * TQ_LINE, "shared format");
 
-/* Whether a process has to be woken for a message. */
+/* The messages for which a process has to be woken. */
 enum tq_asleep {
 	TQ_AWAKE,
 	TQ_ASLEEP,    /* for one that can't wait */

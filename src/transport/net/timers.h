@@ -11,7 +11,7 @@
 
 struct tq_net;
 
-/* Does what is due. May arm and stop any timer, also the one that fires. */
+/* Does the work that is due. May arm and stop any timer, also the one that fires. */
 typedef void tq_timer_fire(struct tq_net *net, void *owner, uint64_t now);
 
 /* All zero: not armed. */
@@ -33,7 +33,7 @@ void tq_timer_arm(struct tq_net *net, struct tq_timer *timer, uint64_t due, tq_t
 		  void *owner);
 /* Does nothing if the timer isn't armed. */
 void tq_timer_stop(struct tq_net *net, struct tq_timer *timer);
-/* Fires what is due. */
+/* Fires the timers that are due. */
 void tq_timers_poll(struct tq_net *net);
 /* Returns the ns until a timer is due; UINT64_MAX: none is armed. */
 uint64_t tq_timers_next(const struct tq_net *net);

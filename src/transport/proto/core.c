@@ -69,7 +69,7 @@ void tq_core_destroy(struct tq_core *core)
 
 /* ---- deferred work ---- */
 
-/* Ends what is under way with the peers that tq_peer_fail() marked. */
+/* Ends the requests of the peers that tq_peer_fail() marked. Returns the number of peers. */
 static int poll_failing(struct tq_core *core)
 {
 	int n = 0;

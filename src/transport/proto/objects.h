@@ -110,7 +110,7 @@ struct tq_peer {
 	bool probed;     /* by its rank, in vain, since the last tq_core_take_awaited() */
 	uint32_t nasked; /* tuples to there in TQ_TX_TUPLE_ASKED */
 	uint64_t nrma;   /* operations on its memory that are under way */
-	/* Objects that the peer has here; a correct peer has only so many of each: */
+	/* Objects that the peer has here; a correct peer has a limited number of each: */
 	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */

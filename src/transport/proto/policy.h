@@ -17,25 +17,25 @@
 /* Sender. Weight of a long message of a tuple that gave its queue back for its short ones
  * (TQ_RECALL_LONG): a tuple whose messages have become long asks soon. */
 #define TQ_LONG_WEIGHT 32u
-/* Sender. One tuple in so many gets a record with its first message; all others with their second,
+/* Sender. One tuple in TQ_GUESS gets a record with its first message; all others with their second,
  * as many programs use each tag once. */
 #define TQ_GUESS 16u
 /* Sender. Records with a recent message that a search for one without passes over at most. Then the
  * next record that nothing needs is forgotten. */
 #define TQ_SPARED_MAX 8
 
-/* Both. The first direct messages of a queue's life are announced by a NOTICE, then one in so many:
- * a NOTICE costs nearly as much as a short message. */
+/* Both. The first direct messages of a queue's life are announced by a NOTICE, then one in
+ * TQ_SAMPLE_EVERY: a NOTICE costs nearly as much as a short message. */
 #define TQ_SAMPLE_FIRST 64u
 #define TQ_SAMPLE_EVERY 32u
-/* Both. One message in so many is often; counts are halved when they reach TQ_SHARE_AGE, so that
- * older messages count less. */
+/* Both. One message in TQ_SHARE_PART is often; counts are halved when they reach TQ_SHARE_AGE, so
+ * that older messages count less. */
 #define TQ_SHARE_PART 16u
 #define TQ_SHARE_AGE  256u
 
-/* Receiver. Messages in quiet before a tuple may have its queue again: at least so many (and at
- * least wild_backoff) after a receive or message that did not suit a queue, and after a queue that
- * did not pay, which costs more than the recall. */
+/* Receiver. Messages in quiet before a tuple may have its queue again, if wild_backoff isn't more:
+ * after a receive or message that did not suit a queue, and after a queue that did not pay, which
+ * costs more than the recall. */
 #define TQ_BACKOFF_FAULT 256u
 #define TQ_BACKOFF_ASKED 1024u
 /* Receiver. Messages until a tuple asks again: when there was no room; when its short messages come
@@ -45,7 +45,7 @@
 #define TQ_AFTER_EARLY       33u
 #define TQ_AFTER_EARLY_AGAIN 257u
 #define TQ_AFTER_SCARCE      64u
-/* Receiver. A queue is idle after so many messages to other tuples, times the number of queues. */
+/* Receiver. Messages to other tuples, times the number of queues, after which a queue is idle. */
 #define TQ_IDLE_AFTER 8u
 /* Receiver. Entries in a row for a sender that ignore other bits than its tuples, before the tuples
  * ignore those. Entries beside the mask are matched by the library. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What is in front of the data of a direct message with match bits: the bits, and the user's
- * header. At its sender and its receiver it has registered memory of the library.
+ * The prefix of the data of a direct message with match bits: the bits, and the user's header. At
+ * its sender and its receiver it has registered memory of the library.
  */
 #ifndef TQ_PROTO_PREFIX_H
 #define TQ_PROTO_PREFIX_H

@@ -33,7 +33,7 @@ struct tq_msg {
 	struct tq_unexpected *message; /* in no queue; NULL: the message was held, or its pair is
 					  gone */
 	struct tq_msg *next, *prev;    /* pair->probed, if there is a message */
-	/* What tq_core_mrecv() gives the receive when the pair is gone. */
+	/* The status and data that tq_core_mrecv() gives the receive when the pair is gone. */
 	struct tq_status status;
 	void *data;
 	struct tq_recv_req *drain; /* the library's receive that takes a held message */
@@ -172,8 +172,8 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 	return 1;
 }
 
-/* Keeps what a message brought whose pair goes: its envelope, and its data unless they are still at
- * its sender. */
+/* Keeps the envelope of a message whose pair goes, and its data unless they are still at its
+ * sender. */
 static void leave_pair(struct tq_msg *msg)
 {
 	struct tq_unexpected *message = msg->message;
@@ -196,7 +196,7 @@ void tq_probe_forget_pair(struct tq_pair *pair)
 		leave_pair(pair->probed);
 }
 
-/* Gives what leave_pair() has kept to the receive that wants it. */
+/* Gives the status and data that leave_pair() has kept to the receive. */
 static void give_left(struct tq_msg *msg, struct tq_recv_req *recv)
 {
 	uint64_t length = msg->status.length;

@@ -10,7 +10,7 @@ int tq_core_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *
 		   struct tq_msg **msg);
 int tq_core_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq_req **req,
 		  struct tq_status *status);
-/* Keeps what matched probes have taken of the messages of a pair that goes, for tq_core_mrecv(). */
+/* Keeps the messages of a pair that goes which matched probes have taken, for tq_core_mrecv(). */
 void tq_probe_forget_pair(struct tq_pair *pair);
 struct tq_core *tq_core_of_msg(const struct tq_msg *msg);
 

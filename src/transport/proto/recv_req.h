@@ -18,7 +18,7 @@ void tq_recv_req_complete(struct tq_recv_req *recv);
  * none, and the message is counted as dropped. */
 struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
 				      uint32_t handle, enum tq_recv_req_state state);
-/* Ends the start of a receive. Returns what the user's call returns: 0 and the request, or 1 and
+/* Ends the start of a receive. Returns the result of the user's call: 0 and the request, or 1 and
  * the status if the receive has ended already, and is released. */
 int tq_recv_req_finish_start(struct tq_recv_req *recv, struct tq_req **req,
 			     struct tq_status *status);

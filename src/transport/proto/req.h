@@ -38,7 +38,7 @@ static inline bool tq_core_has_ended(const struct tq_core *core)
 /* Takes the list of ended requests (by next; status is filled in). Each one goes back by
  * tq_core_release(). */
 struct tq_req *tq_core_ended(struct tq_core *core);
-/* Takes those that did not end because a connection failed; the others stay in the list. */
+/* Takes the requests that ended, but not by a failed connection; the others stay in the list. */
 struct tq_req *tq_core_ended_unfailed(struct tq_core *core);
 /* Frees a request that has ended, or was never started. */
 void tq_core_release(struct tq_req *req);

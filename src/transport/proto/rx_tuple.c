@@ -114,8 +114,8 @@ void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
 	if (tuple->state == TQ_RX_TUPLE_RECALLING)
 		return; /* the recall is under way to it */
 
-	/* All messages that were sent before SWITCH are here. Those that are left take the
-	 * numbers before that of the first direct message. */
+	/* All messages that were sent before SWITCH are here. The queued ones take the numbers
+	 * before that of the first direct message. */
 	for (message = tuple->unexpected; message; message = message->tuple_next)
 		n++;
 	tuple->base = tq_get32(msg->seq);

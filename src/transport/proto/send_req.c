@@ -148,8 +148,8 @@ static inline __attribute__((always_inline)) bool may_linger(const struct tq_sen
 	return !send->sg.reg || (send->copied && send->buf.len <= tq_eager_limit(send->req.core));
 }
 
-/* Puts what is in front of the data before the list. Short messages go inline as a whole. Returns
- * the new list's length. */
+/* Puts the prefix of the data before the list. Short messages go inline as a whole. Returns the new
+ * list's length. */
 static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, int n,
 		      struct tq_sg list[TQ_MAX_PIECES], unsigned *flags)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * What the parameters and the network's limits allow: which ways messages may go, and at which
- * lengths.
+ * The ways that messages may go, and their lengths, by the parameters and the network's limits.
  */
 #ifndef TQ_PROTO_SETTINGS_H
 #define TQ_PROTO_SETTINGS_H

@@ -6,9 +6,8 @@
  * hold costs.
  *
  * The sender can't see holds, and the receiver doesn't see the message before its receive. So
- * some direct messages are announced by a NOTICE, by which the receiver counts (rx_policy.c). What
- * the sender sees by itself are messages that find no lane free, because other tuples' messages
- * are held.
+ * some direct messages are announced by a NOTICE, by which the receiver counts (rx_policy.c). By
+ * itself the sender sees messages that find no lane free, because other tuples' messages are held.
  */
 #include "proto/tx_policy.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Whether a tuple's queue pays, as the sender sees it. */
+/* The sender's view of whether a tuple's queue pays. */
 #ifndef TQ_PROTO_TX_POLICY_H
 #define TQ_PROTO_TX_POLICY_H
 

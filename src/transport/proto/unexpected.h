@@ -34,7 +34,7 @@ void tq_unexpected_unlink(struct tq_unexpected *message);
 /* Returns the context's first queued message with this tag, which the others follow by tag_next; or
  * if want->ignore is not 0 the first of all, which the others follow by ctx_next. NULL: none. */
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
-/* Frees what a context without messages keeps. */
+/* Frees the tags that a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);
 /* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
  * no memory. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* What a receive or probe is for (struct tq_want): which messages and tuples fit. */
+/* The messages and tuples that fit a receive or probe (struct tq_want). */
 #ifndef TQ_PROTO_WANT_H
 #define TQ_PROTO_WANT_H
 
 #include "proto/rx_objects.h"
 
-/* Returns what a receive or probe with an MPI tag or TQ_ANY_TAG is for. */
+/* Returns the messages that a receive or probe with an MPI tag or TQ_ANY_TAG is for. */
 static inline struct tq_want tq_want_of(int rank, int32_t tag)
 {
 	if (tag == TQ_ANY_TAG)
