@@ -5,7 +5,7 @@
 * Sentences that open with a word which refers to something outside of them: It, Such, Likewise, The same, Of. A reader who begins
   there doesn't know what is meant.
 * In comments and docstrings, sentences without the noun that they are about: "What is left.", "Those that wait.", "Returns what was
-  left.", and numbers without a name. The folders in OLDER aren't checked for these.
+  left.", and numbers without a name.
 
 Usage: tests/lint/words.py [TOP]. Prints each as FILE:LINE: SENTENCE; exit status 1 if there are any.
 
@@ -20,9 +20,6 @@ import sys
 FOLDERS = ("src", "include", "ompi-btl", "examples", "tests", "bench", "doc", "debian", ".ci")
 # The files outside of these folders. The rest of m4/ is libtool's.
 OTHERS = ("*.md", "configure.ac", "Makefile.am", "autogen.sh", "env.sh.in", "tupleq.spec.in", "m4/tq_*.m4")
-# Not checked, because they have older sentences.
-EXCEPT = ("src/softhca/Makefile.inc",)
-OLDER = ("src", "include", "ompi-btl", "tests/fuzz", "tests/softhca", "tests/transport")
 
 # A sentence may be in bold, and may follow one that is.
 BEGIN = r"(?P<before>^|/\* |[.!?](?:\*\*)? )(?:\*\*)?"
@@ -93,13 +90,13 @@ def files(top):
     paths += [path for pattern in OTHERS for path in top.glob(pattern)]
     for path in sorted(path for path in paths if path.is_file()):
         margin = margin_of(path)
-        if margin and str(path.relative_to(top)) not in EXCEPT:
+        if margin:
             yield path, margin
 
 
 def patterns_for(path):
-    """Returns the patterns of faults in a file. `path` is relative to the top."""
-    if path.suffix == ".md" or any(path.is_relative_to(folder) for folder in OLDER):
+    """Returns the patterns of faults in a file."""
+    if path.suffix == ".md":
         return [OPENING]
     return [OPENING, VAGUE_OPENING, VAGUE_OBJECT, VAGUE_NUMBER]
 
@@ -109,7 +106,7 @@ def findings(top):
     for path, margin in files(top):
         name = path.relative_to(top)
         for number, text, begins in texts(path, margin):
-            for pattern in patterns_for(name):
+            for pattern in patterns_for(path):
                 match = pattern.search(text)
                 if match and (begins or match["before"]):
                     yield f"{name}:{number}: {match['word']}: {match['word']}{match['rest']}"
