@@ -48,7 +48,6 @@ class Task:
         self.name, self.function, self.own = name, function, own
         self.results = []  # one per round
         self.skipped = None  # the reason why it didn't run
-        self.lost = {}  # cases that failed, and why
         self.output = None  # the output of the program that failed
 
     def run(self, number, progress):
@@ -75,6 +74,8 @@ def program_task(settings, column, program, arguments, text):
 
 def take_turns(tasks, rounds):
     """Runs every task once per round. Each round begins with another task than the last."""
+    if not tasks:
+        return
     progress = Progress(rounds * len(tasks))
     for number in range(rounds):
         first = number % len(tasks)

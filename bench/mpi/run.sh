@@ -17,7 +17,7 @@ BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
 part=${1?which part? bench/run.sh --help names them}
 
-# The driver checks the options, but it runs within the fabric, which these change. The driver takes no abbreviations of them.
+# The driver checks the options, but it runs within the fabric, which the options below change. The driver takes no abbreviations of them.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
 virtual="" hostfile="" cpu=1 ranks=4

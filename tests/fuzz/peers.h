@@ -26,6 +26,8 @@ struct tq_address peers_address(unsigned peer);
 /* Takes a datagram that the endpoint has sent. */
 void peers_hear(const uint8_t *bytes, uint32_t len);
 
+/* The functions below choose the peer, and what is wrong with the message, by `how`. */
+
 /* Send datagrams: a request, an answer to one of the endpoint's last requests, a goodbye, any
  * bytes. */
 void peers_request(struct input *in, unsigned how);

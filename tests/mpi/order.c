@@ -276,9 +276,10 @@ static void judge(struct message **from, const int *n)
 	for (s = 0; s < t_size; s++)
 		for (i = 0; i < n[s]; i++) {
 			struct message *message = &from[s][i];
-			struct receive *receive = &receives[message->taken];
+			struct receive *receive;
 
 			t_true(message->taken >= 0, "message %d from rank %d was lost", i, s);
+			receive = &receives[message->taken];
 			for (k = 0; k < message->taken; k++)
 				earlier_receive(k, s, message);
 			for (k = 0; k < i; k++)

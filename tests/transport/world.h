@@ -20,7 +20,7 @@
 #define ACT_BREAK   (ACT_MRECV + MODEL_EPS)  /* an endpoint sees that a peer is lost */
 #define ACT_GONE    (ACT_BREAK + MODEL_EPS)  /* an endpoint's withdrawn SRQs are destroyed */
 #define ACT_REMOVE  (ACT_GONE + MODEL_EPS)   /* an endpoint removes its contexts */
-#define ACT_REMIND  (ACT_REMOVE + MODEL_EPS) /* a time is over that an endpoint waits for */
+#define ACT_REMIND  (ACT_REMOVE + MODEL_EPS) /* the time that an endpoint waits for is over */
 #define ACT_LANE    (ACT_REMIND + MODEL_EPS)
 #define ACT_CONTROL (ACT_LANE + MODEL_EPS * MODEL_EPS)
 #define ACT_SQ      (ACT_CONTROL + MODEL_EPS * MODEL_EPS)

@@ -17,7 +17,7 @@ extern const char *const shca_snapshot_keys[SHCA_KINDS];
 json_t *shca_snapshot_fabric(const struct shca_fabric *fabric);
 /* Returns an array of the attached processes: slot, pid, comm, node, pinned and arena. */
 json_t *shca_snapshot_procs(const struct shca_fabric *fabric);
-/* Virtual time: return threads and adapters, and the clock itself, of a fabric that has one. */
+/* Return threads and adapters, and the clock itself, of a fabric with a virtual clock. */
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric);
 json_t *shca_snapshot_clock(const struct shca_fabric *fabric);
 /* Returns the identity of an HCA: name, node, device, lid, guid. */

@@ -4,11 +4,13 @@
  */
 #include "object_index.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 
 #define PAGE_BITS 10
-#define PAGES     (1u << (17 - PAGE_BITS)) /* at most 2^17 QPs or SRQs; MRs aren't indexed */
+#define PAGES \
+	(1u << (17 - PAGE_BITS)) /* at most 2^17 QPs or SRQs (options.def); MRs aren't indexed */
 
 typedef _Atomic(void *) slot_t;
 
@@ -20,6 +22,7 @@ int shca_object_index_set(unsigned hca, enum shca_kind kind, uint32_t idx, void 
 	_Atomic(slot_t *) *where = &map[hca][kind][idx >> PAGE_BITS];
 	slot_t *page = atomic_load_explicit(where, memory_order_acquire);
 
+	assert(idx >> PAGE_BITS < PAGES);
 	if (!page) {
 		slot_t *fresh;
 

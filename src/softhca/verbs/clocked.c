@@ -10,7 +10,7 @@
 #include "clock/clock.h"
 #include "hca/execution/post.h"
 #include "hca/objects/qp.h"
-#include "hca/queues/cq.h"
+#include "hca/queues/cq_ring.h"
 #include "hca/queues/queue_pair.h"
 
 static uint64_t visible(void *place)

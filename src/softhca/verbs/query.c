@@ -71,7 +71,7 @@ static void fill_device(const struct shca_context *ctx, struct ibv_device_attr *
 		.atomic_cap = shca_opt(fabric, SHCA_O_ATOMICS) ? IBV_ATOMIC_HCA : IBV_ATOMIC_NONE,
 		.max_pkeys = ctx->hca->npkeys,
 		.local_ca_ack_delay = ACK_DELAY,
-		.phys_port_cnt = SHCA_PORT,
+		.phys_port_cnt = SHCA_PORTS,
 	};
 	fill_limits(fabric, attr);
 }
@@ -118,7 +118,7 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	a.completion_timestamp_mask = UINT64_MAX;
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
-	a.phys_port_cnt_ex = SHCA_PORT;
+	a.phys_port_cnt_ex = SHCA_PORTS;
 	/* The caller's struct may be an older or a newer one. */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));

@@ -15,7 +15,8 @@
 #include "hca/domains.h"
 
 /* Number of the only port. */
-#define SHCA_PORT 1
+#define SHCA_PORT  1 /* the number of the only port */
+#define SHCA_PORTS 1
 
 /* process.c */
 

@@ -11,6 +11,7 @@
 #include "fabric/epoch.h"
 #include "fabric/event.h"
 #include "hca/object_index.h"
+#include "hca/queues/cq_ring.h"
 #include "req.h"
 
 /* Keeps a QP from being freed while shca_flush_failed_qps() looks at it. */

@@ -15,6 +15,7 @@
 #include "hca/execution/engine.h"
 #include "hca/execution/flush.h"
 #include "hca/object_index.h"
+#include "hca/queues/cq_ring.h"
 #include "mcast.h"
 
 /* ---------------------------------------------------------------- finding */

@@ -14,7 +14,7 @@
 #define SHCA_CQ_SHORT 192
 
 /* Largest number of holes (cq_ring.h) of a CQ at a time: at this limit, the consumer stops at a
- * slot that is being written. A choice: a hole takes a producer that is stopped between two
+ * slot that is being written. A choice: a hole needs a producer that is stopped between two
  * instructions, and each poll looks at all holes. */
 #define SHCA_CQ_HOLES 64
 struct shca_cq_pending; /* cq_heap.h */
@@ -91,33 +91,6 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 bool shca_cq_holds(struct shca_cq_entry *entry);
 /* Raises the completion event of a CQ, if it is armed for that kind of completion. */
 void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
-
-/* ------------------------------ cq_ring.c: the consumer's side; the caller holds cq->lock */
-
-/* Drops the completions of a QP that is being destroyed or reset, and calls `dropped` for each. The
- * QP has nothing in flight any more. */
-void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
-		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *cqe));
-/* Moves the completions in the ring to the heap of those that wait for their time. */
-void shca_cq_ring_to_heap(struct shca_cq *cq);
-/* Returns the next completion that may be seen, or NULL. Valid until shca_cq_pop(). */
-struct shca_cqe *shca_cq_peek(struct shca_cq *cq);
-/* Removes the completion that shca_cq_peek() returned. */
-void shca_cq_pop(struct shca_cq *cq);
-/* Returns when the next completion may be seen, among those that a solicited-only arming asks for:
- * 0 = there is none, 1 = now. */
-uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);
-/* Moves the completions in a ring to the heap when no producer uses that ring any more; slots that
- * were never completed are given up. */
-void shca_cq_close_ring(struct shca_cq *cq);
-/* Moves the tail behind the completion of a producer that died before it could. Call it before
- * shca_cq_close_ring(). */
-void shca_cq_repair_tail(struct shca_cq *cq);
-/* Calls fn for each completion that was not polled. */
-void shca_cq_each(struct shca_cq *cq,
-		  void (*fn)(struct shca_cq *cq, struct shca_cqe *cqe, void *arg), void *arg);
-/* Returns true if a poll may find a completion. Takes no lock and needs none. */
-bool shca_cq_maybe(struct shca_cq *cq);
 
 /* ---------------------------------------------------------------- cq_poll.c */
 

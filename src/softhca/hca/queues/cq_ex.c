@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "clock/clock.h"
-#include "cq.h"
+#include "cq_ring.h"
 
 static struct shca_cq *of(struct ibv_cq_ex *cq)
 {

@@ -9,6 +9,7 @@
 
 #include "cq_bounce.h"
 #include "cq_event.h"
+#include "cq_ring.h"
 #include "fabric/trace.h"
 #include "hca/memory/mr.h"
 #include "hca/object_index.h"
