@@ -40,7 +40,6 @@ static bool net_is_local(void *arg, struct tq_link *link)
 {
 	const struct tq_net *net = arg;
 
-	(void)net; /* without lock checks */
 	tq_assert_held(net->lock);
 	return tq_outbox_is_attached(link);
 }
@@ -59,7 +58,6 @@ static bool net_control_moves(void *arg, struct tq_link *link)
 {
 	const struct tq_net *net = arg;
 
-	(void)net; /* without lock checks */
 	tq_assert_held(net->lock);
 	return tq_control_moves(link);
 }
