@@ -282,7 +282,7 @@ static void neighbor_allgather(const struct coll *coll)
 	free(out);
 }
 
-/* Does nothing with fewer than three ranks, whose two directions have the same peer. */
+/* Returns at once with fewer than three ranks, whose two directions have the same peer. */
 static void neighbor_alltoall(const struct coll *coll)
 {
 	int peer[2], k, *in = ints(2 * coll->n), *out = ints(2 * coll->n);

@@ -35,7 +35,7 @@ static void write_to(int node, const struct mca_coll_tupleq_step *step)
 	game.writes[node]++;
 }
 
-/* Does all steps that a node can do now. Returns true if there was one. */
+/* Runs all steps that a node can run now. Returns true if there was one. */
 static bool advance(int node)
 {
 	bool moved = false;

@@ -11,7 +11,7 @@
 
 struct tq_net;
 
-/* Does the work that is due. May arm and stop any timer, also the one that fires. */
+/* Handles the end of a timer's time. May arm and stop any timer, also the one that fires. */
 typedef void tq_timer_fire(struct tq_net *net, void *owner, uint64_t now);
 
 /* All zero: not armed. */

@@ -135,8 +135,8 @@ struct tq_net_ops {
 	int (*write)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token);
 
-	/* Does an atomic operation, as read() and write() go. The former value in the peer's memory
-	 * comes into the 8 bytes of `sg`. */
+	/* Starts an atomic operation. Returns and ends as read() and write() do. The former value
+	 * in the peer's memory comes into the 8 bytes of `sg`. */
 	int (*atomic)(void *net, struct tq_link *link, const struct tq_atomic *atomic,
 		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 

@@ -8,7 +8,7 @@
 
 /* Returns the tuple; NULL: it has no record. */
 struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, uint64_t tag);
-/* Does the work of tq_rx_tuple_get() for a tuple that isn't in pair->recent_rx_tuples. */
+/* Finds or makes a tuple for tq_rx_tuple_get() that isn't in pair->recent_rx_tuples. */
 struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, uint64_t tag);
 /* Returns the tuple, made if it isn't there; NULL: no memory. Inline, because each message and each
  * receive comes through here, most for the tuple of the one before. */
