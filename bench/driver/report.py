@@ -72,6 +72,8 @@ def print_skipped(tasks):
     for task in tasks:
         if task.skipped:
             print(f"  {task.name} did not run: {task.skipped}")
+        for case, reason in task.lost.items():
+            print(f"  {task.name}, {case}, did not run: {reason}")
 
 
 def _output(*command):
@@ -134,7 +136,7 @@ def print_head(settings):
 
 def _run(task):
     """Returns a column's entry in the JSON file."""
-    return {"name": task.name, "skipped": task.skipped, "output": task.output, "rounds": task.results}
+    return {"name": task.name, "skipped": task.skipped, "lost": task.lost, "output": task.output, "rounds": task.results}
 
 
 def write_json(settings, name, tasks):

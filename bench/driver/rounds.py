@@ -48,6 +48,7 @@ class Task:
         self.name, self.function, self.own = name, function, own
         self.results = []  # one per round
         self.skipped = None  # the reason why it didn't run
+        self.lost = {}  # cases of a figure of bench/paper that failed, and why
         self.output = None  # the output of the program that failed
 
     def run(self, number, progress):
