@@ -497,14 +497,18 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 #define TQ_SEND_DEFER_USER 4u
 /* The caller waits for the end in any case. */
 #define TQ_SEND_PATIENT 8u
+/* For its user the send has ended: the buffer, which has no `ops`, is a copy that stays as it is
+ * until complete(). So the message arrives even if this process makes no further call (if it has a
+ * service thread). */
+#define TQ_SEND_BUFFERED 32u
 
 /*
  * Starts a send. Returns 1 if it has ended successfully: there is no request. Returns 0 if *req is
  * under way, until complete() is called with `user`; *req is gone after that. Returns a negative
  * errno if it could not be started: -EINVAL (the context has no such rank, that peer was removed,
- * the tag is TQ_ANY_TAG, or the context has match bits), -ENOMEM or -EIO (the peer has failed). A
- * message of at most eager_limit bytes (parameter) without TQ_SEND_SYNC ends when it is started,
- * unless the pool of copies is empty.
+ * the tag is TQ_ANY_TAG, the context has match bits, or a buffered message has `ops`), -ENOMEM or
+ * -EIO (the peer has failed). A message of at most eager_limit bytes (parameter) without
+ * TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
  *
  * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, because most short sends
  * need none. send_pending() is called at most once, before the message is sent. If the send fails

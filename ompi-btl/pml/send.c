@@ -106,7 +106,8 @@ static int bsend(const void *addr, size_t count, ompi_datatype_t *type, int dst,
 	request->refs = 1; /* the user has no handle */
 	mca_pml_tupleq_bsend_began();
 	rc = tq_send(mca_pml_tupleq_ctx(comm), dst, tag, &buf->tq,
-		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED), request, &request->op.tq);
+		     send_flags(tag, MCA_PML_BASE_SEND_BUFFERED) | TQ_SEND_BUFFERED, request,
+		     &request->op.tq);
 	if (!rc)
 		return OMPI_SUCCESS;
 	mca_pml_tupleq_bsend_ended(copy);

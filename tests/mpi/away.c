@@ -4,9 +4,9 @@
  * of its check in memory that both share. So the test measures no time: the library of the rank
  * that is away was not needed. Even ranks send, odd ranks receive. All ranks run on one machine.
  *
- * No MPI needs the sender for messages that its send has buffered. pml/tupleq has to do more: long
- * messages without the sender, and messages without the receiver. Protocol rput is excepted,
- * because there the sender writes.
+ * No MPI needs the sender for messages that its send has buffered, or that its collective operation
+ * has left behind. pml/tupleq has to do more: long messages without the sender, and messages
+ * without the receiver. Protocol rput is excepted, because there the sender writes.
  */
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -215,6 +215,81 @@ static void receiver_away(void)
 	t_end();
 }
 
+/* ---- many messages at once, whose sender has left ---- */
+
+enum { ROUNDS = 60, MANY = 60 };
+
+/* Pass message `i` of a round from the sender to the receiver. */
+typedef void pass_function(void *buf, int bytes, int i);
+
+static void by_send(void *buf, int bytes, int i)
+{
+	if (pair.sender)
+		MPI_Send(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD);
+	else
+		MPI_Recv(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD,
+			 MPI_STATUS_IGNORE);
+}
+
+static void by_bsend(void *buf, int bytes, int i)
+{
+	if (pair.sender)
+		MPI_Bsend(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD);
+	else
+		by_send(buf, bytes, i);
+}
+
+static void by_bcast(void *buf, int bytes, int i)
+{
+	(void)i;
+	MPI_Bcast(buf, bytes, MPI_BYTE, 0, pair.side);
+}
+
+/* Passes messages of up to `longest` bytes in rounds. At the end of each the sender makes no call
+ * until all are there. */
+static void sender_left(const char *name, pass_function *pass, int longest)
+{
+	unsigned char *buf = t_alloc((size_t)longest);
+	unsigned int before;
+
+	t_begin("away: the sender, after %s", name);
+	for (int round = 0; round < ROUNDS && pair.peer < t_size; round++) {
+		int n = 1 + t_below(&pair.rng, MANY);
+
+		before = atomic_load(done);
+		MPI_Barrier(pair.side);
+		for (int i = 0; i < n; i++) {
+			int bytes = t_below(&pair.rng, i % 4 ? 64 : longest);
+			struct t_msg m = pair_message(pair.sender ? t_rank : pair.peer, i);
+
+			if (pair.sender)
+				t_fill(buf, (size_t)bytes, m);
+			pass(buf, bytes, i);
+			if (!pair.sender)
+				t_verify(buf, (size_t)bytes, m);
+		}
+		if (pair.sender)
+			stay_away(before);
+		else
+			atomic_fetch_add(done, 1);
+		pair.seq += (unsigned int)n;
+	}
+	free(buf);
+	pair.tag += 7;
+	t_end();
+}
+
+static void bsends_left(int longest)
+{
+	int size = MANY * (longest + MPI_BSEND_OVERHEAD);
+	void *room = t_alloc((size_t)size);
+
+	MPI_Buffer_attach(room, size);
+	sender_left("MPI_Bsend", by_bsend, longest);
+	MPI_Buffer_detach(&room, &size);
+	free(room);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
@@ -242,5 +317,8 @@ int main(int argc, char **argv)
 	cancelling();
 	if (tuples)
 		receiver_away();
+	sender_left("MPI_Send", by_send, max);
+	sender_left("MPI_Bcast", by_bcast, SHORT);
+	bsends_left(t_counter("pml_tupleq_sent_direct") >= 0 ? PAIR_MAX : SHORT);
 	return pair_finish();
 }

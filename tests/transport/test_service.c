@@ -219,6 +219,182 @@ static void patient_sends(void)
 	t_true(n == MESSAGES, "%d of %d could be sent", n, MESSAGES);
 }
 
+/* ---- messages and writes that the program regards as sent ---- */
+
+/* Takes all entries of endpoint 0's send queue, so that it can post nothing. */
+static uint32_t take_slots(void)
+{
+	uint32_t taken;
+
+	tq_lock(&many_eps[0]->lock);
+	taken = many_take_slots();
+	tq_unlock(&many_eps[0]->lock);
+	return taken;
+}
+
+static void give_slots(uint32_t taken)
+{
+	tq_lock(&many_eps[0]->lock);
+	many_give_slots(taken);
+	tq_unlock(&many_eps[0]->lock);
+}
+
+/* Starts two endpoints that are connected, and whose service threads sleep. */
+static void asleep(const char *const *params, struct tq_ctx *ctx[2])
+{
+	many_start_apart(2, params, ctx);
+	many_pass(ctx[0], ctx[1], 0, 1);
+	usleep(50000);
+}
+
+static const char *const served[] = {"service_thread=1", NULL};
+
+/* A short message finds no room, and its send has ended. B calls the library no more. */
+static void left_without_room(void)
+{
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+	uint32_t taken;
+	char data[64];
+
+	many_needs_lanes();
+	asleep(served, ctx);
+	many_recv(ctx[1], 0, MANY_TAG, data, &got);
+	taken = take_slots();
+	many_send(ctx[0], 1, MANY_TAG, "as sent", TQ_SEND_NO_QUEUE, &sent);
+	t_true(sent.ended && many_counter(0, "waiting") == 1, "the message doesn't wait");
+	give_slots(taken);
+	MANY_UNTIL(!many_counter(0, "waiting"), usleep(1000));
+	t_true(!many_counter(0, "waiting"), "the message isn't sent");
+	MANY_UNTIL(got.ended, tq_progress(many_eps[1]));
+	t_true(got.ended && !strcmp(data, "as sent"), "the message doesn't come");
+}
+
+/* A write finds no room. */
+static void put_without_room(void)
+{
+	static _Alignas(4096) uint64_t word;
+	uint64_t value = 42;
+	struct tq_ctx *ctx[2];
+	struct tq_mr *mr;
+	uint32_t taken;
+
+	asleep(served, ctx);
+	t_ok(tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr));
+	taken = take_slots();
+	t_ok(tq_put(many_peers[0][1], &value, sizeof(value), (uintptr_t)&word, tq_mr_key(mr)));
+	t_true(many_counter(0, "puts_waiting") == 1, "the write doesn't wait");
+	give_slots(taken);
+	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value, usleep(1000));
+	t_true(word == value, "the write doesn't come");
+}
+
+/* More writes than the control lane takes at once, by a program that does nothing else, and without
+ * a thread that would. */
+static void many_puts(void)
+{
+	static const char *const params[] = {"control_depth=16", NULL};
+	static _Alignas(4096) uint64_t word;
+	enum { PUTS = 100 };
+	struct tq_ctx *ctx[2];
+	struct tq_mr *mr;
+
+	asleep(params, ctx);
+	t_ok(tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr));
+	for (uint64_t i = 1; i <= PUTS; i++)
+		t_ok(tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)));
+	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE) == PUTS, usleep(1000));
+	t_true(word == PUTS, "a write doesn't come");
+}
+
+static char long_data[8 << 20], long_room[sizeof(long_data)];
+
+/* Returns true if endpoint 0 has data to send for a user who has left. */
+static bool has_more_to_send(void)
+{
+	bool has;
+
+	tq_lock(&many_eps[0]->lock);
+	has = many_eps[0]->core.nunwatched;
+	tq_unlock(&many_eps[0]->lock);
+	return has;
+}
+
+/* B sends a message whose send has ended for its user, and calls the library no more. A gets it,
+ * although B has to send the data. (Within a node A may copy them itself.) */
+static void left_to_send(const char *const *params, size_t len, unsigned flags,
+			 void (*prepare)(void))
+{
+	struct tq_buf buf = {.addr = long_data, .len = len};
+	struct many_op sent = {0}, got;
+	struct tq_ctx *ctx[2];
+	int rc;
+
+	memset(long_data, 'x', len);
+	asleep(params, ctx);
+	if (prepare)
+		prepare();
+	rc = tq_send(ctx[0], 1, MANY_TAG, &buf, flags, &sent, &sent.req);
+	t_true(rc == (flags & TQ_SEND_BUFFERED ? 0 : 1), "send: %d", rc);
+	many_recv_long(ctx[1], 0, MANY_TAG, long_room, sizeof(long_room), &got);
+	MANY_UNTIL(got.ended || has_more_to_send(), tq_progress(many_eps[1]));
+	/* Not by A's question whether B is alive, which would wake the thread. */
+	MANY_UNTIL(!has_more_to_send(), usleep(1000));
+	t_true(!has_more_to_send(), "the data are not sent");
+	MANY_UNTIL(got.ended, tq_progress(many_eps[1]));
+	t_true(got.ended && !got.status.error && got.status.length == len &&
+		       !memcmp(long_room, long_data, len),
+	       "the message doesn't come");
+}
+
+static const char *const written[] = {"service_thread=1", "protocol=tupleq-copy", "rendezvous=rput",
+				      "eager_max=0",      "promote_after=1000",   NULL};
+
+static void copy_to_write(void)
+{
+	left_to_send(written, 6000, TQ_SEND_PATIENT, NULL);
+	t_true(many_counter(1, "recv_rput") + many_counter(1, "recv_copied") == 1,
+	       "the message isn't written");
+}
+
+static void buffered_to_write(void)
+{
+	left_to_send(written, sizeof(long_data), TQ_SEND_BUFFERED, NULL);
+	t_true(many_counter(1, "recv_rput") + many_counter(1, "recv_copied") == 1,
+	       "the message isn't written");
+}
+
+static struct tq_reg *register_nothing(void *net, void *addr, uint64_t len, bool write,
+				       void **cookie)
+{
+	(void)net, (void)addr, (void)len, (void)write, (void)cookie;
+	return NULL;
+}
+
+/* Has endpoint 1 register nothing for receives, so that it asks for messages in pieces. */
+static void refuse_registrations(void)
+{
+	static struct tq_net_ops ops;
+
+	ops = *many_eps[1]->core.ops;
+	ops.reg = register_nothing;
+	many_eps[1]->core.ops = &ops;
+}
+
+static void copy_in_pieces(void)
+{
+	left_to_send(written, 7000, TQ_SEND_PATIENT, refuse_registrations);
+	t_true(many_counter(1, "recv_pipelined") + many_counter(1, "recv_copied") == 1,
+	       "the message doesn't come in pieces");
+}
+
+static void buffered_in_pieces(void)
+{
+	left_to_send(written, 30000, TQ_SEND_BUFFERED, refuse_registrations);
+	t_true(many_counter(1, "recv_pipelined") + many_counter(1, "recv_copied") == 1,
+	       "the message doesn't come in pieces");
+}
+
 const struct many_case many_cases[] = {
 	{"recalled while it computes", recalled_while_computing},
 	{"copied when its sender is removed", copied_when_removed},
@@ -227,5 +403,12 @@ const struct many_case many_cases[] = {
 	{"taken in by the thread, then probed", taken_in_then_probed},
 	{"an empty message, in turn", empty_in_turn},
 	{"patient sends", patient_sends},
+	{"a message that waits for room, and its sender has left", left_without_room},
+	{"a write that waits for room, and its writer has left", put_without_room},
+	{"many writes, and nothing else", many_puts},
+	{"a copy of one who has left is written", copy_to_write},
+	{"a copy of one who has left, in pieces", copy_in_pieces},
+	{"a buffered message of one who has left is written", buffered_to_write},
+	{"a buffered message of one who has left, in pieces", buffered_in_pieces},
 	{0},
 };

@@ -13,7 +13,7 @@ struct mix {
 	} flows[6];
 	uint64_t sizes[6];
 	/* Chances, of 256. */
-	uint32_t any_source, any_tag, probe, cancel, sync, patient, scattered, no_queue;
+	uint32_t any_source, any_tag, probe, cancel, sync, patient, buffered, scattered, no_queue;
 	bool pieces; /* the pieces of scattered buffers are named */
 	uint32_t short_recv, in_order;
 	/* With match bits: */
@@ -126,6 +126,7 @@ static void random_mix(struct sim_rng *rng, struct mix *mix)
 	mix->cancel = (uint32_t)SIM_ONE_OF(rng, 0, 0, 10, 30, 100);
 	mix->sync = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
 	mix->patient = (uint32_t)SIM_ONE_OF(rng, 0, 0, 128, 256);
+	mix->buffered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 128);
 	mix->scattered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 10, 128);
 	mix->pieces = sim_chance(rng, 128);
 	mix->no_queue = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 40);
@@ -171,6 +172,8 @@ static bool add_send(struct sim_rng *rng, struct world *world, const struct mix 
 		.npieces = mix->pieces ? 1 + sim_below(rng, PROGRAM_PIECES) : 0,
 	};
 
+	if (!op.scattered && sim_chance(rng, mix->buffered))
+		op.flags |= TQ_SEND_BUFFERED;
 	if (sim_chance(rng, mix->no_queue)) {
 		op.tag = MODEL_ONCE_TAG - world->prog.nids;
 		op.flags |= TQ_SEND_NO_QUEUE;

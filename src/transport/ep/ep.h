@@ -16,6 +16,7 @@
 #include "ep/service.h"
 #include "net/objects.h"
 #include "proto/core.h"
+#include "proto/req.h"
 
 struct tq_ep {
 	struct tq_lock lock;
@@ -69,11 +70,13 @@ static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 	return (struct tq_ep *)((char *)core - offsetof(struct tq_ep, core));
 }
 
-/* Returns true if work goes on when sends complete: RECALLED is due then, or there is room for
- * a grant, or for more of what the bulk lane takes. */
+/* Returns true if work goes on when sends complete, or when the peer has room again: RECALLED is
+ * due then, or a message, a write or more of what the bulk lane takes can be posted. The
+ * user may have been told that it was sent. */
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
-	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy;
+	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy || ep->net.waiting ||
+	       ep->net.putting;
 }
 
 /* Returns true if the service thread is to go on with copies. */
@@ -89,6 +92,15 @@ static inline bool tq_ep_service_reminds(const struct tq_ep *ep)
 	return ep->core.reminds && ep->net.remind_timer.due < ep->service->wakes_at;
 }
 
+/* Returns true if there are requests or look-ups that have ended, and the service thread is to
+ * complete them. */
+static inline bool tq_ep_service_completes(struct tq_ep *ep)
+{
+	return ep->service->completes &&
+	       (tq_core_has_ended(&ep->core) ||
+		atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
+}
+
 /* Wakes the service thread, before the lock is released, if there is work that the application
  * may not come back for soon. */
 static inline void tq_service_hint(struct tq_ep *ep)
@@ -97,7 +109,7 @@ static inline void tq_service_hint(struct tq_ep *ep)
 		return;
 	if ((ep->service->wakes_at == UINT64_MAX &&
 	     (tq_ep_awaits_sends(ep) || ep->net.ndatagrams)) ||
-	    tq_ep_service_reminds(ep) || tq_ep_service_copies(ep))
+	    tq_ep_service_reminds(ep) || tq_ep_service_copies(ep) || tq_ep_service_completes(ep))
 		tq_service_wake(ep);
 }
 

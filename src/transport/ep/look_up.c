@@ -35,8 +35,6 @@ int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
 
 	tq_lock(&ep->lock);
 	rc = tq_look_up_start(&ep->net, locator);
-	/* A look-up of this process itself has ended already. */
-	tq_service_hint_bits(ep);
 	tq_ep_unlock(ep);
 	return rc;
 }

@@ -5,17 +5,10 @@
 #include "ep/ep.h"
 #include "ep/message.h"
 #include "ep/progress.h"
-#include "ep/service.h"
 #include "proto/ctxs.h"
 #include "proto/entries.h"
 #include "proto/recv.h"
 #include "proto/send.h"
-
-static void unlock(struct tq_ep *ep)
-{
-	tq_service_hint_bits(ep);
-	tq_ep_unlock(ep);
-}
 
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,
@@ -26,7 +19,7 @@ int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[]
 	tq_lock(&ep->lock);
 	rc = tq_core_ctx_add_bits(&ep->core, id, peers, npeers, rank, flags, header_len, ops, arg,
 				  ctx);
-	unlock(ep);
+	tq_ep_unlock(ep);
 	return rc;
 }
 
@@ -37,10 +30,10 @@ int tq_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header
 	int rc;
 
 	tq_lock(&ep->lock);
-	tq_message_make_room(ep);
+	tq_ep_make_room(ep);
 	rc = tq_message_report(ep, ctx, rank,
 			       tq_core_send_bits(ctx, rank, bits, header, buf, flags, user, req));
-	unlock(ep);
+	tq_ep_unlock(ep);
 	return rc;
 }
 
@@ -58,7 +51,7 @@ int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore
 		tq_ep_copy(ep);
 	rc = tq_message_report(ep, ctx, rank,
 			       tq_core_entry_append(ctx, &want, buf, flags, user, id));
-	unlock(ep);
+	tq_ep_unlock(ep);
 	return rc;
 }
 
@@ -69,7 +62,7 @@ int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
 
 	tq_lock(&ep->lock);
 	rc = tq_core_entry_remove(ctx, id);
-	unlock(ep);
+	tq_ep_unlock(ep);
 	return rc;
 }
 

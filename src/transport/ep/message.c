@@ -7,7 +7,6 @@
 #include "ep/ep.h"
 #include "ep/progress.h"
 #include "net/connections.h"
-#include "net/control.h"
 #include "net/link_end.h"
 #include "proto/ctxs.h"
 #include "proto/pair.h"
@@ -114,17 +113,6 @@ static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_
 	}
 }
 
-void tq_message_make_room(struct tq_ep *ep)
-{
-	/* A caller that only posts never polls: finished sends are reaped here, or the queue
-	 * looks full. */
-	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
-		ep->polls_since_work = TQ_EP_QUIET;
-	/* The caller would not see the credit that comes back, either. */
-	if (tq_control_waits(&ep->net))
-		tq_ep_poll(ep);
-}
-
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
 	    void *user, struct tq_req **req)
 {
@@ -132,7 +120,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	tq_message_make_room(ep);
+	tq_ep_make_room(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
 		wait_to_start(ep, ctx, rank, tag, buf->len);
 	rc = tq_message_report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));

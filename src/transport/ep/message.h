@@ -5,9 +5,6 @@
 
 #include "ep/ep.h"
 
-/* Polls before a send, for callers that only post and never poll: reaps finished sends, and takes
- * in credit if control messages wait for it. */
-void tq_message_make_room(struct tq_ep *ep);
 /* Returns rc, the result of starting an operation. If rc is -EIO, makes progress, for which the
  * lock is released, until the log has said what failed. */
 int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc);

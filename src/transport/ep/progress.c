@@ -8,6 +8,8 @@
 #include "ep/ep.h"
 #include "ep/look_up.h"
 #include "net/connections.h"
+#include "net/control.h"
+#include "net/cq.h"
 #include "net/net.h"
 #include "net/srq.h"
 #include "proto/entry.h"
@@ -69,6 +71,17 @@ int tq_ep_poll(struct tq_ep *ep)
 	tq_ep_release_completed(ep);
 	events += tq_net_work(&ep->net);
 	return events + tq_core_poll(&ep->core);
+}
+
+void tq_ep_make_room(struct tq_ep *ep)
+{
+	/* A caller that only posts never polls: finished sends are reaped here, or the queue
+	 * looks full. */
+	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
+		ep->polls_since_work = TQ_EP_QUIET;
+	/* The caller would not see the credit that comes back, either. */
+	if (tq_control_waits(&ep->net) || ep->net.putting)
+		tq_ep_poll(ep);
 }
 
 /* Takes the list of requests that have ended; NULL: none. Until the log has said which connections

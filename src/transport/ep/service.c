@@ -43,9 +43,11 @@
  * that computes in between leaves the library soon. */
 #define BUSY_PAUSE_MAX (1 * MS)
 
-/* The pause while sends are waited for. Their completions wake the thread, except for those
- * that came before the queue was armed. */
-#define SENDS_PAUSE (1 * MS)
+/* The pause while sends are waited for, or room at a peer: the first one, and twice as long each
+ * time that nothing has happened. Completions and CREDIT wake the thread, but for completions that
+ * came before the queue was armed, and credit that came with a message that wasn't solicited. */
+#define SENDS_PAUSE     (1 * MS)
+#define SENDS_PAUSE_MAX (32 * MS)
 
 /* Rounds of polls after which others get the lock. */
 #define ROUNDS 8
@@ -54,21 +56,27 @@
  * now). Called with the lock. */
 static void serve(struct tq_ep *ep, uint64_t *next)
 {
-	int n, rounds = 0;
+	struct tq_service *service = ep->service;
+	int n, rounds = 0, total = 0;
 
-	ep->core.service = ep->net.service = !ep->service->completes;
+	ep->core.service = ep->net.service = !service->completes;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net);
+		total += n;
 	} while (n > 0 && ++rounds < ROUNDS && !tq_ep_service_copies(ep));
 	/* Long copies are made in parts, and messages may come as fast as they are handled: others
 	 * get the lock in between. */
 	*next = n > 0 || tq_ep_service_copies(ep) ? 0 : tq_connections_next(&ep->net);
 	ep->core.service = ep->net.service = false;
-	if (tq_ep_awaits_sends(ep) && *next > SENDS_PAUSE)
-		*next = SENDS_PAUSE;
-	ep->service->wakes_at = *next == UINT64_MAX ? UINT64_MAX : tq_now() + *next;
+	if (total)
+		service->sends_pause = SENDS_PAUSE;
+	else if (service->sends_pause < SENDS_PAUSE_MAX)
+		service->sends_pause *= 2;
+	if (tq_ep_awaits_sends(ep) && *next > service->sends_pause)
+		*next = service->sends_pause;
+	service->wakes_at = *next == UINT64_MAX ? UINT64_MAX : tq_now() + *next;
 }
 
 /* Makes completions that come from now on make the channel readable, and senders to rings send a
@@ -200,6 +208,7 @@ int tq_service_start(struct tq_ep *ep)
 		goto free_service;
 	}
 	service->wakes_at = UINT64_MAX;
+	service->sends_pause = SENDS_PAUSE;
 	ep->service = service;
 	limit = "processes (ulimit -u)";
 	/* Signals are for the application's threads. */
@@ -236,21 +245,6 @@ int tq_thread_progress(struct tq_ep *ep, bool on)
 	}
 	tq_ep_unlock(ep);
 	return rc;
-}
-
-void tq_service_hint_bits(struct tq_ep *ep)
-{
-	struct tq_service *service = ep->service;
-
-	bool ended;
-
-	if (!service)
-		return;
-	ended = service->completes &&
-		(tq_core_has_ended(&ep->core) ||
-		 atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
-	if (ended || tq_ep_service_reminds(ep))
-		tq_service_wake(ep);
 }
 
 void tq_service_wake(struct tq_ep *ep)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "ep/ep.h"
+#include "ep/progress.h"
 #include "net/address.h"
 #include "net/lane_connect.h"
 #include "net/link.h"
@@ -134,6 +135,7 @@ int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, ui
 	if (len > TQ_PUT_MAX)
 		return -EINVAL;
 	tq_lock(&ep->lock);
+	tq_ep_make_room(ep);
 	rc = tq_put_start(&ep->net, peer->link, data, (uint32_t)len, addr, key);
 	/* The log has yet to say what failed: as for a write that waits when the connection fails,
 	 * tq_peer_error() reports the failure after that. */

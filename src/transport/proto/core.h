@@ -30,11 +30,11 @@ static inline bool tq_core_has_copies(const struct tq_core *core)
 	return core->copies;
 }
 
-/* Returns true if the protocol goes on when sends complete: RECALLED is due then, or there is room
- * for a grant. */
+/* Returns true if the protocol goes on when sends complete: RECALLED is due then, there is room for
+ * a grant, or a message goes on whose send has ended for its user. */
 static inline bool tq_core_awaits_sends(const struct tq_core *core)
 {
-	return core->nrecalling || core->ngranted;
+	return core->nrecalling || core->ngranted || core->nunwatched;
 }
 
 #endif

@@ -94,6 +94,12 @@ void tq_fetch_unbounce(struct tq_recv_req *recv)
 
 /* ---- rendezvous ---- */
 
+/* Returns the flags of an answer that has its sender send the data. */
+static unsigned answer_flags(const struct tq_recv_req *recv)
+{
+	return recv->sender_away ? TQ_CONTROL_SOLICITED : 0;
+}
+
 static void ask_pieces(struct tq_recv_req *recv)
 {
 	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
@@ -102,7 +108,7 @@ static void ask_pieces(struct tq_recv_req *recv)
 	m.send_req = tq_put32(recv->send_req);
 	m.recv_req = tq_put32(recv->handle);
 	m.length = tq_put64(recv->wanted);
-	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), answer_flags(recv));
 }
 
 static void ask_write(struct tq_recv_req *recv)
@@ -115,7 +121,7 @@ static void ask_write(struct tq_recv_req *recv)
 	m.addr = tq_put64((uintptr_t)recv->sg.addr);
 	m.length = tq_put64(recv->wanted);
 	m.rkey = tq_put32(recv->sg.reg->rkey);
-	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), answer_flags(recv));
 }
 
 static bool should_read(const struct tq_core *core, const struct tq_unexpected *message)
@@ -231,6 +237,7 @@ static void fetch_copy(struct tq_recv_req *recv, struct tq_unexpected *message)
 static void fetch_rts(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	recv->send_req = message->send_req;
+	recv->sender_away = message->flags & TQ_RTS_AWAY;
 	if (!recv->wanted) {
 		tq_unexpected_free(message);
 		send_fin(recv->pair->peer, recv->send_req);

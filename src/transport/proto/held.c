@@ -73,7 +73,8 @@ static int ask_again(struct tq_recv_req *recv)
 	m.recv_req = tq_put32(recv->handle);
 	m.length = tq_put64(recv->wanted);
 	TQ_COUNT(core->stats, held_again);
-	tq_peer_send(recv->pair->peer, &m, sizeof(m), 0);
+	/* The send may have ended for its user, who may not be in the library. */
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), TQ_CONTROL_SOLICITED);
 	return -EAGAIN;
 }
 

@@ -225,6 +225,7 @@ struct tq_core {
 	/* Work that goes on when sends complete; the service thread waits for that, too. */
 	uint32_t nrecalling;  /* tx_tuples in RECALLING */
 	uint32_t ngranted;    /* sends in GRANTED */
+	uint32_t nunwatched;  /* sends of which tq_send_req_is_unwatched() is true */
 	uint64_t outstanding; /* sends (detached ones too) whose data may still be needed */
 	bool backpressured;
 	/* The user's callback of struct tq_job; set by the core's owner. */

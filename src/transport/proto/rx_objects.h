@@ -35,6 +35,7 @@ struct tq_recv_req {
 	bool pooled;              /* true if that memory is from the pool of copies */
 	int cancelling;           /* the error to end with when a recall brings it back; 0: none */
 	bool pieces_asked;        /* HELD: CTS_HELD was sent, so the lane's copy is unused */
+	bool sender_away;         /* TQ_RTS_AWAY */
 	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
 	struct tq_pair *pair;         /* of the message that it matched */
 	uint32_t handle;              /* the receive's name in CTS, CTS_PIECES and CTS_HELD */

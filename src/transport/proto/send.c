@@ -368,7 +368,7 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 
 	if (sending->flags & TQ_SEND_NO_QUEUE)
 		flags |= TQ_ENV_NO_QUEUE;
-	if (ends_now(send, false) || overlaps)
+	if (ends_now(send, false) || send->flags & TQ_SEND_BUFFERED || overlaps)
 		flags |= TQ_RTS_AWAY;
 	send->handle = tq_handle_new(&core->send_reqs, send);
 	if (!send->handle || (!ends_now(send, false) && need_user(send)))
@@ -481,7 +481,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	int rc;
 
 	tq_assert_held(core->lock);
-	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS)
+	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS || (flags & TQ_SEND_BUFFERED && buf->ops))
 		return -EINVAL;
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)

@@ -63,12 +63,12 @@ int tq_send_pieces_poll(struct tq_core *core)
 	struct tq_send_req *send, *next;
 	int events = 0, rc;
 
-	if (core->service)
-		return 0;
 	for (send = core->pieces; send; send = next) {
+		next = send->pieces_next;
+		if (core->service && !tq_send_req_is_copied(send))
+			continue;
 		while ((rc = send_piece(send)) > 0 && send->offset < send->wanted)
 			events++;
-		next = send->pieces_next;
 		if (rc < 0)
 			tq_peer_fail(send->pair->peer, "a piece could not be sent");
 		else if (send->offset < send->wanted)

@@ -59,13 +59,13 @@ void tq_send_req_end(struct tq_send_req *send, int error)
 {
 	struct tq_core *core = send->req.core;
 
+	tq_send_req_set_state(send, TQ_SEND_REQ_ENDED);
 	unload(send);
 	if (send->handle)
 		tq_handle_free(&core->send_reqs, send->handle);
 	DL_DELETE2(send->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding--;
 	core->nempty -= send->empty;
-	tq_send_req_set_state(send, TQ_SEND_REQ_ENDED);
 	tq_req_end(&send->req, error);
 }
 

@@ -7,6 +7,22 @@
 
 extern const struct tq_states tq_send_req_states;
 
+/* Returns true if the message doesn't go from its user's memory: the service thread may read it,
+ * and the user may regard the send as ended. */
+static inline bool tq_send_req_is_copied(const struct tq_send_req *send)
+{
+	return send->copied || send->flags & TQ_SEND_BUFFERED;
+}
+
+/* Returns true if data of a copied message are to be written or sent by this side: their user, who
+ * may not come back for them, doesn't watch over them. */
+static inline bool tq_send_req_is_unwatched(const struct tq_send_req *send)
+{
+	return (send->state == TQ_SEND_REQ_WRITING || send->state == TQ_SEND_REQ_PIECES ||
+		send->state == TQ_SEND_REQ_AGAIN) &&
+	       tq_send_req_is_copied(send);
+}
+
 /* Changes the state; the one place that does. */
 static inline void tq_send_req_set_state(struct tq_send_req *send, enum tq_send_req_state to)
 {
@@ -14,7 +30,9 @@ static inline void tq_send_req_set_state(struct tq_send_req *send, enum tq_send_
 
 	tq_states_change(&tq_send_req_states, core->trace, send, send->state, to);
 	core->ngranted += (to == TQ_SEND_REQ_GRANTED) - (send->state == TQ_SEND_REQ_GRANTED);
+	core->nunwatched -= tq_send_req_is_unwatched(send);
 	send->state = to;
+	core->nunwatched += tq_send_req_is_unwatched(send);
 }
 
 /* Returns true if the message can go from the user's memory within the WQE. */
