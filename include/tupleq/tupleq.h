@@ -272,9 +272,10 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  *
  * Returns 0; -EIO if the peer has failed; -EINVAL if `len` is too large; -ENOMEM; -EAGAIN if 65536
  * puts wait for this peer, so that the caller must call tq_progress() first. A put waits in the
- * library while the connection is being made or its queue is full, and tq_progress() sends it
- * later. A put to memory that isn't registered breaks the connection to the peer; connections to
- * other processes of its node are then made anew.
+ * library while the connection is being made or its queue is full; the service thread or a later
+ * call sends it. tq_put() may handle events of the adapter, but calls no complete(). A put to
+ * memory that isn't registered breaks the connection to the peer; connections to other processes of
+ * its node are then made anew.
  */
 int tq_put(struct tq_peer *peer, const void *data, size_t len, uint64_t addr, uint32_t key);
 
@@ -497,9 +498,9 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 #define TQ_SEND_DEFER_USER 4u
 /* The caller waits for the end in any case. */
 #define TQ_SEND_PATIENT 8u
-/* For its user the send has ended: the buffer, which has no `ops`, is a copy that stays as it is
- * until complete(). So the message arrives even if this process makes no further call (if it has a
- * service thread). */
+/* For its user the send has ended: the buffer, which has no `ops`, is a copy in the host's memory
+ * that stays as it is until complete(), and that a thread of the library may read. So the message
+ * arrives even if this process makes no further call. */
 #define TQ_SEND_BUFFERED 32u
 
 /*
@@ -509,6 +510,9 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
  * the tag is TQ_ANY_TAG, the context has match bits, or a buffered message has `ops`), -ENOMEM or
  * -EIO (the peer has failed). A message of at most eager_limit bytes (parameter) without
  * TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
+ *
+ * A message whose send has ended arrives even if this process makes no further call, unless there
+ * is no service thread (parameter service_thread).
  *
  * TQ_SEND_DEFER_USER is for a caller whose record of a send is costly, because most short sends
  * need none. send_pending() is called at most once, before the message is sent. If the send fails

@@ -282,6 +282,7 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 {
 	static const struct tq_buf_ops ops = {.pack = pack};
 	struct tq_buf buf = {.len = frag->segments[0].seg_len};
+	unsigned flags = TQ_SEND_NO_QUEUE;
 	int rc;
 
 	frag->endpoint = endpoint;
@@ -291,9 +292,9 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 		buf.arg = frag;
 	} else {
 		buf.addr = frag->segments[0].seg_addr.pval;
+		flags |= TQ_SEND_BUFFERED; /* the user's send may have ended */
 	}
-	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, TQ_SEND_NO_QUEUE, &frag->user,
-		     &frag->req);
+	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, flags, &frag->user, &frag->req);
 	if (rc == -EIO)
 		mca_btl_tupleq_failed(endpoint);
 	return rc < 0 ? mca_btl_tupleq_error(rc) : rc;

@@ -53,9 +53,8 @@ static void dies(int ep)
  * Messages to another process of the node come in their order, although they were posted behind a
  * refused one.
  */
-static void mate_dies(void)
+static void messages_behind(const char *const *params, bool left)
 {
-	static const char *const params[] = {"protocol=rget", NULL};
 	static const char *const words[] = {"one", "two", "three"};
 	struct many_op sent, got[3];
 	struct tq_ctx *ctx[3];
@@ -64,16 +63,37 @@ static void mate_dies(void)
 	many_start_together(3, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[0], ctx[2], 0, 2);
+	if (left)
+		usleep(50000); /* by now the thread sleeps */
 	dies(2);
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
 	for (int i = 0; i < 3; i++)
 		many_send(ctx[0], 1, MANY_TAG, words[i], 0, &sent);
 	for (int i = 0; i < 3; i++) {
 		many_recv(ctx[1], 0, MANY_TAG, data[i], &got[i]);
-		t_true(many_comes(&got[i]) && !got[i].status.error, "\"%s\" didn't come", words[i]);
+		if (left)
+			MANY_UNTIL(got[i].ended, tq_progress(many_eps[1]));
+		else
+			many_comes(&got[i]);
+		t_true(got[i].ended && !got[i].status.error, "\"%s\" didn't come", words[i]);
 		t_true(!strcmp(data[i], words[i]), "not \"%s\" came, but \"%s\"", words[i],
 		       data[i]);
 	}
+}
+
+static void mate_dies(void)
+{
+	static const char *const params[] = {"protocol=rget", NULL};
+
+	messages_behind(params, false);
+}
+
+/* B's sends have ended, and B calls the library no more. */
+static void mate_dies_and_sender_leaves(void)
+{
+	static const char *const params[] = {"protocol=rget", "service_thread=1", NULL};
+
+	messages_behind(params, true);
 }
 
 /* B reads a long message of rank 1 and one of rank 2. If not `alive`, rank 2 dies before that. */
@@ -437,6 +457,7 @@ static void sends_to_destroyed(void)
 
 const struct many_case many_cases[] = {
 	{"a mate dies", mate_dies},
+	{"a mate dies, and the sender has left", mate_dies_and_sender_leaves},
 	{"a mate dies before a read", mate_dies_before_read},
 	{"a mate is asked whether one died", mate_is_asked},
 	{"nobody knows whether one died", nobody_knows},

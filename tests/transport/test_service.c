@@ -249,6 +249,8 @@ static void asleep(const char *const *params, struct tq_ctx *ctx[2])
 
 static const char *const served[] = {"service_thread=1", NULL};
 
+#define PUTS 100u
+
 /* A short message finds no room, and its send has ended. B calls the library no more. */
 static void left_without_room(void)
 {
@@ -262,7 +264,7 @@ static void left_without_room(void)
 	many_recv(ctx[1], 0, MANY_TAG, data, &got);
 	taken = take_slots();
 	many_send(ctx[0], 1, MANY_TAG, "as sent", TQ_SEND_NO_QUEUE, &sent);
-	t_true(sent.ended && many_counter(0, "waiting") == 1, "the message doesn't wait");
+	t_true(sent.ended && many_high(0, "waiting"), "the message doesn't wait");
 	give_slots(taken);
 	MANY_UNTIL(!many_counter(0, "waiting"), usleep(1000));
 	t_true(!many_counter(0, "waiting"), "the message isn't sent");
@@ -270,11 +272,15 @@ static void left_without_room(void)
 	t_true(got.ended && !strcmp(data, "as sent"), "the message doesn't come");
 }
 
+static void put(uint64_t value, uint64_t *word, const struct tq_mr *mr)
+{
+	t_ok(tq_put(many_peers[0][1], &value, sizeof(value), (uintptr_t)word, tq_mr_key(mr)));
+}
+
 /* A write finds no room. */
 static void put_without_room(void)
 {
 	static _Alignas(4096) uint64_t word;
-	uint64_t value = 42;
 	struct tq_ctx *ctx[2];
 	struct tq_mr *mr;
 	uint32_t taken;
@@ -282,11 +288,17 @@ static void put_without_room(void)
 	asleep(served, ctx);
 	t_ok(tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr));
 	taken = take_slots();
-	t_ok(tq_put(many_peers[0][1], &value, sizeof(value), (uintptr_t)&word, tq_mr_key(mr)));
-	t_true(many_counter(0, "puts_waiting") == 1, "the write doesn't wait");
+	put(1, &word, mr);
+	t_true(many_high(0, "puts_waiting"), "the write doesn't wait");
 	give_slots(taken);
-	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE) == value, usleep(1000));
-	t_true(word == value, "the write doesn't come");
+	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE), usleep(1000));
+	t_true(word == 1, "the write doesn't come");
+}
+
+static void put_later(uint64_t *word, const struct tq_mr *mr)
+{
+	usleep(1000);
+	put(PUTS, word, mr);
 }
 
 /* More writes than the control lane takes at once, by a program that does nothing else, and without
@@ -295,15 +307,15 @@ static void many_puts(void)
 {
 	static const char *const params[] = {"control_depth=16", NULL};
 	static _Alignas(4096) uint64_t word;
-	enum { PUTS = 100 };
 	struct tq_ctx *ctx[2];
 	struct tq_mr *mr;
 
 	asleep(params, ctx);
 	t_ok(tq_mr_register(many_eps[1], &word, sizeof(word), true, &mr));
 	for (uint64_t i = 1; i <= PUTS; i++)
-		t_ok(tq_put(many_peers[0][1], &i, sizeof(i), (uintptr_t)&word, tq_mr_key(mr)));
-	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE) == PUTS, usleep(1000));
+		put(i, &word, mr);
+	/* The adapter may need a moment for the last ones. */
+	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE) == PUTS, put_later(&word, mr));
 	t_true(word == PUTS, "a write doesn't come");
 }
 
@@ -371,14 +383,23 @@ static struct tq_reg *register_nothing(void *net, void *addr, uint64_t len, bool
 	return NULL;
 }
 
-/* Has endpoint 1 register nothing for receives, so that it asks for messages in pieces. */
+static bool copy_nothing(void *net, uint64_t len, struct tq_sg *copy)
+{
+	(void)net, (void)len, (void)copy;
+	return false;
+}
+
+/* Has endpoint 1 find no registered memory for receives, so that it asks for messages in pieces. */
 static void refuse_registrations(void)
 {
 	static struct tq_net_ops ops;
 
+	tq_lock(&many_eps[1]->lock);
 	ops = *many_eps[1]->core.ops;
 	ops.reg = register_nothing;
+	ops.copy_get = copy_nothing;
 	many_eps[1]->core.ops = &ops;
+	tq_unlock(&many_eps[1]->lock);
 }
 
 static void copy_in_pieces(void)
@@ -393,6 +414,28 @@ static void buffered_in_pieces(void)
 	left_to_send(written, 30000, TQ_SEND_BUFFERED, refuse_registrations);
 	t_true(many_counter(1, "recv_pipelined") + many_counter(1, "recv_copied") == 1,
 	       "the message doesn't come in pieces");
+}
+
+/* A message is held, and its send has ended. A can register nothing for it, and asks for the data.
+ */
+static void held_in_pieces(void)
+{
+	static const char *const params[] = {"service_thread=1", "promote_after=0",
+					     "giveback_after=0", "copy_limit=64K", NULL};
+	struct tq_buf buf = {.addr = long_data, .len = 30000};
+	struct many_op sent, got;
+	struct tq_ctx *ctx[2];
+
+	memset(long_data, 'h', buf.len);
+	tuple_of(0, params, ctx);
+	t_true(tq_send(ctx[0], 1, MANY_TAG, &buf, TQ_SEND_PATIENT, &sent, &sent.req) == 1,
+	       "the send hasn't ended");
+	usleep(50000);
+	refuse_registrations();
+	many_recv_long(ctx[1], TQ_ANY_SOURCE, MANY_TAG, long_room, sizeof(long_room), &got);
+	MANY_UNTIL(got.ended, tq_progress(many_eps[1]));
+	t_true(got.ended && !memcmp(long_room, long_data, buf.len), "the message doesn't come");
+	t_true(many_counter(1, "held_again") == 1, "the message isn't asked for in pieces");
 }
 
 const struct many_case many_cases[] = {
@@ -410,5 +453,6 @@ const struct many_case many_cases[] = {
 	{"a copy of one who has left, in pieces", copy_in_pieces},
 	{"a buffered message of one who has left is written", buffered_to_write},
 	{"a buffered message of one who has left, in pieces", buffered_in_pieces},
+	{"a held message of one who has left, in pieces", held_in_pieces},
 	{0},
 };

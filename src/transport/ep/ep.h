@@ -33,6 +33,7 @@ struct tq_ep {
 	 */
 	struct tq_req *arrivals, **arrivals_tail;
 	bool calling_done;
+	bool ended_waits; /* requests that have ended wait until the log has said what failed */
 	/* Calls of tq_progress(), which tell the service thread that the application makes
 	 * progress. */
 	_Atomic uint64_t progress;
@@ -76,7 +77,7 @@ static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
 	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy || ep->net.waiting ||
-	       ep->net.putting;
+	       ep->net.putting || ep->net.credit_waits;
 }
 
 /* Returns true if the service thread is to go on with copies. */
@@ -97,7 +98,7 @@ static inline bool tq_ep_service_reminds(const struct tq_ep *ep)
 static inline bool tq_ep_service_completes(struct tq_ep *ep)
 {
 	return ep->service->completes &&
-	       (tq_core_has_ended(&ep->core) ||
+	       ((tq_core_has_ended(&ep->core) && !ep->ended_waits) ||
 		atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
 }
 
@@ -107,8 +108,8 @@ static inline void tq_service_hint(struct tq_ep *ep)
 {
 	if (!ep->service)
 		return;
-	if ((ep->service->wakes_at == UINT64_MAX &&
-	     (tq_ep_awaits_sends(ep) || ep->net.ndatagrams)) ||
+	if ((!ep->service->sends_pause && tq_ep_awaits_sends(ep)) ||
+	    (ep->service->wakes_at == UINT64_MAX && ep->net.ndatagrams) ||
 	    tq_ep_service_reminds(ep) || tq_ep_service_copies(ep) || tq_ep_service_completes(ep))
 		tq_service_wake(ep);
 }

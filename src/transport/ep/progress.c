@@ -73,6 +73,14 @@ int tq_ep_poll(struct tq_ep *ep)
 	return events + tq_core_poll(&ep->core);
 }
 
+/* Shows the service thread that the application makes progress. Only holders of the lock write. */
+static void count_progress(struct tq_ep *ep)
+{
+	atomic_store_explicit(&ep->progress,
+			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
+			      memory_order_relaxed);
+}
+
 void tq_ep_make_room(struct tq_ep *ep)
 {
 	/* A caller that only posts never polls: finished sends are reaped here, or the queue
@@ -80,8 +88,10 @@ void tq_ep_make_room(struct tq_ep *ep)
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
 		ep->polls_since_work = TQ_EP_QUIET;
 	/* The caller would not see the credit that comes back, either. */
-	if (tq_control_waits(&ep->net) || ep->net.putting)
+	if (tq_control_waits(&ep->net) || ep->net.putting) {
+		count_progress(ep);
 		tq_ep_poll(ep);
+	}
 }
 
 /* Takes the list of requests that have ended; NULL: none. Until the log has said which connections
@@ -92,8 +102,8 @@ static struct tq_req *take_ended(struct tq_ep *ep)
 		return NULL;
 	/* The log says what failed, and why, before the user's request ends. */
 	tq_connections_report(&ep->net);
-	return tq_connections_are_settled(&ep->net) ? tq_core_ended(&ep->core)
-						    : tq_core_ended_unfailed(&ep->core);
+	ep->ended_waits = !tq_connections_are_settled(&ep->net);
+	return ep->ended_waits ? tq_core_ended_unfailed(&ep->core) : tq_core_ended(&ep->core);
 }
 
 /* Leaves the ended requests of contexts with match bits to the thread that is calling done().
@@ -156,10 +166,7 @@ static int progress_unlock(struct tq_ep *ep)
 {
 	int events;
 
-	/* Only holders of the lock write. */
-	atomic_store_explicit(&ep->progress,
-			      atomic_load_explicit(&ep->progress, memory_order_relaxed) + 1,
-			      memory_order_relaxed);
+	count_progress(ep);
 	events = tq_ep_poll(ep);
 	tq_ep_complete_unlock(ep);
 	return events;

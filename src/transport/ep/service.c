@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The service thread answers connection requests and recalls while the application isn't in the
- * library, and grants and sends messages that found no hold lane. The thread sleeps on the
- * completion channel. Two kinds of completions wake it: those of solicited messages, which need an
- * answer from the library and not from the application, and those of sends, while work goes on when
- * sends complete.
+ * library, grants and sends messages that found no hold lane, and sends what the application
+ * regards as sent: messages and puts that wait for room, and the data of copied messages. The
+ * thread sleeps on the completion channel. Three kinds of completions wake it: those of solicited
+ * messages, which need an answer from the library and not from the application; those of sends,
+ * while work goes on when sends complete; and those of sends that have failed.
  *
- * The protocol runs in its service mode then: user data are not touched, and ended requests stay
- * in the list for the application's next tq_progress().
+ * The protocol runs in its service mode then: user data are not touched (but buffers of
+ * TQ_SEND_BUFFERED are read), and ended requests stay in the list for the application's next
+ * tq_progress().
  *
  * With tq_thread_progress() the thread does all that tq_progress() does. Then everything wakes it,
  * and no service mode is needed.
@@ -43,9 +45,10 @@
  * that computes in between leaves the library soon. */
 #define BUSY_PAUSE_MAX (1 * MS)
 
-/* The pause while sends are waited for, or room at a peer: the first one, and twice as long each
- * time that nothing has happened. Completions and CREDIT wake the thread, but for completions that
- * came before the queue was armed, and credit that came with a message that wasn't solicited. */
+/* The pause while sends are waited for, or room at a peer: the first one, and twice as long after
+ * each wake-up in which nothing has happened. Completions and CREDIT wake the thread, but for
+ * completions that came before the queue was armed, and credit that came with a message that wasn't
+ * solicited. */
 #define SENDS_PAUSE     (1 * MS)
 #define SENDS_PAUSE_MAX (32 * MS)
 
@@ -53,13 +56,14 @@
 #define ROUNDS 8
 
 /* Polls everything for ROUNDS rounds at most, and sets *next to the time when more is due (ns from
- * now). Called with the lock. */
-static void serve(struct tq_ep *ep, uint64_t *next)
+ * now). Returns the number of events. Called with the lock. */
+static int serve(struct tq_ep *ep, uint64_t *next)
 {
-	struct tq_service *service = ep->service;
 	int n, rounds = 0, total = 0;
 
-	ep->core.service = ep->net.service = !service->completes;
+	ep->core.service = ep->net.service = !ep->service->completes;
+	/* A completion of a send may have woken the thread. */
+	ep->net.scq.look = true;
 	do {
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
@@ -70,13 +74,27 @@ static void serve(struct tq_ep *ep, uint64_t *next)
 	 * get the lock in between. */
 	*next = n > 0 || tq_ep_service_copies(ep) ? 0 : tq_connections_next(&ep->net);
 	ep->core.service = ep->net.service = false;
-	if (total)
+	return total;
+}
+
+/* Serves, in `events` events until now, and decides when the thread looks again by itself. Returns
+ * this time (ns from now). Called with the lock. */
+static uint64_t serve_last(struct tq_ep *ep, int events)
+{
+	struct tq_service *service = ep->service;
+	uint64_t now = tq_now(), next;
+
+	events += serve(ep, &next);
+	if (!tq_ep_awaits_sends(ep))
+		service->sends_pause = 0;
+	else if (events || !service->sends_pause)
 		service->sends_pause = SENDS_PAUSE;
 	else if (service->sends_pause < SENDS_PAUSE_MAX)
 		service->sends_pause *= 2;
-	if (tq_ep_awaits_sends(ep) && *next > service->sends_pause)
-		*next = service->sends_pause;
-	service->wakes_at = *next == UINT64_MAX ? UINT64_MAX : tq_now() + *next;
+	if (service->sends_pause && next > service->sends_pause)
+		next = service->sends_pause;
+	service->wakes_at = next == UINT64_MAX ? UINT64_MAX : now + next;
+	return next;
 }
 
 /* Makes completions that come from now on make the channel readable, and senders to rings send a
@@ -87,8 +105,10 @@ static int arm(struct tq_ep *ep)
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, !all);
 
 	tq_inbox_sleep(&ep->net, all);
-	if (!error && (all || tq_ep_awaits_sends(ep)))
-		error = ibv_req_notify_cq(ep->net.scq.cq, 0);
+	/* Sends aren't solicited; but the completion of one that has failed makes an event.
+	 * Messages that were posted behind it are to be posted again. */
+	if (!error)
+		error = ibv_req_notify_cq(ep->net.scq.cq, !all && !tq_ep_awaits_sends(ep));
 	return -error;
 }
 
@@ -170,21 +190,23 @@ static void *run(void *arg)
 	struct tq_ep *ep = arg;
 	bool broken = false, ended;
 	uint64_t next;
+	int events;
 
 	for (;;) {
 		ack_events(ep);
 		tq_lock(&ep->lock);
 		TQ_COUNT(&ep->stats, service_wakeups);
-		serve(ep, &next);
+		events = serve(ep, &next);
 		if (!broken && !ep->net.broken_reason && arm(ep)) {
 			broken = true;
 			tq_log(&ep->job, TQ_LOG_WARN,
 			       "The service thread can't wait for completions: recalls are "
-			       "answered, and long messages without a hold lane sent, only while "
-			       "the program is in the library.");
+			       "answered, and messages that wait for room or a hold lane sent, "
+			       "only "
+			       "while the program is in the library.");
 		}
 		/* Completions between the last look and the arming need not make an event. */
-		serve(ep, &next);
+		next = serve_last(ep, events);
 		ended = complete_unlock(ep);
 		tq_lock_let_pass(&ep->lock);
 		/* An operation that a user's function has started may have ended already. */
@@ -208,7 +230,6 @@ int tq_service_start(struct tq_ep *ep)
 		goto free_service;
 	}
 	service->wakes_at = UINT64_MAX;
-	service->sends_pause = SENDS_PAUSE;
 	ep->service = service;
 	limit = "processes (ulimit -u)";
 	/* Signals are for the application's threads. */
@@ -227,8 +248,8 @@ free_service:
 	ep->service = NULL;
 	tq_log(&ep->job, TQ_LOG_ERROR,
 	       "The service thread can't be started: %s. Raise the limit of %s, or set "
-	       "service_thread to 0: then recalls are answered only while the program is in "
-	       "the library.",
+	       "service_thread to 0: then recalls are answered, and messages that wait for room "
+	       "sent, only while the program is in the library.",
 	       strerror(error), limit);
 	return -error;
 }
@@ -250,6 +271,7 @@ int tq_thread_progress(struct tq_ep *ep, bool on)
 void tq_service_wake(struct tq_ep *ep)
 {
 	ep->service->wakes_at = 0;
+	ep->service->sends_pause = SENDS_PAUSE / 2; /* the next is SENDS_PAUSE */
 	eventfd_write(ep->service->wake, 1);
 }
 

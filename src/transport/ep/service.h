@@ -20,7 +20,8 @@ struct tq_service {
 	uint64_t seen;        /* the thread's: value of tq_ep.progress */
 	uint64_t pause;       /* the thread's: its last pause (ns) for an application that makes
 				 progress; 0: none */
-	uint64_t sends_pause; /* under the lock: its next pause (ns) while sends are waited for */
+	uint64_t sends_pause; /* under the lock: its pause (ns) while sends are waited for; 0: none
+				 are */
 };
 
 /* Starts the thread. Returns 0, or -errno. */

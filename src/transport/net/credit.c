@@ -172,13 +172,16 @@ int tq_credit_poll(struct tq_net *net)
 	struct tq_link *link, *next;
 	int events = 0;
 
+	net->credit_waits = false;
 	LL_FOREACH_SAFE2(net->owing, link, next, owing_next) {
 		/* Another message may have returned the credits meanwhile. Credits are returned
 		 * even while this process leaves, because the peer acknowledges the goodbye only
 		 * after its waiting messages have arrived. */
 		if (tq_link_is_open(link) && credit_is_due(link)) {
-			if (!tq_post_lane(net, link) || !send_credit(net, link))
+			if (!tq_post_lane(net, link) || !send_credit(net, link)) {
+				net->credit_waits = true;
 				continue;
+			}
 			events++;
 		}
 		LL_DELETE2(net->owing, link, owing_next);

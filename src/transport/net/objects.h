@@ -104,6 +104,7 @@ struct tq_net {
 	/* credit.c */
 	struct tq_link *senders; /* list: links that have a bank or a ring */
 	struct tq_link *owing;   /* list: links to which CREDIT may be due */
+	bool credit_waits;       /* some of them could not be sent */
 	bool backpressured;      /* unexpected data are at their limit */
 	/* backlog.c */
 	struct tq_link *waiting;         /* list: links with a backlog */

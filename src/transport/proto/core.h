@@ -18,7 +18,8 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
 void tq_core_destroy(struct tq_core *core);
 /* Does deferred work: copies, pieces, receives that wait for room, the ends of peers that have
  * failed. Frees removed contexts and records of tuples that nothing needs. Returns how much of the
- * deferred work was done. With core->service set, leaves all that touches user data. */
+ * deferred work was done. With core->service set, leaves all that touches user data, but for
+ * buffers of TQ_SEND_BUFFERED. */
 int tq_core_poll(struct tq_core *core);
 /* Returns true if nothing that was sent is still needed here. */
 bool tq_core_is_idle(const struct tq_core *core);

@@ -182,8 +182,8 @@ struct tq_core {
 	/* The lock under which all calls are made; NULL: there are no threads. Set by the core's
 	 * owner. */
 	const struct tq_lock *lock;
-	/* The calling thread is the library's: user data are not touched, and pack() and unpack()
-	 * not called. */
+	/* The calling thread is the library's: user data are not touched (but buffers of
+	 * TQ_SEND_BUFFERED are read), and pack() and unpack() not called. */
 	bool service;
 	struct tq_ctx *ctxs;     /* hash by id */
 	struct tq_ctx *last_ctx; /* looked up last; NULL: none */

@@ -438,6 +438,8 @@ PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_
 	struct tq_send_req *send;
 	int rc = -EAGAIN;
 
+	if (sending->flags & TQ_SEND_BUFFERED && sending->buf->ops)
+		return -EINVAL;
 	if (goes_eager(sending, has_bits)) {
 		rc = send_eager(sending, has_bits);
 		if (rc != -EAGAIN) {
@@ -481,7 +483,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	int rc;
 
 	tq_assert_held(core->lock);
-	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS || (flags & TQ_SEND_BUFFERED && buf->ops))
+	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS)
 		return -EINVAL;
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
