@@ -98,12 +98,16 @@ void tq_ep_make_room(struct tq_ep *ep)
  * have failed, the requests that ended with -EIO stay. */
 static struct tq_req *take_ended(struct tq_ep *ep)
 {
+	struct tq_req *list;
+
 	if (!tq_core_has_ended(&ep->core))
 		return NULL;
 	/* The log says what failed, and why, before the user's request ends. */
 	tq_connections_report(&ep->net);
-	ep->ended_waits = !tq_connections_are_settled(&ep->net);
-	return ep->ended_waits ? tq_core_ended_unfailed(&ep->core) : tq_core_ended(&ep->core);
+	list = tq_connections_are_settled(&ep->net) ? tq_core_ended(&ep->core)
+						    : tq_core_ended_unfailed(&ep->core);
+	ep->ended_waits = tq_core_has_ended(&ep->core);
+	return list;
 }
 
 /* Leaves the ended requests of contexts with match bits to the thread that is calling done().
