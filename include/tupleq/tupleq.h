@@ -273,7 +273,7 @@ uint32_t tq_mr_key(const struct tq_mr *mr);
  * Returns 0; -EIO if the peer has failed; -EINVAL if `len` is too large; -ENOMEM; -EAGAIN if 65536
  * puts wait for this peer, so that the caller must call tq_progress() first. A put waits in the
  * library while the connection is being made or its queue is full; the service thread or a later
- * call sends it. tq_put() may handle events of the adapter, but calls no complete(). A put to
+ * call sends it. tq_put() may handle events of the adapter, which calls no complete(). A put to
  * memory that isn't registered breaks the connection to the peer; connections to other processes of
  * its node are then made anew.
  */

@@ -49,6 +49,8 @@ static void dies(int ep)
 		t_true(!ibv_destroy_srq(bank->srq[cls]), "an SRQ stays");
 }
 
+enum { AHEAD = 100 };
+
 /*
  * Messages to another process of the node come in their order, although they were posted behind a
  * refused one.
@@ -65,6 +67,9 @@ static void messages_behind(const char *const *params, bool left)
 	many_pass(ctx[0], ctx[2], 0, 2);
 	if (left)
 		usleep(50000); /* by now the thread sleeps */
+	/* Completions in front of that of the message that fails. */
+	for (int i = 0; left && i < AHEAD; i++)
+		many_send(ctx[0], 1, MANY_TAG + 1, "ahead", 0, &sent);
 	dies(2);
 	many_send(ctx[0], 2, MANY_TAG, "to one who died", 0, &sent);
 	for (int i = 0; i < 3; i++)

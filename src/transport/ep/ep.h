@@ -34,8 +34,8 @@ struct tq_ep {
 	struct tq_req *arrivals, **arrivals_tail;
 	bool calling_done;
 	bool ended_waits; /* requests that have ended wait until the log has said what failed */
-	/* Calls of tq_progress(), which tell the service thread that the application makes
-	 * progress. */
+	/* Calls of tq_progress(), and posts that polled, which tell the service thread that the
+	 * application makes progress. */
 	_Atomic uint64_t progress;
 	struct tq_service *service; /* NULL: no thread */
 	struct tq_stats stats;
@@ -77,7 +77,7 @@ static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
 	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy || ep->net.waiting ||
-	       ep->net.putting || ep->net.credit_waits;
+	       ep->net.putting || (ep->net.owing && ep->net.credit_waits);
 }
 
 /* Returns true if the service thread is to go on with copies. */

@@ -88,10 +88,12 @@ void tq_ep_make_room(struct tq_ep *ep)
 	if (ep->net.scq.look && tq_cq_poll_sends(&ep->net, TQ_EP_BUDGET))
 		ep->polls_since_work = TQ_EP_QUIET;
 	/* The caller would not see the credit that comes back, either. */
-	if (tq_control_waits(&ep->net) || ep->net.putting) {
+	if (!tq_control_waits(&ep->net) && !ep->net.putting)
+		return;
+	/* A post completes no requests, which may be the thread's task. */
+	if (!ep->service || !ep->service->completes)
 		count_progress(ep);
-		tq_ep_poll(ep);
-	}
+	tq_ep_poll(ep);
 }
 
 /* Takes the list of requests that have ended; NULL: none. Until the log has said which connections

@@ -62,9 +62,9 @@ static int serve(struct tq_ep *ep, uint64_t *next)
 	int n, rounds = 0, total = 0;
 
 	ep->core.service = ep->net.service = !ep->service->completes;
-	/* A completion of a send may have woken the thread. */
-	ep->net.scq.look = true;
 	do {
+		/* A completion of a send may have woken the thread, with others in front of it. */
+		ep->net.scq.look = true;
 		n = tq_net_poll(&ep->net, TQ_EP_BUDGET);
 		n += tq_core_poll(&ep->core);
 		n += tq_connections_poll(&ep->net);
@@ -270,6 +270,8 @@ int tq_thread_progress(struct tq_ep *ep, bool on)
 
 void tq_service_wake(struct tq_ep *ep)
 {
+	if (!ep->service->wakes_at)
+		return;
 	ep->service->wakes_at = 0;
 	ep->service->sends_pause = SENDS_PAUSE / 2; /* the next is SENDS_PAUSE */
 	eventfd_write(ep->service->wake, 1);

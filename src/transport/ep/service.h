@@ -15,13 +15,13 @@ struct tq_service {
 	int wake; /* eventfd */
 	_Atomic bool stop;
 	uint64_t wakes_at;    /* under the lock: the time (ns) at which the thread looks again by
-				 itself; UINT64_MAX: it won't */
+				 itself; UINT64_MAX: it won't; 0: it was woken */
 	bool completes;       /* under the lock: tq_thread_progress() */
 	uint64_t seen;        /* the thread's: value of tq_ep.progress */
 	uint64_t pause;       /* the thread's: its last pause (ns) for an application that makes
 				 progress; 0: none */
 	uint64_t sends_pause; /* under the lock: its pause (ns) while sends are waited for; 0: none
-				 are */
+				 are, and it wasn't woken */
 };
 
 /* Starts the thread. Returns 0, or -errno. */
