@@ -247,6 +247,25 @@ static void asleep(const char *const *params, struct tq_ctx *ctx[2])
 	usleep(50000);
 }
 
+static bool slept;
+
+/* Looks whether endpoint 0's service thread sleeps: a thread that waits wakes up each 32 ms at
+ * least. */
+static void look_if_asleep(void)
+{
+	uint64_t before = many_counter(0, "service_wakeups");
+
+	usleep(200000);
+	slept = many_counter(0, "service_wakeups") == before;
+}
+
+/* Checks that endpoint 0's service thread has nothing more to wait for. */
+static void sleeps_again(void)
+{
+	MANY_UNTIL(slept, look_if_asleep());
+	t_true(slept, "the service thread goes on");
+}
+
 static const char *const served[] = {"service_thread=1", NULL};
 
 #define PUTS 100u
@@ -270,6 +289,7 @@ static void left_without_room(void)
 	t_true(!many_counter(0, "waiting"), "the message isn't sent");
 	MANY_UNTIL(got.ended, tq_progress(many_eps[1]));
 	t_true(got.ended && !strcmp(data, "as sent"), "the message doesn't come");
+	sleeps_again();
 }
 
 static void put(uint64_t value, uint64_t *word, const struct tq_mr *mr)
@@ -293,6 +313,7 @@ static void put_without_room(void)
 	give_slots(taken);
 	MANY_UNTIL(__atomic_load_n(&word, __ATOMIC_ACQUIRE), usleep(1000));
 	t_true(word == 1, "the write doesn't come");
+	sleeps_again();
 }
 
 static void put_later(uint64_t *word, const struct tq_mr *mr)
@@ -357,6 +378,7 @@ static void left_to_send(const char *const *params, size_t len, unsigned flags,
 	t_true(got.ended && !got.status.error && got.status.length == len &&
 		       !memcmp(long_room, long_data, len),
 	       "the message doesn't come");
+	sleeps_again();
 }
 
 static const char *const written[] = {"service_thread=1", "protocol=tupleq-copy", "rendezvous=rput",
