@@ -29,7 +29,7 @@ sanitized() {
 		run_list softhca "suite*.list" "$name: " "$flags" "$preload"
 		run_list softhca variants.list "$name: " "$flags" "$preload"
 		# The simulations have one thread, so there are no races.
-		[ "$name" = tsan ] || run_sims "$name: " 2000 200 1 "$flags"
+		[ "$name" = tsan ] || run_sims "$name: " 10000 200 1 "$flags"
 		[ "$name" = tsan ] || ! wanted sim_lists ||
 			run "$name: sim_lists" 300 env "$flags" "$build/tests/portals/sim_lists" --runs 2000 --limit 300
 		run_list transport suite.list "$name: " "$flags" "$preload"
