@@ -2,6 +2,7 @@
 #include "many.h"
 
 #include <ftw.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,11 +44,16 @@ void t_fail_at(const char *file, int line, const char *fmt, ...)
 
 static void log_line(void *arg, enum tq_log_level level, const char *text)
 {
+	/* Service threads of several endpoints may be the callers. */
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
 	if (level > TQ_LOG_ERROR)
 		return;
+	pthread_mutex_lock(&lock);
 	fprintf(stderr, "# %s: %s\n", (const char *)arg, text);
 	snprintf(many_error, sizeof(many_error), "%s", text);
 	many_errors++;
+	pthread_mutex_unlock(&lock);
 }
 
 static void completed(void *user, const struct tq_status *status)
