@@ -22,7 +22,6 @@ LONGER = {
     "tests/fuzz/fuzz_protocol.c": "one interpreter: the steps share the state that the input drives",
     "tests/softhca/test_clock.c": "a list of cases that share their helpers",
     "tests/transport/entries.c": "the user's operations on entries and the checks of them share their model",
-    "tests/transport/test_limits.c": "a list of cases that share their helpers",
 }
 
 _END_OF_SIGNATURE = re.compile(r"\)[^;]*$")

@@ -217,7 +217,7 @@ static void receiver_away(void)
 
 /* ---- many messages at once, whose sender has left ---- */
 
-enum { ROUNDS = 60, MANY = 60 };
+enum { ROUNDS = 60, MANY = 60, TAGS = 7 };
 
 /* Pass message `i` of a round from the sender to the receiver. */
 typedef void pass_function(void *buf, int bytes, int i);
@@ -225,16 +225,16 @@ typedef void pass_function(void *buf, int bytes, int i);
 static void by_send(void *buf, int bytes, int i)
 {
 	if (pair.sender)
-		MPI_Send(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD);
+		MPI_Send(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % TAGS, MPI_COMM_WORLD);
 	else
-		MPI_Recv(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD,
+		MPI_Recv(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % TAGS, MPI_COMM_WORLD,
 			 MPI_STATUS_IGNORE);
 }
 
 static void by_bsend(void *buf, int bytes, int i)
 {
 	if (pair.sender)
-		MPI_Bsend(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % 7, MPI_COMM_WORLD);
+		MPI_Bsend(buf, bytes, MPI_BYTE, pair.peer, pair.tag + i % TAGS, MPI_COMM_WORLD);
 	else
 		by_send(buf, bytes, i);
 }
@@ -275,7 +275,7 @@ static void sender_left(const char *name, pass_function *pass, int longest)
 		pair.seq += (unsigned int)n;
 	}
 	free(buf);
-	pair.tag += 7;
+	pair.tag += TAGS;
 	t_end();
 }
 

@@ -233,6 +233,35 @@ void many_spin(int rounds)
 	}
 }
 
+static uint64_t wakeups(void)
+{
+	uint64_t n = 0;
+
+	for (int i = 0; i < many_neps; i++)
+		n += many_counter(i, "service_wakeups");
+	return n;
+}
+
+/* Counts a millisecond without a wake-up, or begins to count anew. */
+static void sleep_on(uint64_t *before, int *still)
+{
+	uint64_t now;
+
+	usleep(1000);
+	now = wakeups();
+	*still = now == *before ? *still + 1 : 0;
+	*before = now;
+}
+
+void many_sleep(int ms)
+{
+	uint64_t before = 0;
+	int still = 0;
+
+	MANY_UNTIL(still >= ms, sleep_on(&before, &still));
+	t_true(still >= ms, "a service thread goes on");
+}
+
 bool many_comes(const struct many_op *op)
 {
 	MANY_UNTIL(__atomic_load_n(&op->ended, __ATOMIC_ACQUIRE), many_spin(100));

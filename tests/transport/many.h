@@ -93,6 +93,9 @@ void many_falls(int ep, const char *name, uint64_t limit);
 	for (time_t many_end = time(NULL) + many_deadline; !(condition) && time(NULL) < many_end;) \
 	step
 
+/* Waits until no endpoint's service thread has woken up for that many milliseconds. Fails after
+ * many_deadline seconds. */
+void many_sleep(int ms);
 /* Makes progress at all endpoints `rounds` times. */
 void many_spin(int rounds);
 /* Makes progress until the operation has ended. Returns false if it doesn't end in time. */

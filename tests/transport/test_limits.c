@@ -299,20 +299,6 @@ static bool is_placed(const char *data, const char *text)
 	return true;
 }
 
-/* Waits until the service threads sleep, so that only later wake-ups count. */
-static void until_asleep(void)
-{
-	uint64_t n = 0, before;
-	int still = 0;
-
-	while (still < 20) {
-		before = n;
-		usleep(1000);
-		n = many_counter(0, "service_wakeups") + many_counter(1, "service_wakeups");
-		still = n == before ? still + 1 : 0;
-	}
-}
-
 enum { AWAY_MOST = 32, AWAY_SIZE = 3 << 20 };
 
 /* Passes n long messages while both sides compute. Message i has tag i % tags. */
@@ -325,7 +311,7 @@ static void pass_away(struct tq_ctx **ctx, int n, int tags, size_t size)
 	text[size - 1] = '\0';
 	for (int i = 0; i < n; i++)
 		many_recv_long(ctx[1], 0, i % tags, data[i], size, &got[i]);
-	until_asleep();
+	many_sleep(20); /* so that only later wake-ups count */
 	for (int i = 0; i < n; i++)
 		many_send(ctx[0], 1, i % tags, text, 0, &sent[i]);
 	for (int i = 0; i < n; i++)

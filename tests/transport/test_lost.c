@@ -65,8 +65,7 @@ static void messages_behind(const char *const *params, bool left)
 	many_start_together(3, params, ctx);
 	many_pass(ctx[0], ctx[1], 0, 1);
 	many_pass(ctx[0], ctx[2], 0, 2);
-	if (left)
-		usleep(50000); /* by now the thread sleeps */
+	many_sleep(20);
 	/* Completions in front of that of the message that fails. */
 	for (int i = 0; left && i < AHEAD; i++)
 		many_send(ctx[0], 1, MANY_TAG + 1, "ahead", 0, &sent);

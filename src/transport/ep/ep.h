@@ -72,8 +72,7 @@ static inline struct tq_ep *tq_ep_of(struct tq_core *core)
 }
 
 /* Returns true if work goes on when sends complete, or when the peer has room again: RECALLED is
- * due then, or a message, a write or more of what the bulk lane takes can be posted. The
- * user may have been told that it was sent. */
+ * due then, or a message, a write or more of what the bulk lane takes can be posted. */
 static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 {
 	return tq_core_awaits_sends(&ep->core) || ep->net.bulk_busy || ep->net.waiting ||

@@ -77,8 +77,8 @@ static int serve(struct tq_ep *ep, uint64_t *next)
 	return total;
 }
 
-/* Serves, in `events` events until now, and decides when the thread looks again by itself. Returns
- * this time (ns from now). Called with the lock. */
+/* Serves once more, after `events` events in this wake-up, and decides when the thread looks again
+ * by itself. Returns this time (ns from now). Called with the lock. */
 static uint64_t serve_last(struct tq_ep *ep, int events)
 {
 	struct tq_service *service = ep->service;
