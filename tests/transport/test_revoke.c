@@ -128,15 +128,34 @@ static void messages(struct duo *duo)
 
 static void removed(struct duo *duo)
 {
-	struct tq_ctx *ctx;
-
 	drop(duo, true);
 	if (!duo->me)
 		return;
-	t_true(tq_ctx_add(duo->ep, DUO_CTX, duo->peers, 2, 1, 0, &ctx) == -EINVAL,
-	       "the id can be used again");
 	/* The end of the test removes a context. */
 	t_true(!tq_ctx_add(duo->ep, DUO_CTX + 1, duo->peers, 2, 1, 0, &duo->ctx), "no context");
+}
+
+/* Gives the id of a revoked context to another one, on both sides, several times. */
+static void id_again(struct duo *duo)
+{
+	static struct duo_op posted;
+	static char data[8];
+	struct tq_ctx *ctx;
+
+	for (int i = 0; i < 4; i++) {
+		promote(duo);
+		duo_recv(duo, !duo->me, 1, data, sizeof(data), &posted);
+		duo_meet(duo);
+		tq_ctx_revoke(duo->ctx, false, ERROR);
+		must_end(duo, &posted, ERROR);
+		t_true(tq_ctx_add(duo->ep, DUO_CTX, duo->peers, 2, duo->me, 0, &ctx) == -EINVAL,
+		       "the id is given away before the context was removed");
+		tq_ctx_remove(duo->ctx);
+		t_true(!tq_ctx_add(duo->ep, DUO_CTX, duo->peers, 2, duo->me, 0, &duo->ctx),
+		       "the id can't be used again");
+		duo_meet(duo);
+	}
+	promote(duo);
 }
 
 /* Revokes the negative tags: others go on. */
@@ -193,6 +212,7 @@ int main(int argc, char **argv)
 	duo_run("revoked: receives end", receives);
 	duo_run("revoked: messages are dropped", messages);
 	duo_run("revoked: messages are dropped after the context was removed", removed);
+	duo_run("revoked: the id is used again", id_again);
 	duo_run("revoked: negative tags", negative);
 	duo_run("a peer that is given up", given_up);
 	return duo_failed() != 0;

@@ -27,6 +27,18 @@ struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id)
 	return ctx;
 }
 
+bool tq_ctx_id_is_free(struct tq_core *core, uint32_t id)
+{
+	struct tq_ctx *ctx = tq_ctx_find(core, id);
+
+	/* A revoked context drops what still comes. Its successor does not wait for that. */
+	if (ctx && ctx->removed && ctx->revoked[0]) {
+		tq_ctx_unname(ctx);
+		ctx = NULL;
+	}
+	return !ctx;
+}
+
 /* Returns true if the rank has failed, or is gone, as peers of removed contexts may be. */
 static bool has_failed(const struct tq_ctx *ctx, int rank)
 {

@@ -20,6 +20,9 @@ static inline bool tq_ctx_keeps_id(const struct tq_ctx *ctx)
 
 /* Returns the context for which messages with this id are; NULL: none is here yet. */
 struct tq_ctx *tq_ctx_find(struct tq_core *core, uint32_t id);
+/* Returns true if no context has the id, or if only a removed one has it that was revoked, which
+ * loses the id then. */
+bool tq_ctx_id_is_free(struct tq_core *core, uint32_t id);
 /* Takes the context's id away, as no receive waits for a message any more: new messages that carry
  * it are for the context's successor. */
 void tq_ctx_unname(struct tq_ctx *ctx);

@@ -134,7 +134,7 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 		    int rank, unsigned flags, struct tq_ctx **ctx)
 {
 	tq_assert_held(core->lock);
-	if (npeers < 0 || tq_ctx_find(core, id))
+	if (npeers < 0 || !tq_ctx_id_is_free(core, id))
 		return -EINVAL;
 	*ctx = ctx_new(core, id, peers, npeers, rank, flags);
 	if (!*ctx)
@@ -151,7 +151,7 @@ int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *cons
 {
 	tq_assert_held(core->lock);
 	if (npeers < 0 || flags & ~BITS_FLAGS || header_len > TQ_HEADER_MAX || header_len % 8 ||
-	    !ops->match || !ops->done || tq_ctx_find(core, id))
+	    !ops->match || !ops->done || !tq_ctx_id_is_free(core, id))
 		return -EINVAL;
 	*ctx = ctx_new(core, id, peers, npeers, rank, flags | TQ_CTX_BITS);
 	if (!*ctx)
