@@ -128,6 +128,7 @@ int mca_btl_tupleq_windows_open(void)
 
 void mca_btl_tupleq_windows_close(void)
 {
-	if (SERIES_BTL_HAS_WINDOW_FAULTS)
+	/* MPI_T_finalize may come after MPI_Finalize, which has closed the framework of hooks. */
+	if (SERIES_BTL_HAS_WINDOW_FAULTS && mca_base_framework_is_open(&ompi_hook_base_framework))
 		ompi_hook_base_deregister_callbacks(&hook);
 }
