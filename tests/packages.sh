@@ -59,6 +59,12 @@ for page in man1/softhca.1 man3/libportals.3 man3/libtupleq.3 man7/softhca.7 man
 	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
 done
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$components"
+# The texts have links to each other.
+packed=$(find "$usr/share/doc/tupleq" -name '*.gz')
+[ -z "$packed" ] || fail "nobody can build or follow these as they are: $packed"
+while read -r target; do
+	[ -e "$usr/share/doc/tupleq/$target" ] || fail "README.md of tupleq-doc shows $target, which no package has"
+done < <(sed -n 's/.*!\[[^]]*\](\([^)]*\)).*/\1/p' "$usr/share/doc/tupleq/README.md")
 
 # The packages leave nothing when they are purged.
 # shellcheck disable=SC2086 # several words
