@@ -74,6 +74,17 @@ runs() {
 	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
 }
 
+# told ROOT: checks that mpirun alone finds the components with the variables that tupleq(7) names, without a complaint.
+told() {
+	local root=$1 info
+
+	info=$(LD_LIBRARY_PATH="$root/lib" OMPI_MCA_mca_base_component_path="SYSTEM_DEFAULT:$root/lib/openmpi:USER_DEFAULT" \
+		PMIX_MCA_mca_base_component_path="$(pkg-config --silence-errors --variable=libdir pmix)/pmix" \
+		mpirun --allow-run-as-root -n 1 ompi_info --parsable 2>"$dir/complaints")
+	case $info in *mca:pml:tupleq:*mca:*) ;; *) fail "mpirun doesn't find the components of $root as tupleq(7) says" ;; esac
+	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
+}
+
 # finds COMPONENT: checks that the component has the path of libtupleq below the build's prefix.
 finds() {
 	local prefix
@@ -108,7 +119,7 @@ check() {
 		finds "$root/lib/openmpi/mca_${framework}_tupleq.so"
 		loads "$root" "$framework"
 	done
-	[ ${#frameworks[@]} -eq 0 ] || runs "$root"
+	[ ${#frameworks[@]} -eq 0 ] || { runs "$root" && told "$root"; }
 	"$top/tests/examples.sh" "$root"
 }
 

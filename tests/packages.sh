@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# packages.sh BUILD: builds the Debian packages from the files of a release, installs them in a temporary root, and uses them there.
-# The machine's own packages stay as they are.
+# packages.sh BUILD: builds the Debian packages from the files of a release, installs them in a temporary root, and uses them there; and
+# then on the machine as its user does (installed.sh). The machine's own packages stay as they are.
 set -euo pipefail
 
 build=$(cd "$1" && pwd)
@@ -71,3 +71,7 @@ done < <(sed -n 's/.*!\[[^]]*\](\([^)]*\)).*/\1/p' "$usr/share/doc/tupleq/README
 dpkg --root="$dir/root" --force-not-root --force-script-chrootless --purge $wanted >"$dir/log" 2>&1 || fail "$(cat "$dir/log")"
 left=$(find "$dir/root" -path "$dir/root/var/lib/dpkg" -prune -o ! -type d -print)
 [ -z "$left" ] || fail "the packages leave $left"
+left=$(dpkg-divert --admindir "$dir/root/var/lib/dpkg" --list)
+[ -z "$left" ] || fail "the packages leave a $left"
+
+"$top/tests/installed.sh" "$dir"
