@@ -80,7 +80,7 @@ case ${1-} in
 		! command -v python3 >/dev/null || BENCH_TOP=$top BENCH_PROGRAMS='' exec python3 "$top/bench/paper" --help
 	elif [ "${parts[*]}" != verbs ]; then
 		! command -v python3 >/dev/null || exec python3 "$top/bench/driver" "${parts[0]}" --help
-	elif [ -x "$program" ]; then
+	elif [ -f "$program" ] && [ -x "$program" ]; then
 		exec "$program" --help
 	fi
 	usage

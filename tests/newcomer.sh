@@ -30,6 +30,8 @@ done
 says 0 verbs env PATH="$bin/tools" bash bench/run.sh verbs --help
 says 0 "runs one part" env PATH="$bin/tools" bash bench/mpi/run.sh --help
 says 0 "The verbs benchmark" env PATH="$bin/tools" TUPLEQ_BUILD='' bash bench/verbs/run.sh --help
+mkdir -p "$bin/build/bench/verbs/verbs_bench" # a folder is no program
+says 0 "The verbs benchmark" env PATH="$bin/tools" TUPLEQ_BUILD="$bin/build" bash bench/verbs/run.sh --help
 says 0 "Groups: lint" env PATH="$bin/tools" bash tests/run.sh --help
 says 0 "Usage: tests/debian13.sh" env PATH="$bin/tools" bash tests/debian13.sh --help
 says 0 "for aarch64" env PATH="$bin/tools" bash tests/aarch64.sh --help

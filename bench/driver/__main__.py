@@ -128,7 +128,7 @@ def _check_options(parser, settings):
     if settings.npb:
         if settings.problem:
             parser.error("a program of the NAS parallel benchmarks was built for its class")
-        if not os.access(settings.npb, os.X_OK):
+        if not os.path.isfile(settings.npb) or not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
     if settings.rounds is not None and settings.rounds < 1:
         parser.error("--rounds wants a positive number")

@@ -42,7 +42,7 @@ die() {
 	exit 1
 }
 
-[ -x "$BENCH_PROGRAMS/overlap" ] ||
+[ -n "$BENCH_PROGRAMS" ] && [ -f "$BENCH_PROGRAMS/overlap" ] && [ -x "$BENCH_PROGRAMS/overlap" ] ||
 	die 'its programs are not built; start this as bench/run.sh, or run "make bench" and source build/env.sh'
 export BENCH_TOP BENCH_PROGRAMS
 # The sources of Open MPI's own components for Portals 4 may be missing; the driver says so.

@@ -8,14 +8,19 @@ here=$(cd "$(dirname "$0")" && pwd)
 program=${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/verbs/verbs_bench}
 results=$here/../results
 
+# built: succeeds if the program is there.
+built() {
+	[ -f "$program" ] && [ -x "$program" ]
+}
+
 case ${1-} in
 -h | --help)
-	[ ! -x "${program:-/nonexistent}" ] || exec "$program" --help
+	! built || exec "$program" --help
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
 	exit 0
 	;;
 esac
-if [ ! -x "${program:-/nonexistent}" ]; then
+if ! built; then
 	echo "verbs: verbs_bench isn't built; start this as bench/run.sh verbs, or run \"make bench\" and source build/env.sh" >&2
 	exit 1
 fi

@@ -151,7 +151,7 @@ check "a clock that there isn't" refused "use one of real|virtual" --clock other
 check "a factor that is no number" refused "use a number from 0" --clock virtual --clock-cpu fast
 check "a negative price" refused "use a time from" --clock virtual --price-post -1
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x
-check "a log that can't be written" refused "can't be written" --clock virtual --clock-log /nowhere/log
+check "a log that can't be written" refused "can't be written" --clock virtual --clock-log "$tmp/none/log"
 check "a link is taken and said" link_is_said
 check "no link, if that is said" link_off
 build_null -static

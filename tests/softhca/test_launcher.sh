@@ -76,7 +76,7 @@ exit_statuses() {
 	check "status 0" status 0 "$SOFTHCA" run -- true
 	check "status 7" status 7 "$SOFTHCA" run -- sh -c 'exit 7'
 	check "without --" status 3 "$SOFTHCA" run --nodes 2 sh -c 'exit $2' x --nodes 3
-	check "a command that isn't there" status 127 "$SOFTHCA" run -- /nonexistent/x
+	check "a command that isn't there" status 127 "$SOFTHCA" run -- "$tmp/none"
 	check "its message" one_sentence
 	check "a command that isn't executable" status 126 "$SOFTHCA" run -- /etc/passwd
 	check "killed by SIGKILL" status 137 "$SOFTHCA" run -- sh -c 'kill -KILL $$'
@@ -101,7 +101,9 @@ usage_errors() {
 	check "it names file and line" says "$tmp/err" "$tmp/bad.conf:2: "
 	check "a file that isn't there" status 2 "$SOFTHCA" run --config "$tmp/none" -- true
 	check "options that don't go together" status 2 "$SOFTHCA" run --nodes 64 --devices 2 -- true
-	check "no library" status 125 env SOFTHCA_LIBRARY=/nonexistent "$SOFTHCA" run -- true
+	check "no library" status 125 env SOFTHCA_LIBRARY="$tmp/none" "$SOFTHCA" run -- true
+	check "its message" one_sentence
+	check "a folder instead of the library" status 125 env SOFTHCA_LIBRARY="$tmp" "$SOFTHCA" run -- true
 	check "its message" one_sentence
 	check "file size limit" status 125 bash -c 'ulimit -f 1000; exec "$0" run -- true' "$SOFTHCA"
 	check "its message" one_sentence

@@ -318,7 +318,13 @@ static void files(void **state)
 		"# a comment\n\n  nodes = 4 # four\ncq-arm=new\r\n\tengine-cpus =\n"
 		"nodes = 5\nlink = latency=1us,bandwidth=1GB/s";
 
+	char gone[] = "/tmp/unit_options.XXXXXX";
+	int fd = mkstemp(gone);
+
 	(void)state;
+	t_holds(fd >= 0);
+	close(fd);
+	unlink(gone);
 	t_eq(load_text(good, strlen(good)), 0);
 	t_eq(config.value[SHCA_O_NODES], 5);
 	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);
@@ -331,8 +337,8 @@ static void files(void **state)
 	}
 	t_eq(load_text("nodes = 2\0\n", 11), -EINVAL);
 	t_holds(strstr(err, "not a text file") != NULL);
-	t_eq(shca_config_load_file(&config, "/nonexistent/file", err, sizeof(err)), -EINVAL);
-	t_holds(strstr(err, "/nonexistent/file") != NULL);
+	t_eq(shca_config_load_file(&config, gone, err, sizeof(err)), -EINVAL);
+	t_holds(strstr(err, gone) != NULL);
 	t_eq(shca_config_load_file(&config, "/", err, sizeof(err)), -EINVAL);
 }
 

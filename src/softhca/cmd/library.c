@@ -11,11 +11,20 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define LIBRARY       "libsofthca.so"
 #define CLOCK_LIBRARY "libsofthca-clock.so"
 #define SEPARATORS    " :" /* separators of the dynamic loader in LD_PRELOAD */
+
+/* Returns true if a path names a file that can be read, and not a folder. */
+static bool is_readable(const char *path)
+{
+	struct stat about;
+
+	return stat(path, &about) == 0 && S_ISREG(about.st_mode) && access(path, R_OK) == 0;
+}
 
 /* Stores the realpath() of DIR/BELOW. Returns -ENOENT if there is no such file that can be read. */
 static int try_path(const char *dir, const char *below, char *path)
@@ -24,7 +33,7 @@ static int try_path(const char *dir, const char *below, char *path)
 
 	if (snprintf(name, sizeof(name), "%s/%s", dir, below) >= (int)sizeof(name))
 		return -ENOENT;
-	return realpath(name, path) && access(path, R_OK) == 0 ? 0 : -ENOENT;
+	return realpath(name, path) && is_readable(path) ? 0 : -ENOENT;
 }
 
 static int search(char *path)
@@ -66,7 +75,7 @@ int shca_library_find(char *path, size_t len, char *err, size_t errlen)
 	char found[PATH_MAX];
 
 	if (env && *env) {
-		if (!realpath(env, found) || access(found, R_OK)) {
+		if (!realpath(env, found) || !is_readable(found)) {
 			snprintf(err, errlen,
 				 "The file %s, which SOFTHCA_LIBRARY names, can't be read: set it "
 				 "to the path of " LIBRARY ".",
