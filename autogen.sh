@@ -17,12 +17,12 @@ case ${1-} in
 esac
 
 missing=
-for tool in autoconf automake libtoolize pkg-config; do
+for tool in autoconf automake libtoolize make pkg-config; do
 	command -v "$tool" >/dev/null || missing="$missing $tool"
 done
 if [ -n "$missing" ]; then
 	echo "autogen.sh: these programs are missing:$missing" >&2
-	echo "On Debian run: sudo apt-get install autoconf automake libtool pkg-config" >&2
+	echo "On Debian run: sudo apt-get install autoconf automake libtool make pkg-config" >&2
 	exit 1
 fi
 exec autoreconf -fi

@@ -39,6 +39,11 @@ says 0 "runs a target" env PATH="$bin/tools" bash tests/fuzz/run.sh --help
 says 0 "creates ./configure" env PATH="$bin/tools" sh autogen.sh --help
 says 1 "apt-get install autoconf" env PATH="$bin/tools" sh autogen.sh
 says 1 "takes no options" sh autogen.sh --prefix=/usr
+mkdir "$bin/autotools" # all that autogen.sh wants but make
+for tool in autoconf automake libtoolize pkg-config; do
+	ln -s "$(type -P true)" "$bin/autotools/$tool"
+done
+says 1 "these programs are missing: make" env PATH="$bin/tools:$bin/autotools" sh autogen.sh
 
 # One sentence names the packages of the first group, lint, and of much later groups.
 named=$(PATH=$bin:$PATH tests/run.sh 2>&1) && { echo "tests/run.sh runs without packages" && bad=1; }
@@ -48,4 +53,19 @@ done
 [ "$(wc -l <<<"$named")" -eq 1 ] || { echo "tests/run.sh begins without packages: $named" && bad=1; }
 [ "$(grep -o ' libopenmpi-dev' <<<"$named" | wc -l)" -eq 1 ] || { echo "tests/run.sh names a package twice: $named" && bad=1; }
 says 1 "sudo apt-get install" env PATH="$bin:$PATH" bench/run.sh
+
+# Root may use mpirun after ". env.sh", and reads why. Scripts and others read nothing.
+# shellcheck disable=SC2016 # the inner shell's
+allowed='. ./env.sh.in; echo "root: ${OMPI_ALLOW_RUN_AS_ROOT-no}${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM-no}"'
+as=(env -u OMPI_ALLOW_RUN_AS_ROOT -u OMPI_ALLOW_RUN_AS_ROOT_CONFIRM PATH="$bin:$PATH")
+silent() {
+	local said
+	said=$("${as[@]}" sh -c "$allowed" 2>&1)
+	[ "$said" = "root: $1" ] || { echo "env.sh says to a script of user $("$bin/id"): $said" && bad=1; }
+}
+silent nono
+stub id 'echo 0'
+silent 11
+says 0 "You are root" "${as[@]}" sh -ic "$allowed"
+says 0 "root: 0no" "${as[@]}" OMPI_ALLOW_RUN_AS_ROOT=0 sh -c "$allowed"
 exit "$bad"
