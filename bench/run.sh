@@ -8,11 +8,15 @@ set -euo pipefail
 . "$(dirname "$0")/../tests/setup.sh"
 # shellcheck source=bench/load.sh
 . "$top/bench/load.sh"
+bench=$top/bench
+# shellcheck source=bench/words.sh
+. "$bench/words.sh"
 
 # Options of the parts that matter here, too. cluster: the ranks run on a hostfile's hosts, which have adapters of their own.
-cluster="" virtual=""
+cluster="" virtual="" help=""
 for word in "$@"; do
 	case $word in
+	-h | --help) help=1 ;;
 	--hostfile | --hostfile=*) cluster=1 ;;
 	--virtual) virtual=1 ;;
 	--) break ;;
@@ -48,7 +52,7 @@ case ${1-} in
 all)
 	parts=("${all_parts[@]}")
 	shift
-	case ${1-} in -h | --help) usage && exit 0 ;; esac
+	[ -z "$help" ] || { usage && exit 0; }
 	for_all "$@" || die "all parts together have no options but --quick, --hostfile FILE, --mpirun-options OPTIONS and --help"
 	;;
 -h | --help)
@@ -73,8 +77,7 @@ if [ -n "$virtual" ]; then
 fi
 
 # Help needs neither packages nor a build. Without a part's program the general text is shown.
-case ${1-} in
--h | --help)
+if [ -n "$help" ]; then
 	program=$top/build/bench/verbs/verbs_bench
 	if [ "${parts[*]}" = paper ]; then
 		! command -v python3 >/dev/null || BENCH_TOP=$top BENCH_PROGRAMS='' exec python3 "$top/bench/paper" --help
@@ -85,8 +88,16 @@ case ${1-} in
 	fi
 	usage
 	exit 0
-	;;
-esac
+fi
+[ ${#parts[@]} -gt 2 ] || for part in "${parts[@]}"; do
+	if [ -n "$cluster" ]; then
+		case $part in
+		verbs) die "verbs measures softhca, which a hostfile's hosts don't use; on an adapter run verbs_bench --device NAME" ;;
+		paper) die "paper runs in softhca's virtual time, which a hostfile's hosts don't have" ;;
+		esac
+	fi
+	check_words "$part" "$@"
+done
 packages=("${build_packages[@]}")
 [ "${parts[*]}" = verbs ] ||
 	packages+=(libopenmpi-dev openmpi-bin openssh-client ibverbs-providers python3 gnuplot-nox)
@@ -114,10 +125,6 @@ run_part() {
 		;;
 	paper)
 		shift
-		if [ -n "$cluster" ]; then
-			echo "paper runs in softhca's virtual time, which a hostfile's hosts don't have" >&2
-			return 1
-		fi
 		export BENCH_TOP=$top BENCH_PROGRAMS=${BENCH_PROGRAMS-$TUPLEQ_BUILD/bench/mpi} PYTHONDONTWRITEBYTECODE=1
 		exec python3 "$top/bench/paper" "$@"
 		;;

@@ -11,6 +11,7 @@ case ${1-} in
 	sed -n '3,/^set/{/^#/s/^# //p}' "$0"
 	exit 0
 	;;
+?*) die "it takes no words but --help, and not $1" ;;
 esac
 
 root=${AARCH64_ROOT-$top/build/aarch64-root}

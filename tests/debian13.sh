@@ -60,6 +60,7 @@ case ${1-} in
 -h | --help) usage && exit 0 ;;
 -*) die "there is no option $1; there is --help, and GROUP [NAME...]" ;;
 esac
+"$top/tests/run.sh" --words "$@"
 [ "$(id -u)" = 0 ] || die "this script mounts file systems and changes the root, for which it has to run as root: sudo tests/debian13.sh"
 unshare --mount true 2>/dev/null || die "this root may not mount file systems, as in many containers: docker run --privileged allows it"
 [ $# -gt 0 ] || set -- "${default_groups[@]}"

@@ -54,6 +54,13 @@ done
 [ "$(grep -o ' libopenmpi-dev' <<<"$named" | wc -l)" -eq 1 ] || { echo "tests/run.sh names a package twice: $named" && bad=1; }
 says 1 "sudo apt-get install" env PATH="$bin:$PATH" bench/run.sh
 
+# Wrong words are answered first: packages wouldn't help.
+says 1 "overlap has no option --hepl" env PATH="$bin:$PATH" bench/run.sh --hepl
+says 2 "--rounds wants a positive number" env PATH="$bin:$PATH" bench/run.sh latency --rounds 0
+says 1 "verbs has no option --hepl" env PATH="$bin:$PATH" bench/run.sh verbs --hepl
+says 1 "there is no group nothing" env PATH="$bin:$PATH" tests/run.sh nothing
+says 1 "there is no group nothing" env PATH="$bin:$PATH" tests/debian13.sh nothing
+
 # Root may use mpirun after ". env.sh", and reads why. Scripts and others read nothing.
 # shellcheck disable=SC2016 # the inner shell's
 allowed='. ./env.sh.in; echo "root: ${OMPI_ALLOW_RUN_AS_ROOT-no}${OMPI_ALLOW_RUN_AS_ROOT_CONFIRM-no}"'

@@ -46,6 +46,7 @@ NAME runs only tests that have it in their names. --build tests an existing buil
 --long also runs the tests that take too long for each day, which otherwise run only by NAME. A run lists at its end what it left out.
 All groups take $(unset TEST_BUDGET && minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(unset TEST_BUDGET && minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
 If you are root, apt-get installs the packages of Debian that a group needs. If not, they are named, and nothing runs.
+--words only checks that GROUP is right, and runs nothing.
 With TEST_BUDGET=SECONDS in the environment, tests that have not begun by then are skipped and listed.
 END
 }
@@ -129,12 +130,13 @@ run_group() {
 }
 
 main() {
-	local groups=() group
+	local groups=() group words_only=
 
 	while [ $# -gt 0 ]; do
 		case $1 in
 		-h | --help) usage && exit 0 ;;
 		--long) long=1 && shift ;;
+		--words) words_only=1 && shift ;;
 		--build)
 			[ -n "${2-}" ] || die "--build wants the directory of a build"
 			[ -f "$2/build/env.sh" ] || die "$2 is no build of this project: it has no build/env.sh (run make there)"
@@ -154,6 +156,7 @@ main() {
 	named=("${groups[@]}")
 	[ ${#groups[@]} -gt 0 ] || groups=("${all_groups[@]}")
 	names=("$@")
+	[ -z "$words_only" ] || exit 0
 	need_all "${groups[@]}"
 	[ ${#names[@]} -gt 0 ] || echo "This takes about $(minutes "$(estimate "${groups[@]}")") minutes on two cores."
 	for group in "${groups[@]}"; do

@@ -14,6 +14,22 @@ says 1 "no options but --quick" bench/run.sh all --rounds 3
 says 1 "there is no benchmark called nothing; there are: overlap" bench/run.sh nothing
 says 1 "there is no benchmark called lat; there are: overlap" bench/run.sh lat
 says 1 "verbs has no figures in virtual time; --virtual is for overlap" bench/run.sh verbs --virtual
+for part in "" overlap paper verbs; do
+	# shellcheck disable=SC2086 # no name is no word
+	says 1 "has no option --hepl; it has: --" bench/run.sh $part --hepl
+done
+says 1 "has no option -q; it has: --" bench/run.sh -q
+says 1 "overlap has no option --quic; it has: --" bench/run.sh overlap --quick --quic=1
+says 2 "--rounds wants a positive number" bench/run.sh latency --rounds 0
+says 2 "there is no column tuple; there are: tupleq," bench/run.sh latency --columns tuple
+says 2 "there is no figure spp; there are:" bench/run.sh paper spp
+says 2 "options of a program are for" bench/run.sh latency -- --nothing
+says 1 "which a hostfile's hosts don't use" bench/run.sh verbs --hostfile none
+says 0 "usage: bench/run.sh" bench/run.sh latency --quick --help
+says 1 "there is no part called --hepl; there are: overlap" env -u TUPLEQ_BUILD bench/mpi/run.sh --hepl
+says 1 "latency has no option --hepl" env -u TUPLEQ_BUILD bench/mpi/run.sh latency --hepl
+says 1 "verbs has no option --hepl" env -u TUPLEQ_BUILD bench/verbs/run.sh --hepl
+says 1 "and not --hepl" tests/aarch64.sh --hepl
 says 0 "Groups: lint unit" tests/run.sh --help
 says 0 "with --long" tests/run.sh --long --help
 says 1 "there is no group nothing; there are: lint unit" tests/run.sh nothing
@@ -23,6 +39,9 @@ says 1 "there is no option --nothing" tests/run.sh lint --nothing
 says 1 "--build wants the directory" tests/run.sh --build
 says 0 "runs: unit" tests/debian13.sh --help
 says 1 "there is no option --nothing" tests/debian13.sh --nothing
+says 1 "there is no group nothing; there are: lint unit" tests/debian13.sh nothing
+says 1 "there is no option --nothing" tests/debian13.sh lint --nothing
+says 0 "" tests/run.sh --words lint unit
 minutes=$(tests/run.sh --help | sed -n 's/^All groups take \([0-9]*\) minutes.*/\1/p')
 [ "${minutes:-99}" -lt 40 ] || { echo "all groups take $minutes minutes, by tests/groups/*.sh, and should stay below 40" && bad=1; }
 # shellcheck disable=SC2016 # the inner shell's

@@ -12,10 +12,20 @@ case ${1-} in
 	;;
 esac
 
+die() {
+	echo "mpi: $*" >&2
+	exit 1
+}
+
 here=$(cd "$(dirname "$0")" && pwd)
+bench=$here/..
+# shellcheck source=bench/words.sh
+. "$bench/words.sh"
+part=${1?which part? bench/run.sh --help names them}
+known_parts | grep -qx -e "$part" || die "there is no part called $part; there are: $(known_parts | xargs)"
+check_words "$@"
 BENCH_TOP=$(cd "$here/../.." && pwd)
 BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
-part=${1?which part? bench/run.sh --help names them}
 
 # The driver checks the options, but it runs within the fabric, which the options below change. The driver takes no abbreviations of them.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
@@ -36,11 +46,6 @@ for i in "${!words[@]}"; do
 	--) break ;;
 	esac
 done
-
-die() {
-	echo "mpi: $*" >&2
-	exit 1
-}
 
 [ -n "$BENCH_PROGRAMS" ] && [ -f "$BENCH_PROGRAMS/overlap" ] && [ -x "$BENCH_PROGRAMS/overlap" ] ||
 	die 'its programs are not built; start this as bench/run.sh, or run "make bench" and source build/env.sh'

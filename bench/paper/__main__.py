@@ -45,7 +45,7 @@ def check_cases(parser, settings):
 def make_parser():
     """Returns the parser of the options."""
     names = ", ".join(f"{name} ({module.TITLE})" for name, module in FIGURES.items())
-    parser = argparse.ArgumentParser(prog="bench/run.sh paper", description=f"Figures: {names}. Without a name: all.")
+    parser = argparse.ArgumentParser(prog="bench/run.sh paper", allow_abbrev=False, description=f"Figures: {names}. Without a name: all.")
     parser.add_argument("figures", nargs="*", metavar="FIGURE", help="of " + ", ".join(FIGURES))
     parser.add_argument(
         "--timeline",
@@ -98,11 +98,17 @@ def check_options(parser, settings):
         parser.error("--rounds wants a positive number")
 
 
-def parse():
-    """Returns the settings."""
+def read_words():
+    """Returns the parser and the settings: the options alone. Ends the program if a word is wrong."""
     parser = make_parser()
     settings = parser.parse_args()
     check_options(parser, settings)
+    return parser, settings
+
+
+def parse():
+    """Returns the settings."""
+    parser, settings = read_words()
     try:
         settings.sections = computing.load(settings.computing)
     except (OSError, ValueError) as problem:
@@ -133,6 +139,9 @@ def make(settings, module, part):
 
 def main():
     """Makes the figures. Returns the exit status: 1 if a column of this project did not run."""
+    if os.environ.get("BENCH_WORDS"):  # bench/words.sh only wants to know whether the words are right
+        read_words()
+        return 0
     settings = parse()
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda number, _: sys.exit(128 + number))

@@ -7,6 +7,9 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 program=${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/verbs/verbs_bench}
 results=$here/../results
+bench=$here/..
+# shellcheck source=bench/words.sh
+. "$bench/words.sh"
 
 # built: succeeds if the program is there.
 built() {
@@ -20,6 +23,7 @@ case ${1-} in
 	exit 0
 	;;
 esac
+check_words verbs "$@"
 if ! built; then
 	echo "verbs: verbs_bench isn't built; start this as bench/run.sh verbs, or run \"make bench\" and source build/env.sh" >&2
 	exit 1
