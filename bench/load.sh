@@ -15,8 +15,9 @@ busy_cpus() {
 		END { printf "%.2f\n", (all > 0 ? cpus * (all - idle) / all : 0) }' <<<"$before"$'\n'"$after"
 }
 
-# warn_if_busy BUSY CPUS: warns if other programs keep more than half of the CPUs busy.
+# warn_if_busy BUSY CPUS: warns if other programs keep more than half of the CPUs busy. Targets aren't judged then (BENCH_BUSY).
 warn_if_busy() {
 	awk -v busy="$1" -v cpus="$2" 'BEGIN { exit !(busy > cpus / 2) }' || return 0
+	export BENCH_BUSY="$1 of $2"
 	echo "This machine is busy: $1 of $2 CPUs are in use. Figures will be worthless; stop other programs first." >&2
 }

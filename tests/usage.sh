@@ -52,4 +52,27 @@ says 0 "busy" bash -c '. bench/load.sh
 	( while :; do :; done ) &
 	busy_cpus | awk "{ print (\$1 > 0.5 ? \"busy\" : \"idle\") }"
 	kill $!'
+# A busy machine's targets aren't judged, and that is said once: if bench/run.sh found it busy, or if it was busy during the run.
+judged='import sys
+sys.path.insert(0, "bench/driver")
+import load, report, time
+load.begin()
+time.sleep(1.1)
+for name in ("tupleq", "tupleq-auto"):
+    report.print_targets(name)
+    report.judge("faster than light", False)'
+export PYTHONDONTWRITEBYTECODE=1
+said=$(BENCH_BUSY="1.60 of 2" python3 -c "$judged")
+[ "$(grep -c '1.60 of 2 CPUs' <<<"$said")" -eq 1 ] && [ "$(wc -l <<<"$said")" -eq 3 ] && [[ $said != *MET* ]] ||
+	{ echo "a busy machine's targets: $said" && bad=1; }
+loops=()
+for _ in $(seq "$(nproc --all)"); do
+	while :; do :; done &
+	loops+=($!)
+done
+said=$(python3 -c "$judged")
+kill "${loops[@]}"
+[[ $said == *"not judged: this machine is busy"* && $said != *MET* ]] || { echo "targets of a run that other programs disturbed: $said" && bad=1; }
+said=$(python3 -c "${judged/load.begin()/}") # as in virtual time
+[ "$(grep -c 'NOT MET' <<<"$said")" -eq 2 ] || { echo "targets in virtual time: $said" && bad=1; }
 exit "$bad"

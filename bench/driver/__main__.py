@@ -14,6 +14,7 @@ import fft
 import halo
 import icoll
 import latency
+import load
 import memory
 import overlap
 import patterns
@@ -195,6 +196,8 @@ def main():
     os.environ.update(
         OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1", OMPI_MCA_orte_base_help_aggregate="0"
     )
+    if not settings.virtual:
+        load.begin()
     tasks = PARTS[settings.part](settings)
     return int(any(task.own and task.skipped for task in tasks))
 

@@ -46,7 +46,7 @@ def _values(tasks, name):
 
 
 def _judge(values):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     for name, found in values.items():
         for rival in RIVALS:
             if name == "latency":

@@ -138,7 +138,7 @@ def _limit(pattern, ranks):
 
 
 def _judge(timed, counted):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     by_name = {task.name: task for task in timed if task.results}
     own = by_name.get("tupleq")
     if own:

@@ -62,7 +62,7 @@ def _print_tables(tasks, times, ratios):
 
 
 def _judge(ratios):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     for kind, (title, _) in KINDS.items():
         by_depth = {depth: by_column["tupleq"] for depth, by_column in ratios[kind].items() if "tupleq" in by_column}
         text = f"{title}: at most {LIMIT} x none at any depth"

@@ -76,7 +76,7 @@ def _best(task):
 
 
 def _judge(tasks):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     own = next((task for task in tasks if task.name == "tupleq" and task.results), None)
     for task in tasks:
         if task.name == "tupleq" or not task.results or not own:

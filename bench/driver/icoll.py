@@ -102,7 +102,7 @@ def _judge_time(tasks, operation):
 
 
 def _judge(tasks, amounts):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     for operation in _operations(tasks):
         if operation in ALONE:
             for index, amount in enumerate(amounts):

@@ -121,7 +121,7 @@ def _judge_ratio(text, ratios, limit, at_most=True):
 
 
 def _judge(by_name):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     own, bound = by_name.get("tupleq"), by_name.get(PERFTEST)
     if not own:
         print("  tupleq was not measured")
@@ -147,7 +147,7 @@ def _judge_within(by_name):
     own = by_name.get("tupleq-auto")
     if not own:
         return
-    print("\nTargets for tupleq-auto, within a node")
+    report.print_targets("tupleq-auto, within a node")
     for rival, limit in (("ob1-vader", NEAR_TARGET), ("ucx-sm", 1)):
         ratios = _ratio(own, by_name.get(rival), "latency", "half_us")
         _judge_ratio(f"8 B latency at most {limit} x {rival}", ratios, limit)

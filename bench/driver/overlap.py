@@ -107,7 +107,7 @@ def _judge_least(title, values, targets):
 
 
 def _judge(available, variants):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     for side, title in SIDES.items():
         values = available[side]
         _judge_least(title, values, TARGETS)

@@ -114,7 +114,7 @@ def _judge_in_time(cases):
 
 
 def _judge(cases, names):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     _judge_all(cases, TRADITIONAL)
     if _without_queues(names):
         _judge_all(cases, _without_queues(names))

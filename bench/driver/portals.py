@@ -70,7 +70,7 @@ def _figures(task):
 
 
 def _judge(figures):
-    print("\nTargets for mtl/portals4")
+    report.print_targets("mtl/portals4")
     ours, tupleq = figures.get(NAME, {}), figures.get("tupleq", {})
     left = ours.get("host left, recv of 100 KB (%)")
     text = f"receiving 100 KB leaves at least {COMB_TARGET} % of the host"

@@ -45,7 +45,7 @@ def _values(tasks, tags):
 
 
 def _judge(values):
-    print("\nTargets for tupleq")
+    report.print_targets("tupleq")
     for tags, found in values.items():
         for rival, least in TARGETS.items():
             text = f"{tags} {'tag' if tags == 1 else 'tags'}: at least {least} x {rival}"

@@ -10,6 +10,7 @@ import statistics
 import subprocess
 
 import columns
+import load
 import virtual
 
 
@@ -61,8 +62,30 @@ def table(title, head, rows):
         print("  ".join(cells).rstrip())
 
 
+_busy = None  # load.busy(), once it was asked
+
+
+def _say_busy(before):
+    """Returns true on a busy machine, and says so the first time, behind the text."""
+    global _busy
+    if _busy is None:
+        _busy = load.busy()
+        if _busy:
+            print(f"{before}this machine is busy, with {_busy} CPUs in use by other programs, so the figures are worthless")
+    return bool(_busy)
+
+
+def print_targets(of=""):
+    """Prints the heading above targets. On a busy machine says instead, once, that they aren't judged; judge() is then silent."""
+    if not _busy:
+        print(f"\nTargets{of and f' for {of}'}")
+    _say_busy("  not judged: ")
+
+
 def judge(text, good, detail=""):
     """Prints whether a target is met. No exit status depends on that."""
+    if _busy:
+        return
     verdict = "unknown" if good is None else "met" if good else "NOT MET"
     print(f"  {text}: {verdict}{f' ({detail})' if detail else ''}")
 
@@ -157,6 +180,7 @@ def write_json(settings, name, tasks):
     with open(f"{stem}.json", "w", encoding="utf-8") as file:
         json.dump(data, file, indent=1)
         file.write("\n")
+    _say_busy("\nNote: ")
     print(f"\nResults, all samples: {os.path.relpath(stem)}.json")
     return stem
 

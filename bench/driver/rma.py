@@ -83,7 +83,7 @@ def _print_table(tasks, bound, field):
 
 
 def _judge(tasks, bound):
-    print("\nTargets")
+    report.print_targets()
     for task in tasks:
         if not task.own:
             continue

@@ -12,6 +12,14 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+/* Returns how many CPUs other programs use, if bench/run.sh found the machine busy, or NULL. */
+static const char *busy(void)
+{
+	const char *text = getenv("BENCH_BUSY");
+
+	return text && *text ? text : NULL;
+}
+
 static void cpu_name(char *name, size_t room)
 {
 	FILE *f = fopen("/proc/cpuinfo", "r");
@@ -50,6 +58,10 @@ void report_head(const struct bench *bench)
 	if (pair_cpus() < 2)
 		printf("With one CPU no core is free for the other process: the targets don't "
 		       "apply.\n");
+	else if (busy())
+		printf("This machine is busy, with %s CPUs in use by other programs: figures are "
+		       "worthless, and targets aren't judged.\n",
+		       busy());
 }
 
 /* Formats a number with 3 significant digits. */
@@ -67,7 +79,7 @@ static void print_target(const struct row *row, const struct row_summary *value,
 	static const char *const sense[] = {"", "<=", ">=", ">="};
 	char limit[16];
 
-	if (row->target == TARGET_NONE)
+	if (row->target == TARGET_NONE || pair_cpus() < 2 || busy())
 		return;
 	printf("  %s %s%s: ", sense[row->target], number(limit, row->limit),
 	       row->target == TARGET_VALUE_MIN ? "" : " x");
