@@ -17,6 +17,7 @@ log_dir= # the logs of the running group
 # Seconds on two idle cores: for each group, for the tests that --long adds to it, and for the build that most groups share.
 declare -A seconds=() long_seconds=()
 build_seconds=120
+shared_build=$build_seconds # of them, what this run takes
 
 declare -A packages_of=() # the packages of each group besides those of the shared build
 
@@ -85,11 +86,25 @@ expected() {
 	echo "$sum"
 }
 
+# build_time: the seconds that the shared build takes: all of them, unless there is a build and no source is newer.
+build_time() {
+	local changed
+	if [ -n "$build" ]; then
+		echo 0
+	elif [ ! -e "$top/build/build/env.sh" ] || [ ! -e "$top/build/make.out" ]; then
+		echo "$build_seconds"
+	else
+		changed=$(cd "$top" && find configure.ac Makefile.am m4 include src ompi-btl tests bench -type f -newer build/make.out \
+			\( -name '*.[ch]' -o -name '*.def' -o -name '*.inc' -o -name '*.m4' -o -name '*.a[cm]' -o -name '*.map' \) | head -n 1)
+		[ -n "$changed" ] && echo "$build_seconds" || echo 10
+	fi
+}
+
 # estimate GROUP...: the seconds that all these groups take, with the build that they share.
 estimate() {
 	local group sum=0
 
-	[ -n "$build" ] || [ "$*" = lint ] || sum=$build_seconds
+	[ -n "$build" ] || [ "$*" = lint ] || sum=$shared_build
 	for group; do
 		sum=$((sum + $(expected "$group")))
 	done
@@ -115,7 +130,8 @@ need_all() {
 }
 
 run_group() {
-	local group=$1 before=$((passed + failed + skipped + ${#left_out[@]})) start=$SECONDS long=$long
+	local group=$1 before=$((passed + failed + skipped + ${#left_out[@]})) start=$SECONDS long=$long before_build=$build
+	local wanted_seconds with=""
 
 	! is_long "$group" || long=1
 	log_dir=${build:-$top/build}/logs/$group
@@ -126,7 +142,11 @@ run_group() {
 		echo "$group: nothing of that name ran"
 		failed=$((failed + 1))
 	fi
-	[ ${#names[@]} -gt 0 ] || echo "$group took $((SECONDS - start)) s; $(expected "$group") s were expected"
+	[ ${#names[@]} -eq 0 ] || return 0
+	wanted_seconds=$(expected "$group")
+	# The first group that needs the shared build makes it.
+	[ "$before_build" = "$build" ] || wanted_seconds=$((wanted_seconds + shared_build)) with=" with the build"
+	echo "$group took $((SECONDS - start)) s; $wanted_seconds s were expected$with"
 }
 
 main() {
@@ -158,6 +178,7 @@ main() {
 	names=("$@")
 	[ -z "$words_only" ] || exit 0
 	need_all "${groups[@]}"
+	shared_build=$(build_time)
 	[ ${#names[@]} -gt 0 ] || echo "This takes about $(minutes "$(estimate "${groups[@]}")") minutes on two cores."
 	for group in "${groups[@]}"; do
 		run_group "$group"

@@ -52,6 +52,31 @@ says 0 "busy" bash -c '. bench/load.sh
 	( while :; do :; done ) &
 	busy_cpus | awk "{ print (\$1 > 0.5 ? \"busy\" : \"idle\") }"
 	kill $!'
+# The time that is expected includes the build, unless nothing has changed since the last one. A group that builds nothing tells.
+tree=$(mktemp -d)
+trap 'rm -rf "$tree"' EXIT
+mkdir -p "$tree"/{bench,build/build,include,m4,ompi-btl,src,tests/groups}
+cp tests/run.sh tests/setup.sh tests/tally.sh "$tree/tests"
+touch "$tree/configure.ac" "$tree/Makefile.am" "$tree/src/new.c"
+cat >"$tree/tests/groups/unit.sh" <<'END'
+takes unit 5
+group_unit() {
+	make_build() { :; }
+	use_build() { build=$1; }
+	plain_build
+	pass_or_fail unit 5 true
+}
+END
+ln -s "$PWD/tests/as_test" "$tree/tests"
+says 0 "This takes about 3 minutes" "$tree/tests/run.sh" unit
+says 0 "; 125 s were expected with the build" "$tree/tests/run.sh" unit
+touch "$tree/build/build/env.sh" "$tree/build/make.out"
+says 0 "This takes about 1 minutes" "$tree/tests/run.sh" unit
+says 0 "; 15 s were expected with the build" "$tree/tests/run.sh" unit
+touch -d "1 hour" "$tree/src/new.c"
+says 0 "; 125 s were expected with the build" "$tree/tests/run.sh" unit
+says 0 "; 5 s were expected" "$tree/tests/run.sh" --build "$tree/build" unit
+
 # A busy machine's targets aren't judged, and that is said once: if bench/run.sh found it busy, or if it was busy during the run.
 judged='import sys
 sys.path.insert(0, "bench/driver")
