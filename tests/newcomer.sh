@@ -56,7 +56,7 @@ says 1 "sudo apt-get install" env PATH="$bin:$PATH" bench/run.sh
 
 # Wrong words are answered first: packages wouldn't help.
 says 1 "overlap has no option --hepl" env PATH="$bin:$PATH" bench/run.sh --hepl
-says 2 "--rounds wants a positive number" env PATH="$bin:$PATH" bench/run.sh latency --rounds 0
+says 2 "--rounds: wants a positive number" env PATH="$bin:$PATH" bench/run.sh latency --rounds 0
 says 1 "verbs has no option --hepl" env PATH="$bin:$PATH" bench/run.sh verbs --hepl
 says 1 "there is no group nothing" env PATH="$bin:$PATH" tests/run.sh nothing
 says 1 "there is no group nothing" env PATH="$bin:$PATH" tests/debian13.sh nothing

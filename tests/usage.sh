@@ -20,7 +20,7 @@ for part in "" overlap paper verbs; do
 done
 says 1 "has no option -q; it has: --" bench/run.sh -q
 says 1 "overlap has no option --quic; it has: --" bench/run.sh overlap --quick --quic=1
-says 2 "--rounds wants a positive number" bench/run.sh latency --rounds 0
+says 2 "--rounds: wants a positive number" bench/run.sh latency --rounds 0
 says 2 "there is no column tuple; there are: tupleq," bench/run.sh latency --columns tuple
 says 2 "there is no figure spp; there are:" bench/run.sh paper spp
 says 2 "options of a program are for" bench/run.sh latency -- --nothing

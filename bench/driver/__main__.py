@@ -60,14 +60,29 @@ def _check_virtual(parser, settings):
             parser.error("--cpu is for --virtual alone")
         return
     settings.cpu = 1 if settings.cpu is None else settings.cpu
-    if not 0 <= settings.cpu <= 1000:
-        parser.error("--cpu wants a factor from 0 to 1000")
     if settings.part not in virtual.PARTS:
         parser.error(f"{settings.part} has no figures in virtual time; --virtual is for {', '.join(virtual.PARTS)}")
     if settings.hostfile:
         parser.error("--virtual is softhca's time; a hostfile's hosts have only the real one")
     if settings.link is False:
         parser.error("--virtual needs a link model, because without one messages take no time; leave out --no-link")
+
+
+def _positive(text):
+    """Returns a positive number."""
+    if not text.isascii() or not text.isdigit() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f'wants a positive number, not "{text}"')
+    return int(text)
+
+
+def _factor(text):
+    """Returns a factor of --cpu."""
+    try:
+        if 0 <= float(text) <= 1000:
+            return float(text)
+    except ValueError:
+        pass
+    raise argparse.ArgumentTypeError(f'wants a factor from 0 to 1000, not "{text}"')
 
 
 def _make_parser():
@@ -79,7 +94,7 @@ def _make_parser():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
-    parser.add_argument("--rounds", type=int, metavar="N", help="rounds, in each of which every column runs once (5, patterns: 15, picture: 7, virtual: 3, quick: 2)")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds, in each of which every column runs once (5, patterns: 15, picture: 7, virtual: 3, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once and late peers too")
@@ -93,18 +108,18 @@ def _make_parser():
         "--virtual", action="store_true", help=f"in softhca's virtual time, with a link model ({', '.join(virtual.PARTS)})"
     )
     parser.add_argument(
-        "--cpu", type=float, metavar="FACTOR", help="--virtual: CPU time counts FACTOR times (1); 0: CPU time doesn't count, and work is a sleep"
+        "--cpu", type=_factor, metavar="FACTOR", help="--virtual: CPU time counts FACTOR times (1); 0: CPU time doesn't count, and work is a sleep"
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")
-    parser.add_argument("--ranks", type=int, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2); icoll, fft: a node each (4)")
+    parser.add_argument("--ranks", type=_positive, metavar="N", help="number of ranks, sp: a square (4); patterns: on two nodes in turn (2); icoll, fft: a node each (4)")
     parser.add_argument("--from", dest="source", metavar="FILE", help="picture: draw the run in this JSON file, and measure nothing")
     parser.add_argument("--output", metavar="FILE", help="picture: the file to draw, instead of doc/overlap.svg")
     parser.add_argument("--hostfile", metavar="FILE", help="run on these hosts' own adapters, without softhca")
     parser.add_argument(
         "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="options of mpirun for every column, as one word"
     )
-    parser.add_argument("--timeout", type=int, metavar="S", help=f"time limit of one program (180, virtual: {virtual.TIMEOUT})")
+    parser.add_argument("--timeout", type=_positive, metavar="S", help=f"time limit of one program (180, virtual: {virtual.TIMEOUT})")
     return parser
 
 
@@ -124,15 +139,11 @@ def _check_options(parser, settings):
         parser.error("picture takes no --hostfile, because the picture shows softhca")
     if settings.part not in RANKS and settings.ranks is not None:
         parser.error(f"--ranks is for {', '.join(RANKS)} alone")
-    if settings.ranks is not None and settings.ranks < 1:
-        parser.error("--ranks wants a positive number")
     if settings.npb:
         if settings.problem:
             parser.error("a program of the NAS parallel benchmarks was built for its class")
         if not os.path.isfile(settings.npb) or not os.access(settings.npb, os.X_OK):
             parser.error(f"{settings.npb} is no program")
-    if settings.rounds is not None and settings.rounds < 1:
-        parser.error("--rounds wants a positive number")
 
 
 def _check_columns(parser, settings):

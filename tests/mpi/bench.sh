@@ -224,14 +224,14 @@ part "'mtl-portals4' in runs and len(runs['tupleq']['rounds'][0]['latency']) == 
 	portals --virtual --cpu 0 --quick --rounds 1
 refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
-refuses "--cpu wants a factor" halo --virtual --cpu fast
+refuses "wants a factor from 0 to 1000" halo --virtual --cpu fast
 refuses "--virtual needs a link model" halo --virtual --no-link
-refuses "unrecognized arguments: --virt" icoll --virt --ranks 4
-refuses "unrecognized arguments: --rank 16" icoll --virtual --rank 16
+refuses "icoll has no option --virt;" icoll --virt --ranks 4
+refuses "icoll has no option --rank;" icoll --virtual --rank 16
 for ranks in 0 08 x -1; do
-	refuses "--ranks wants a positive number" icoll --virtual --ranks=$ranks
+	refuses "wants a positive number" icoll --virtual --ranks=$ranks
 done
-refuses "--ranks wants a positive number" icoll --ranks 0
+refuses "wants a positive number" icoll --ranks 0
 starts "--nodes 5 " icoll --virtual --ranks 5
 starts "--nodes 64 " fft --virtual --ranks 100
 starts "--nodes 128 " sp --virtual --ranks=1024
