@@ -283,6 +283,7 @@ static mca_btl_base_module_t **component_init(int *n, bool progress_threads, boo
 			~(MCA_BTL_FLAGS_SEND | MCA_BTL_FLAGS_SEND_INPLACE);
 	if (mca_btl_tupleq_ep())
 		mca_btl_tupleq_take_limits();
+	mca_pml_tupleq_params_warn("opal", "btl", mca_btl_tupleq_log);
 	modules[0] = &mca_btl_tupleq_module;
 	*n = 1;
 	return modules;

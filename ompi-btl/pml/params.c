@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdio.h>
 
+#include "claim.h"
 #include "series.h"
 
 #include <tupleq/tupleq.h>
@@ -11,6 +12,8 @@
 /* Parameters that the library may have (an assertion says if more are needed), and bytes of a help
  * text, of which the rest is cut off. */
 enum { PARAMS_MAX = 128, HELP_MAX = 1024 };
+/* Bytes of the names of unknown parameters in a warning. */
+enum { NAMES_MAX = 300 };
 
 /* The values, which Open MPI keeps here until the component is unloaded. */
 static char *values[PARAMS_MAX];
@@ -92,6 +95,52 @@ struct tq_params *mca_pml_tupleq_params(const mca_base_component_t *component, c
 		return NULL;
 	}
 	return params;
+}
+
+/* Returns true if an entry of the environment, behind the prefix of its component, is a variable
+ * that Open MPI knows. */
+static bool exists(const char *project, const char *framework, const char *entry, size_t len)
+{
+	char name[128];
+
+	if (len >= sizeof(name))
+		return false;
+	memcpy(name, entry, len);
+	name[len] = '\0';
+	return mca_base_var_find(project, framework, "tupleq", name) >= 0;
+}
+
+void mca_pml_tupleq_params_warn(const char *project, const char *framework,
+				void (*log)(void *arg, enum tq_log_level level, const char *text))
+{
+	char prefix[64], text[NAMES_MAX + 200] = "";
+	int prefix_len = snprintf(prefix, sizeof(prefix), "OMPI_MCA_%s_tupleq_", framework);
+	int used = 0;
+
+	if (mca_base_var_group_find(project, framework, "tupleq") < 0)
+		return;
+	for (char **entry = environ; *entry; entry++) {
+		const char *name = *entry + prefix_len;
+		size_t len = strcspn(*entry, "=");
+
+		if (strncmp(*entry, prefix, (size_t)prefix_len) != 0 ||
+		    exists(project, framework, name, len - (size_t)prefix_len))
+			continue;
+		used += snprintf(text + used, NAMES_MAX - (size_t)used, "%s%s_tupleq_%.*s",
+				 used ? ", " : "", framework, (int)(len - (size_t)prefix_len),
+				 name);
+		if (used >= NAMES_MAX)
+			break;
+	}
+	if (!used || !mca_pml_tupleq_claim_warning(NULL, framework))
+		return;
+	used = used < NAMES_MAX ? used : NAMES_MAX;
+	snprintf(
+		text + used, sizeof(text) - (size_t)used,
+		": there is no such parameter, so Open MPI ignores it. ompi_info --param %s tupleq "
+		"--level 9 lists those that there are.",
+		framework);
+	log(NULL, TQ_LOG_WARN, text);
 }
 
 bool mca_pml_tupleq_is_named(const char *project, const char *framework, bool first)

@@ -19,6 +19,12 @@ int mca_pml_tupleq_params_register(const struct mca_base_component_2_1_0_t *comp
 struct tq_params *mca_pml_tupleq_params(const struct mca_base_component_2_1_0_t *component,
 					char *why, size_t size);
 
+/* Warns once on a host if the environment has parameters of that framework's component tupleq that
+ * don't exist, which Open MPI ignores. mpirun puts those of --mca and of files there. Does nothing
+ * as long as the component hasn't registered its parameters. */
+void mca_pml_tupleq_params_warn(const char *project, const char *framework,
+				void (*log)(void *arg, enum tq_log_level level, const char *text));
+
 /* Returns true if the user's choice of that framework's components (--mca pml, btl) names tupleq,
  * rather than leaving all in or naming others. With `first` only the first name counts. */
 bool mca_pml_tupleq_is_named(const char *project, const char *framework, bool first);

@@ -87,6 +87,21 @@ shown gid_index -1
 shown protocol tupleq
 shown service_thread 1
 
+# A name that no parameter has is said once on a host, for each component, and those that exist are not.
+mpi_job 60 4 --memlock unlimited -- --mca pml_tupleq_eagr_limit 4K --mca pml_tupleq_stat 1 --mca coll_tupleq_limt 64 --mca btl_tupleq_any 1 \
+	--mca pml_tupleq_eager_limit 4K --mca coll_tupleq_limit 64 "$TEST_BUILD/tests/mpi/retain"
+for names in "pml: pml_tupleq_eagr_limit, pml_tupleq_stat" "pml: pml_tupleq_stat, pml_tupleq_eagr_limit" "coll: coll_tupleq_limt" "btl: btl_tupleq_any"; do
+	grep -aF "${names#*: }: there is no such parameter" "$log" | grep -aF -e "--param ${names%%:*} tupleq"
+done | grep -c . | {
+	read -r lines
+	if [ "$lines" -eq 3 ] && [ "$(grep -ac 'there is no such parameter' "$log")" -eq 3 ]; then
+		passed "params: names that no parameter has"
+	else
+		failed "params: names that no parameter has" "$lines lines name them"
+	fi
+	exit $bad
+} || bad=1
+
 # Ranks with different limits of their collectives: the least counts.
 for limits in 64:1024 0:1024 4096:0; do
 	# shellcheck disable=SC2016 # for the ranks' shell
