@@ -232,8 +232,14 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 
 	if (!out)
 		return;
-	fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs, nprocs == 1 ? "" : "es",
-		tq_device_text(mca_pml_tupleq.ep));
+	if (nprocs)
+		fprintf(out, "TupleQ: %d process%s, rank 0 on %s\n", nprocs,
+			nprocs == 1 ? "" : "es", tq_device_text(mca_pml_tupleq.ep));
+	else
+		fprintf(out,
+			"TupleQ: the job's first process alone, as it used sessions without "
+			"MPI_Init, on %s\n",
+			tq_device_text(mca_pml_tupleq.ep));
 	fprintf(out,
 		"The HCA matched %" PRIu64 " of %" PRIu64
 		" messages (%.1f %%, and %.1f %% of the bytes), "
@@ -243,7 +249,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 		percent(counted(sum, "recv_direct_bytes"), by_software(sum, "_bytes")), software,
 		counted(sum, "promotions"), counted(sum, "recalls"), sum->tuples);
 	if (all)
-		print_tuples(out, tuples, nprocs * TUPLES);
+		print_tuples(out, tuples, (nprocs ? nprocs : 1) * TUPLES);
 	print_advice(out, sum, all);
 	print_within_nodes(out, sum);
 	print_counters(out, sum->counter, high);
@@ -251,6 +257,20 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 	/* One call, so that other output doesn't get in between. */
 	fwrite(text, 1, size, stderr);
 	free(text);
+}
+
+static bool is_reported;
+
+/* Prints what this process knows. Sessions end on each process for itself, so that nothing can be
+ * asked of the others. */
+static void report_alone(void)
+{
+	uint64_t high[TUPLEQ_COUNTERS] = {0};
+	struct tuple best[TUPLES] = {0};
+	struct totals mine = {0};
+
+	collect(&mine, high, best, 0);
+	print(0, &mine, high, best);
 }
 
 static void report(void)
@@ -263,6 +283,7 @@ static void report(void)
 	/* The hook also runs in a process that hasn't called MPI_Init. */
 	if (!mca_pml_tupleq.ep)
 		return;
+	is_reported = true;
 	PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	PMPI_Comm_size(MPI_COMM_WORLD, &nprocs);
 	collect(&mine, high, best, rank);
@@ -296,5 +317,8 @@ int mca_pml_tupleq_report_open(void)
 
 void mca_pml_tupleq_report_close(void)
 {
+	if (!is_reported && OMPI_PROC_MY_NAME->vpid == 0)
+		report_alone();
+	is_reported = false;
 	ompi_hook_base_deregister_callbacks(&hook);
 }

@@ -10,7 +10,8 @@ struct tq_tuple_info;
 struct tq_tuple_info *mca_pml_tupleq_report_tuples(int *count);
 /* Installs the hook that prints the report in MPI_Finalize. Returns 0 or an Open MPI error. */
 int mca_pml_tupleq_report_open(void);
-/* Removes the hook. */
+/* Removes the hook. Prints the report of this process if the job used sessions alone, and this is
+ * its first process. */
 void mca_pml_tupleq_report_close(void);
 
 #endif

@@ -111,6 +111,13 @@ shows "one process" $?
 job 2 && ! grep -q '^TupleQ: ' "$log"
 shows "nothing without pml_tupleq_stats" $?
 
+# Sessions end on each process for itself.
+if [[ $(ompi_info --version) == *" v5."* ]]; then
+	mpi_job 60 2 --memlock unlimited -- --mca pml_tupleq_stats 1 "$TEST_BUILD/tests/mpi/sessions" alone &&
+		[ "$(grep -c "^TupleQ: the job's first process alone, as it used sessions" "$log")" -eq 1 ] && [ "$(counter recv_eager)" -gt 0 ]
+	shows "sessions without MPI_Init" $?
+fi
+
 # A communicator's state has its tuples, although more than it shows of another communicator are busier.
 mpi_job 60 2 --memlock unlimited -- "$TEST_BUILD/tests/mpi/dump" 7 100 &&
 	[ "$(grep -c ' source 0 tag [0-9]*: ' "$log")" -eq 1 ] && grep -q ' source 0 tag 7: ' "$log"
