@@ -8,7 +8,7 @@ set -euo pipefail
 
 root=${DEBIAN13_ROOT-$top/build/debian13}
 # First the tests of what differs most between the releases, in case TEST_BUDGET doesn't suffice for all.
-default_groups=(unit mpi clients dist softhca transport)
+default_groups=(unit mpi clients dist softhca transport programs)
 
 usage() {
 	cat <<END

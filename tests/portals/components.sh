@@ -18,28 +18,12 @@ version=$(pkg-config --modversion ompi-c)
 include=$(pkg-config --variable=pkgincludedir ompi-c)
 system=$(pkg-config --variable=includedir ompi-c)
 
-# Downloads the source package, with lists of packages of this folder alone.
-download() {
-	local codename mirror apt
-	# shellcheck source=/dev/null
-	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
-	mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
-	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $codename main" \
-		>sources.list
-	mkdir -p apt/lists/partial apt/cache/archives/partial
-	apt=(apt-get -q -o "Dir::Etc::SourceList=$PWD/sources.list" -o Dir::Etc::SourceParts=/dev/null
-		-o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=root
-		-o Acquire::Retries=1 -o Acquire::http::Timeout=20)
-	# An interrupted download, or that of another version, must not be taken for the sources.
-	rm -rf openmpi_* unpack.*
-	"${apt[@]}" update && "${apt[@]}" source --download-only openmpi && mkdir unpack.$$ &&
-		tar -C unpack.$$ -xf openmpi_*.orig.tar.* && mv "unpack.$$/openmpi-$version" . && rmdir unpack.$$
-}
-
+# shellcheck source=tests/sources.sh
+. "$top/tests/sources.sh"
 source=${OPENMPI_SOURCE-}
 if [ -z "$source" ]; then
 	source=$PWD/openmpi-$version
-	[ -d "$source" ] || download >download.log 2>&1 || true
+	source_package openmpi "openmpi-$version" || true
 fi
 if [ ! -d "$source/ompi/mca/mtl/portals4" ]; then
 	where=$source

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash
+# Shared by tests that need the sources of a package of Debian.
+
+# source_package PACKAGE FOLDER: downloads the source package into the current folder, with lists of packages of this folder alone, and
+# unpacks FOLDER, the one in its archive. What it says is in download.log. Returns false if the sources can't be had.
+source_package() {
+	local package=$1 folder=$2 codename mirror apt
+
+	[ ! -d "$folder" ] || return 0
+	# shellcheck source=/dev/null
+	codename=$(. /etc/os-release && echo "$VERSION_CODENAME")
+	mirror=$(sed -n 's/^URIs: *\([^ ]*\).*/\1/p' /etc/apt/sources.list.d/debian.sources 2>/dev/null | head -n 1)
+	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] ${mirror:-http://deb.debian.org/debian} $codename main" \
+		>sources.list
+	mkdir -p apt/lists/partial apt/cache/archives/partial
+	apt=(apt-get -q -o "Dir::Etc::SourceList=$PWD/sources.list" -o Dir::Etc::SourceParts=/dev/null
+		-o "Dir::State::Lists=$PWD/apt/lists" -o "Dir::Cache=$PWD/apt/cache" -o APT::Sandbox::User=root
+		-o Acquire::Retries=1 -o Acquire::http::Timeout=20)
+	# An interrupted download, or that of another version, must not be taken for the sources.
+	rm -rf "${package}"_* unpack.*
+	{
+		"${apt[@]}" update && "${apt[@]}" source --download-only "$package" && mkdir unpack.$$ &&
+			tar -C unpack.$$ -xf "${package}"_*.orig.tar.* && mv "unpack.$$/$folder" . && rmdir unpack.$$
+	} >download.log 2>&1
+}
