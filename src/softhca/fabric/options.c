@@ -419,6 +419,23 @@ static int check_tsc(const struct shca_config *config, char *err, size_t errlen)
 	return 0;
 }
 
+const struct shca_port_speed *shca_config_port_speed(const struct shca_config *config)
+{
+	static const struct shca_port_speed speeds[] = {
+		{1, "10 Gb/sec (4X SDR)", 1000000000},    {2, "20 Gb/sec (4X DDR)", 2000000000},
+		{4, "40 Gb/sec (4X QDR)", 4000000000},    {16, "56 Gb/sec (4X FDR)", 6820000000},
+		{32, "100 Gb/sec (4X EDR)", 12500000000}, {64, "200 Gb/sec (4X HDR)", 25000000000},
+		{128, "400 Gb/sec (4X NDR)", 50000000000}};
+	const size_t last = sizeof(speeds) / sizeof(speeds[0]) - 1, edr = last - 2;
+	size_t i = 0;
+
+	if (!config->link_on || !config->link_bytes_per_sec)
+		return &speeds[edr];
+	while (i < last && speeds[i].bytes_per_sec < config->link_bytes_per_sec)
+		i++;
+	return &speeds[i];
+}
+
 int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 {
 	int64_t nodes = config->value[SHCA_O_NODES], devices = config->value[SHCA_O_DEVICES];

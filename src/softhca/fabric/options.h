@@ -70,6 +70,15 @@ struct shca_opt_desc {
 };
 extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
 
+/* The speed of a port's four lanes. */
+struct shca_port_speed {
+	uint8_t code;     /* of a lane (IBA 14.2.5.6) */
+	const char *text; /* as the kernel says it in sysfs */
+	uint64_t bytes_per_sec;
+};
+/* Returns the slowest speed that carries the bandwidth of the link model; without one, EDR. */
+const struct shca_port_speed *shca_config_port_speed(const struct shca_config *config);
+
 /*
  * The functions below return 0 or -EINVAL. Functions with `err` store one sentence there that names
  * the option, the value, its source and what would be accepted. Not thread-safe on the same config.

@@ -107,7 +107,7 @@ static void put_port(struct sysdir *dir, const struct shca_fabric_header *hdr,
 	put(dir, "ports/1/state", "4: ACTIVE");
 	put(dir, "ports/1/phys_state", "5: LinkUp");
 	put(dir, "ports/1/link_layer", ethernet ? "Ethernet" : "InfiniBand");
-	put(dir, "ports/1/rate", "100 Gb/sec (4X EDR)");
+	put(dir, "ports/1/rate", "%s", shca_config_port_speed(&hdr->config)->text);
 	put(dir, "ports/1/cap_mask", "0x%08x", ethernet ? SHCA_CAPS_ETH : SHCA_CAPS_IB);
 	put(dir, "ports/1/lid", "0x%x", hca->lid);
 	put(dir, "ports/1/lid_mask_count", "0");

@@ -10,7 +10,6 @@
 /* Values of the PortInfo attribute (IBA 14.2.5.6) for which libibverbs has no names. */
 #define PHYS_LINK_UP 5
 #define WIDTH_4X     2
-#define SPEED_EDR    32
 #define VL0_TO_VL7   4
 #define SM_LID       1
 #define SUBNET_TMO   18
@@ -41,7 +40,7 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *attr)
 		.max_vl_num = ethernet ? 0 : VL0_TO_VL7,
 		.subnet_timeout = ethernet ? 0 : SUBNET_TMO,
 		.active_width = WIDTH_4X,
-		.active_speed = SPEED_EDR,
+		.active_speed = shca_config_port_speed(&fabric->hdr->config)->code,
 		.phys_state = PHYS_LINK_UP,
 		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
 		.flags = !ethernet && shca_opt(fabric, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED
