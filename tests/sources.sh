@@ -3,7 +3,7 @@
 # Shared by tests that need the sources of a package of Debian.
 
 # source_package PACKAGE FOLDER: downloads the source package into the current folder, with lists of packages of this folder alone, and
-# unpacks FOLDER, the one in its archive. What it says is in download.log. Returns false if the sources can't be had.
+# unpacks FOLDER, the one in its archive. The output of apt-get is in download.log. Returns false if the sources can't be had.
 source_package() {
 	local package=$1 folder=$2 codename mirror apt
 

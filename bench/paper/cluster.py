@@ -48,10 +48,12 @@ def _mpirun(settings, cluster, column, program, arguments):
     ]
 
 
-def run(settings, cluster, column, program, *arguments, trace=None, cpu=None):
-    """Runs a program that prints JSON. Returns its objects. `trace`: a file for softhca's trace. `cpu`: another factor than the settings'."""
+def run(settings, cluster, column, program, *arguments, trace=None, cpu=None, queues=False):
+    """Runs a program that prints JSON. Returns its objects. `trace`: a file for softhca's trace. `cpu`: another factor than the settings'.
+    `queues`: messages of any length go to tuple queues, as in the paper."""
     traced = ["--trace", trace] if trace else []
-    command = [*_fabric(settings, cluster, cpu), *traced, "--", *_mpirun(settings, cluster, column, program, arguments)]
+    always = ("env", "OMPI_MCA_pml_tupleq_promote_after=0") if queues else ()
+    command = [*_fabric(settings, cluster, cpu), *traced, "--", *always, *_mpirun(settings, cluster, column, program, arguments)]
     return jobs.run_json(command, settings.timeout)
 
 

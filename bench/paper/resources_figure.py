@@ -10,7 +10,7 @@ import figure
 import report
 
 NAME = "resources"
-TITLE = "queues and memory of a process, by the number of ranks"
+TITLE = "queues and memory of a process with queues for messages of any length, by the number of ranks"
 # Eight ranks a node, but for the smallest.
 PLACES = {16: 4, 64: 8, 256: 32}
 # Cases that --cases may name.
@@ -42,7 +42,7 @@ def _run(settings, column, turn):
     for ranks in QUICK_RANKS if settings.quick else figure.chosen(settings, CHOICE):
         place = cluster.Cluster(_nodes(ranks), ranks)
         program = ("memory", "--peers", str(ranks - 1), "--counters", ",".join(PREFIX + name for name in COUNTERS))
-        said = turn.case(_label(ranks), lambda place=place, program=program: cluster.run(settings, place, column, *program))
+        said = turn.case(_label(ranks), lambda place=place, program=program: cluster.run(settings, place, column, *program, queues=True))
         if said:
             most = {name: max(one["counters"].get(PREFIX + name, 0) for one in said) for name in COUNTERS}
             results.append({"ranks": ranks, "resident": max(one["resident"] for one in said), **most})

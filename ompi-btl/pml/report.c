@@ -152,10 +152,13 @@ static void print_advice(FILE *out, const struct totals *sum, uint64_t all)
 		const char *counter, *text;
 		const char *includes; /* counter of messages that have another reason; NULL: none */
 	} reasons[] = {
+		{"software_short",
+		 "were short: to copy them takes less time than a queue for them. "
+		 "(--mca pml_tupleq_promote_after 0 uses queues for messages of any length.)"},
 		{"software_early",
 		 "came to tuples without a queue because messages arrive before their receives. "
-		 "They are copied, which is faster than to have the HCA hold them. Post receives "
-		 "earlier: call MPI_Irecv before the computation that precedes the exchange. "
+		 "A rendezvous is faster than to have the HCA hold them. Post receives earlier: "
+		 "call MPI_Irecv before the computation that precedes the exchange. "
 		 "(--mca pml_tupleq_giveback_after 0 uses queues nevertheless.)"},
 		{"software_wildcard",
 		 "came to tuples without a queue because of MPI_ANY_SOURCE, MPI_ANY_TAG or probes. "
@@ -261,7 +264,7 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 
 static bool is_reported;
 
-/* Prints what this process knows. Sessions end on each process for itself, so that nothing can be
+/* Prints the report of this process. Sessions end on each process for itself, so that nothing can be
  * asked of the others. */
 static void report_alone(void)
 {

@@ -321,7 +321,6 @@ union message {
 	struct tq_msg_switch sw;
 	struct tq_msg_held held;
 	struct tq_msg_recalled recalled;
-	struct tq_msg_giveback giveback;
 	struct tq_msg_notice notice;
 	struct tq_msg_data data;
 	struct tq_msg_written written;
@@ -375,9 +374,6 @@ static uint32_t forge_as_sender(struct input *in, const struct world *world, uni
 		m->recalled.delivered = tq_put32(input_number(in));
 		m->recalled.next = tq_put32(input_number(in));
 		return sizeof(m->recalled);
-	case TQ_MSG_GIVEBACK:
-		m->giveback.rx_tuple = handle(in, &here->core.rx_tuples);
-		return sizeof(m->giveback);
 	case TQ_MSG_NOTICE:
 		m->notice.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->notice.seq = tq_put32(input_number(in));

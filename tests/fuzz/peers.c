@@ -264,7 +264,6 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 		[TQ_MSG_RTS] = sizeof(struct tq_msg_rts),
 		[TQ_MSG_SWITCH] = sizeof(struct tq_msg_switch),
 		[TQ_MSG_RECALLED] = sizeof(struct tq_msg_recalled),
-		[TQ_MSG_GIVEBACK] = sizeof(struct tq_msg_giveback),
 		[TQ_MSG_NOTICE] = sizeof(struct tq_msg_notice),
 		[TQ_MSG_DATA] = sizeof(struct tq_msg_data),
 		[TQ_MSG_WRITTEN] = sizeof(struct tq_msg_written),

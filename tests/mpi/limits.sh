@@ -9,7 +9,7 @@ set -u
 # job OPTION VALUE: runs $program on adapters with this option.
 program=(p2p 5000)
 job() {
-	mpi_job 60 2 --memlock unlimited "$@" -- --mca pml_tupleq_promote_after 1 "$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}"
+	mpi_job 60 2 --memlock unlimited "$@" -- --mca pml_tupleq_promote_after 0 "$TEST_BUILD/tests/mpi/${program[0]}" "${program[@]:1}"
 }
 
 # refused SENTENCE OPTION VALUE...: the job is refused with each of the values.

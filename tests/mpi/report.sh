@@ -5,12 +5,12 @@ set -u
 # shellcheck source=tests/mpi/job.sh
 . "$(dirname "$0")/job.sh"
 
-# job RANKS OPTION...: sends 100 messages of 10000 bytes with tag 77, and as many empty ones, as report.c does with $how.
+# job RANKS OPTION...: sends 100 messages of 20000 bytes with tag 77, and as many empty ones, as report.c does with $how.
 how=
 job() {
 	local ranks=$1
 	shift
-	mpi_job 60 "$ranks" --memlock unlimited -- "$@" "$TEST_BUILD/tests/mpi/report" 100 10000 77 $how
+	mpi_job 60 "$ranks" --memlock unlimited -- "$@" "$TEST_BUILD/tests/mpi/report" 100 20000 77 $how
 }
 
 # shows NAME STATUS: a test, which passes if the status is 0.
@@ -65,14 +65,14 @@ shows "its first line agrees with its counters" $?
 balanced
 shows "what was sent is what was received" $?
 read -r direct by_software < <(tuple 1 0 77)
-[ $((direct + by_software)) -eq 100 ] && [ "$direct" -ge 50 ] && [ "$(counter recv_direct_bytes)" -ge $((10000 * direct)) ]
+[ $((direct + by_software)) -eq 100 ] && [ "$direct" -ge 50 ] && [ "$(counter recv_direct_bytes)" -ge $((20000 * direct)) ]
 shows "a tuple that the HCA matches" $?
 read -r direct by_software < <(tuple 0 1 78)
 [ $((direct + by_software)) -eq 100 ]
 shows "the other tuple" $?
 
 job 2 --mca pml_tupleq_stats 1 --mca pml_tupleq_protocol rget && summary && balanced && [ "$(counter recv_direct)" -eq 0 ] && [ "$(tuple 1 0 77)" = "0 100" ] &&
-	[ "$(counter recv_rget_bytes)" -ge 1000000 ]
+	[ "$(counter recv_rget_bytes)" -ge 2000000 ]
 shows "rget" $?
 
 # advice REASON: the report gives this reason why messages went to no queue.
@@ -83,13 +83,13 @@ advice() {
 # within_node OPTION...: four ranks of one node.
 within_node() {
 	mpi_job 60 4 --nodes 1 --memlock unlimited -- --mca pml_tupleq_stats 1 "$@" \
-		"$TEST_BUILD/tests/mpi/report" 1000 10000 77
+		"$TEST_BUILD/tests/mpi/report" 1000 20000 77
 }
 
 within_node && grep -qF "$(counter sent_ring) eager and control messages ($(counter sent_ring_bytes) bytes) went through shared memory within nodes." "$log" &&
 	! grep -qF 'use the adapter' "$log"
 shows "within nodes" $?
-advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_local)" -ge 1900 ] && ! advice 'came to tuples that had sent too few'
+advice 'went to no queue because shared memory is faster within a node' && [ "$(counter not_asked_local)" -ge 900 ] && ! advice 'came to tuples that had sent too few'
 shows "no queue within nodes" $?
 within_node --mca pml_tupleq_rings 1 && grep -qF "Within nodes $(counter rings_missed) pairs of processes use the adapter" "$log" && [ "$(counter rings_missed)" -gt 0 ]
 shows "too few rings within nodes" $?

@@ -8,7 +8,7 @@
 #include "match_side.h"
 
 /* Without this, messages that happen to come early would have their queue recalled. */
-static const char *const keep_queues[] = {"giveback_after=0", NULL};
+static const char *const keep_queues[] = {"promote_after=0", "giveback_after=0", NULL};
 
 /* Passes messages whose entries may lie in a queue, with other bits each time where the entries
  * ignore them. */
@@ -99,7 +99,8 @@ static void overdue_becomes(uint64_t times)
 
 void match_queues_overdue(void)
 {
-	static const char *const with_thread[] = {"giveback_after=0", "service_thread=1", NULL};
+	static const char *const with_thread[] = {"promote_after=0", "giveback_after=0",
+						  "service_thread=1", NULL};
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64);
 	uint64_t before;
 

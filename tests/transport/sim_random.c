@@ -129,7 +129,6 @@ static bool covered(uint64_t runs)
 		{"for cancels", sim.stats->recalls_cancel},
 		{"for the limit", sim.stats->recalls_lru},
 		{"removed", sim.stats->recalls_removed},
-		{"asked for", sim.stats->recalls_asked},
 		{"early", sim.stats->recalls_early},
 		{"for buffers", sim.stats->recalls_buffer},
 		{"overtaking", sim.stats->recv_overtaking},

@@ -446,8 +446,8 @@ int main(int argc, char **argv)
 	const char *what = argc > 1 ? argv[1] : "", *only = NULL;
 
 	/* Parameters by which all kinds of messages, and the notice of a failure, come soon. With 1
-	 * short messages through shared memory would ask for no queue. */
-	duo_param(getenv("TEST_INTRANODE") ? "promote_after=0" : "promote_after=1");
+	 * short messages would ask for no queue. */
+	duo_param("promote_after=0");
 	duo_param("giveback_after=0");
 	duo_param("wild_backoff=1");
 	duo_param("timeout=10");

@@ -47,6 +47,7 @@ static void lingering(struct duo *duo)
 
 int main(int argc, char **argv)
 {
+	duo_param("promote_after=0");
 	duo_param("giveback_after=0");
 	duo_param("hold_lanes=16");
 	duo_param("copy_pool=262144"); /* POOL */

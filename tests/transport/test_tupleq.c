@@ -357,7 +357,7 @@ static void dead_peer(struct duo *duo)
 
 int main(int argc, char **argv)
 {
-	bool tuples = true, copies = true;
+	bool tuples = true;
 	const char *only = NULL;
 	int params = 0;
 	const struct {
@@ -373,7 +373,6 @@ int main(int argc, char **argv)
 		{"probes", probes},
 		{"cancelled", cancelled},
 		{"ended", ended},
-		{"crowded", queues_crowded},
 		{"promoted", queues_promoted},
 		{"overtaking", queues_overtaking},
 		{"computing", queues_computing},
@@ -388,8 +387,6 @@ int main(int argc, char **argv)
 		params = duo_param(argv[i]);
 		if (!strcmp(argv[i], "protocol=rget") || !strcmp(argv[i], "protocol=rput"))
 			tuples = false;
-		if (!strcmp(argv[i], "eager_limit=0"))
-			copies = false;
 	}
 	for (unsigned i = 0; i < sizeof(tests) / sizeof(tests[0]); i++) {
 		bool queued = tests[i].fn == queues_promoted || tests[i].fn == queues_overtaking;
@@ -397,8 +394,7 @@ int main(int argc, char **argv)
 		/* Runs only by name, where each send is complete when it is posted. */
 		if (tests[i].fn == queues_computing && !only)
 			continue;
-		if ((!copies && tests[i].fn == queues_crowded) || (!tuples && queued) ||
-		    (only && !strstr(tests[i].name, only)))
+		if ((!tuples && queued) || (only && !strstr(tests[i].name, only)))
 			continue;
 		/* On a busy machine any message may take as long as one that is held. */
 		if (queued)

@@ -86,6 +86,7 @@ static void random_params(struct sim_rng *rng, struct world *world, bool harsh)
 	limits = (struct tq_net_limits){
 		.max_inline = (uint32_t)SIM_ONE_OF(rng, 0, 4, 16),
 		.control_data_max = (uint32_t)(p.eager_max + SIM_ONE_OF(rng, 4, 16)),
+		.rnr_bytes = SIM_ONE_OF(rng, 0, 4, 64),
 		.max_direct = 1 << 20,
 		.max_send = 1 << 20,
 		.max_sge = (uint32_t)SIM_ONE_OF(rng, 1, 3, 6),

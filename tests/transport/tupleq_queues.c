@@ -4,6 +4,9 @@
 
 #include "tupleq_queues.h"
 
+/* The length of messages that request a queue with the default parameters. */
+enum { LONG = 20000 };
+
 void queues_promoted(struct duo *duo)
 {
 	static char data[100000];
@@ -57,14 +60,14 @@ void queues_overtaking(struct duo *duo)
 {
 	struct duo_op op;
 	uint64_t n;
-	char data;
+	static char data[LONG];
 
 	for (int i = 0; i < 200; i++) {
 		if (duo->me)
-			duo_recv(duo, 0, 70, &data, 1, &op);
+			duo_recv(duo, 0, 70, data, LONG, &op);
 		duo_meet(duo);
 		if (!duo->me)
-			duo_send(duo, 1, 70, "y", 1, 0, &op);
+			duo_send(duo, 1, 70, data, LONG, 0, &op);
 		duo_wait(duo, &op);
 	}
 	tq_ctx_set_flags(duo->ctx, TQ_CTX_OVERTAKING);
@@ -80,17 +83,17 @@ void queues_computing(struct duo *duo)
 {
 	enum { TAG = 50, N = 24, ROUNDS = 40, ALONE = 30 };
 	static struct duo_op ops[N];
-	static char data[N];
+	static char data[N][LONG];
 	struct timespec pause = {.tv_nsec = 200000};
 
 	for (int round = 0; round < ROUNDS; round++) {
 		int n = round < ALONE ? 1 : N; /* the first messages after the switch may be held */
 
 		for (int i = 0; i < n && duo->me; i++)
-			duo_recv(duo, 0, TAG, &data[i], 1, &ops[i]);
+			duo_recv(duo, 0, TAG, data[i], LONG, &ops[i]);
 		duo_meet(duo);
 		for (int i = 0; i < n && !duo->me; i++)
-			duo_send(duo, 1, TAG, &data[i], 1, 0, &ops[i]);
+			duo_send(duo, 1, TAG, data[i], LONG, 0, &ops[i]);
 		if (!duo->me)
 			nanosleep(&pause, NULL);
 		for (int i = 0; i < n; i++)
@@ -98,32 +101,5 @@ void queues_computing(struct duo *duo)
 	}
 	duo_meet(duo);
 	t_true(!duo->me || duo_counter(duo, "recv_direct") > N, "the tuple had no queue");
-	t_true(!duo->me || duo_counter(duo, "recalls_asked") == 0, "the tuple was given back");
-}
-
-void queues_crowded(struct duo *duo)
-{
-	enum { OTHERS = 20, TAG = 40, N = 200 };
-	static struct duo_op ops[OTHERS];
-	static char data[OTHERS];
-	uint64_t before = 0;
-	char c = 0;
-
-	for (int i = 0; i < 12 * (OTHERS + 1); i++)
-		duo_pass(duo, TAG + i % (OTHERS + 1), &c, 1, 0);
-	for (int i = 0; i < OTHERS && !duo->me; i++)
-		duo_send(duo, 1, TAG + 1 + i, &data[i], 1, 0, &ops[i]);
-	for (int i = 0; i < N; i++) {
-		duo_pass(duo, TAG, &c, 1, 0);
-		if (i == N / 2)
-			before = duo_counter(duo, "sent_rts");
-	}
-	before = duo_counter(duo, "sent_rts") - before;
-	t_true(before < N / 4, "%llu of the last %d messages went by rendezvous",
-	       (unsigned long long)before, N / 2);
-	for (int i = 0; i < OTHERS; i++) {
-		if (duo->me)
-			duo_recv(duo, 0, TAG + 1 + i, &data[i], 1, &ops[i]);
-		duo_wait(duo, &ops[i]);
-	}
+	t_true(!duo->me || duo_counter(duo, "recalls_early") == 0, "the tuple was given back");
 }

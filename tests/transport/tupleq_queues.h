@@ -17,10 +17,5 @@ void queues_overtaking(struct duo *duo);
  * messages don't count as held, because the receives were posted.
  */
 void queues_computing(struct duo *duo);
-/*
- * Has messages without receives take all hold lanes. A short message of another tuple can't be sent
- * direct then, but it does not go by rendezvous for ever either.
- */
-void queues_crowded(struct duo *duo);
 
 #endif

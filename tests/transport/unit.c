@@ -248,7 +248,7 @@ bool unit_stop_excess(void)
 
 int unit_send(int32_t tag, uint64_t len)
 {
-	static char data[8192];
+	static char data[UNIT_LONG];
 	const struct tq_buf buf = {.addr = data, .len = len};
 	struct tq_req *req;
 

@@ -51,6 +51,8 @@ bool unit_stop(void);
 bool unit_stop_excess(void);
 
 struct tq_ctx *unit_context(uint32_t id);
+/* The length of a message that is announced by RTS. */
+#define UNIT_LONG 8192
 /* Sends a message in the context. Returns the value of tq_core_send(). */
 int unit_send(int32_t tag, uint64_t len);
 /* Posts a receive without a buffer in the context. Returns the value of tq_core_recv(). */

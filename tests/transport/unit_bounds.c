@@ -155,58 +155,19 @@ static bool far_apart(void)
 
 /* ---- early messages ---- */
 
-/* Checks that a tuple is refused a queue if its messages come before their receives, because they
- * would be held. */
+/* Checks that a tuple gets a queue although its messages come before their receives: the queue
+ * shows whether they do so in time. */
 static bool early(uint64_t length)
 {
 	bool ok;
 
 	unit_start(NULL, NULL);
-	ok = !comes(length, true) && unit.stats.refused_early == 1;
-	ok = ok && unit.ask_after > 0 && unit.ask_after < 100;
+	ok = comes(length, true);
 	return unit_stop() && ok;
 }
 
-/* Checks that a tuple that requests again gets its queue, if one early message was among many in
- * time. */
-static bool seldom_early(void)
-{
-	bool ok;
-
-	unit_start(NULL, NULL);
-	ok = !comes(0, true) && receives();
-	for (int i = 0; i < 10; i++)
-		ok = ok && !receives() && !comes(0, false);
-	ok = ok && !receives() && !comes(0, true);
-	for (int i = 0; i < 30; i++)
-		ok = ok && !receives() && !comes(0, false);
-	ok = ok && unit.stats.refused_early == 2 && comes(0, true);
-	return unit_stop() && ok;
-}
-
-/* Checks that long messages may come early: they wait at their sender with a queue and without. */
-static bool long_early(void)
-{
-	bool ok;
-
-	unit_start(NULL, NULL);
-	ok = comes(100000, true);
-	return unit_stop() && ok;
-}
-
-/* Checks that short messages may come early with this parameter: in the paper's mode, and if no
- * queue is given back. */
-static bool not_refused(const char *parameter)
-{
-	bool ok;
-
-	unit_start(parameter, "0");
-	ok = comes(0, true);
-	return unit_stop() && ok;
-}
-
-/* Checks that the wait for the next queue doesn't grow if queues were given back often. */
-static bool given_back(void)
+/* Checks that the wait for the next queue doesn't grow if queues were recalled often. */
+static bool recalled_as_early(void)
 {
 	struct tq_ctx ctx = {.core = &unit.core};
 	struct tq_pair pair = {.ctx = &ctx};
@@ -215,8 +176,8 @@ static bool given_back(void)
 
 	unit_start(NULL, NULL);
 	for (int i = 0; i < 20; i++)
-		after = tq_rx_policy_on_recall(&tuple, TQ_RECALL_ASKED);
-	return unit_stop() && tuple.gave_back && after == TQ_BACKOFF_ASKED;
+		after = tq_rx_policy_on_recall(&tuple, TQ_RECALL_EARLY);
+	return unit_stop() && after == TQ_BACKOFF_EARLY;
 }
 
 int main(void)
@@ -227,13 +188,9 @@ int main(void)
 		   eager_without_context());
 	unit_check("bounds", "held messages", held());
 	unit_check("bounds", "messages whose numbers are far apart", far_apart());
-	unit_check("bounds", "no queue for short messages that come early", early(0));
-	unit_check("bounds", "no queue for announced messages that come early", early(1000));
-	unit_check("bounds", "a queue where few messages come early", seldom_early());
-	unit_check("bounds", "a queue for long messages that come early", long_early());
-	unit_check("bounds", "a queue in the paper's mode", not_refused("promote_after"));
-	unit_check("bounds", "a queue where none is given back", not_refused("giveback_after"));
-	unit_check("bounds", "messages until a queue that was given back is offered again",
-		   given_back());
+	unit_check("bounds", "a queue for short messages that come early", early(0));
+	unit_check("bounds", "a queue for long messages that come early", early(100000));
+	unit_check("bounds", "messages until a queue that was recalled is offered again",
+		   recalled_as_early());
 	return unit_status();
 }

@@ -245,7 +245,8 @@ static bool dropped(void)
 static bool in_order(void)
 {
 	static int first, second;
-	struct tq_msg_giveback m = {.hdr = {.type = TQ_MSG_GIVEBACK}};
+	struct tq_msg_notice m = {.hdr = {.type = TQ_MSG_NOTICE, .flags = TQ_NOTICE_LATE},
+				  .seq = tq_put32(3)};
 	bool ok = start_bits() && get_queue();
 	struct tq_entry *entry;
 	struct tq_req *req;

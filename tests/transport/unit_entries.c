@@ -205,12 +205,7 @@ static void call_send_bits(void)
 
 static void call_pays_to_wait(void)
 {
-	tq_core_pays_to_wait(unit.ctx, 0, TAG, sizeof(data));
-}
-
-static void call_give_back_crowded(void)
-{
-	tq_core_give_back_crowded(unit.ctx, 0, TAG);
+	tq_core_pays_to_wait(unit.ctx, 0, sizeof(data));
 }
 
 static void call_recv_should_poll(void)
@@ -435,7 +430,6 @@ static const struct entry {
 	ENTRY(send),
 	PREPARED(send_bits, call_ctx_add_bits),
 	ENTRY(pays_to_wait),
-	ENTRY(give_back_crowded),
 	ENTRY(recv_should_poll),
 	ENTRY(recv),
 	ENTRY(cancel),

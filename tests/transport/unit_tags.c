@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The records that a sender keeps of its tags. A tag that is used once gets none. The record of
- * another tag counts messages, so that the tuple requests a queue after promote_after of them.
+ * The records that a sender keeps of its tags. Short messages need none, unless their tuple has a
+ * queue. The record of longer ones counts them, so that the tuple requests a queue after
+ * promote_after of them.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -22,7 +23,7 @@ static bool sent(int32_t tag)
 /* Announces a message, which the peer never receives. */
 static bool sent_long(int32_t tag)
 {
-	return unit_send(tag, 8192) == 0;
+	return unit_send(tag, UNIT_LONG) == 0;
 }
 
 /* Sends a message, and returns true if that requested a queue. */
@@ -30,56 +31,67 @@ static bool asked(int32_t tag)
 {
 	uint32_t n = unit.asks.n;
 
-	return sent(tag) && unit.asks.n > n;
+	return sent_long(tag) && unit.asks.n > n;
 }
 
 static bool sent_without_asking(int32_t tag)
 {
 	uint32_t n = unit.asks.n;
 
-	return sent(tag) && unit.asks.n == n;
+	return sent_long(tag) && unit.asks.n == n;
+}
+
+/* Fails the peer, so that all sends end. */
+static void end_sends(void)
+{
+	struct tq_req *req, *next;
+
+	tq_core_on_peer_failed(&unit.core, &unit.peer);
+	for (req = tq_core_ended(&unit.core); req; req = next) {
+		next = req->next;
+		tq_core_release(req);
+	}
+	unit.peer.failed = 0;
 }
 
 /* ---- tags ---- */
 
-static bool used_once(void)
+static bool only_short(void)
 {
 	bool ok = true;
 
 	unit_start(NULL, NULL);
 	for (int32_t tag = 0; tag < 30000; tag++)
-		ok &= sent_without_asking(tag);
-	/* A few have a record all the same. */
-	ok &= unit.core.ntx_tuples < 3000;
+		ok &= sent(tag % 10000);
+	ok &= unit.core.ntx_tuples == 0 && unit.asks.n == 0;
 	return unit_stop() && ok;
 }
 
 /* Uses tags that are equal in their lower or upper bits. */
-static bool used_twice(unsigned shift)
+static bool each_has_record(unsigned shift)
 {
 	const int32_t n = 100;
 	bool ok = true;
 
 	unit_start(NULL, NULL);
-	for (int32_t i = 0; i < n; i++)
-		ok &= sent((int32_t)((uint32_t)i << shift));
-	ok &= unit.core.ntx_tuples < (uint32_t)n / 4;
-	for (int32_t i = 0; i < n; i++)
-		ok &= sent((int32_t)((uint32_t)i << shift));
-	ok &= unit.core.ntx_tuples > (uint32_t)n / 10 * 9 && unit.core.ntx_tuples <= (uint32_t)n;
+	for (int32_t i = 0; i < 2 * n; i++)
+		ok &= sent_long((int32_t)((uint32_t)(i % n) << shift));
+	ok &= unit.core.ntx_tuples == (uint32_t)n;
+	end_sends();
 	return unit_stop() && ok;
 }
 
-/* Checks that each tag soon has a record, however many tags take turns. */
-static bool used_in_turn(void)
+/* Checks that short messages don't count for the request. */
+static bool short_between(void)
 {
-	const int32_t n = 3000;
 	bool ok = true;
 
-	unit_start(NULL, NULL);
-	for (int32_t i = 0; i < 150 * n; i++)
-		ok &= sent(i % n);
-	ok &= unit.core.ntx_tuples == (uint32_t)n;
+	unit_start("promote_after", "1");
+	ok &= sent_without_asking(7);
+	for (int i = 0; i < 10; i++)
+		ok &= sent(7);
+	ok &= unit.asks.n == 0 && asked(7);
+	end_sends();
 	return unit_stop() && ok;
 }
 
@@ -88,31 +100,13 @@ static bool not_sent(void)
 {
 	bool ok = true;
 
-	unit_start(NULL, NULL);
+	unit_start("promote_after", "1");
 	unit.peer.failed = -EIO;
 	for (int i = 0; i < 8; i++)
-		ok &= !sent(9);
+		ok &= !sent_long(9);
 	unit.peer.failed = 0;
-	ok &= sent_without_asking(9) && unit.core.ntx_tuples <= 1;
-	return unit_stop() && ok;
-}
-
-/* Checks that a long message counts as many, if the queue went back because it made short messages
- * wait. */
-static bool long_counts(void)
-{
-	bool ok = true;
-
-	unit_start(NULL, NULL);
-	ok &= sent(7) && sent(7);
-	unit.core.tx_tuple_lru->long_counts = true;
-	unit.core.tx_tuple_lru->ask_at = 1000;
-	unit.core.tx_tuple_lru->sent = 0;
-	ok &= sent(7) && unit.core.tx_tuple_lru->sent == 1;
-	ok &= sent_long(7) && unit.core.tx_tuple_lru->sent == 33;
-	tq_core_on_peer_failed(&unit.core, &unit.peer);
-	tq_core_release(tq_core_ended(&unit.core));
-	unit.peer.failed = 0;
+	ok &= sent_without_asking(9) && asked(9);
+	end_sends();
 	return unit_stop() && ok;
 }
 
@@ -124,17 +118,29 @@ static bool asks_after(const char *messages)
 	for (long i = atol(messages); i > 0; i--)
 		ok &= sent_without_asking(7);
 	ok &= asked(7);
+	end_sends();
+	return unit_stop() && ok;
+}
+
+/* Checks that a short message requests a queue in the paper's mode. */
+static bool short_asks(void)
+{
+	bool ok;
+
+	unit_start("promote_after", "0");
+	ok = sent(7) && unit.asks.n == 1;
 	return unit_stop() && ok;
 }
 
 int main(void)
 {
-	unit_check("tags", "used once", used_once());
-	unit_check("tags", "used twice", used_twice(0));
-	unit_check("tags", "used twice, the lower bits are the same", used_twice(16));
-	unit_check("tags", "used in turn", used_in_turn());
+	unit_check("tags", "short messages have no record", only_short());
+	unit_check("tags", "each tag has a record", each_has_record(0));
+	unit_check("tags", "each tag has a record, the lower bits are the same",
+		   each_has_record(16));
+	unit_check("tags", "short messages between", short_between());
 	unit_check("tags", "not sent", not_sent());
-	unit_check("tags", "long messages count for more", long_counts());
+	unit_check("tags", "a queue is asked for by a short message", short_asks());
 	unit_check("tags", "a queue is asked for by the first message", asks_after("0"));
 	unit_check("tags", "a queue is asked for by the second message", asks_after("1"));
 	unit_check("tags", "a queue is asked for by the fifth message", asks_after("4"));

@@ -105,12 +105,10 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len)
 }
 
 /* Makes progress until the message goes eagerly, or nothing is gained by waiting. */
-static void wait_to_start(struct tq_ep *ep, struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+static void wait_to_start(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, uint64_t len)
 {
-	while (tq_core_pays_to_wait(ctx, rank, tag, len)) {
-		tq_core_give_back_crowded(ctx, rank, tag);
+	while (tq_core_pays_to_wait(ctx, rank, len))
 		tq_ep_progress(ep);
-	}
 }
 
 int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, unsigned flags,
@@ -122,7 +120,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	tq_lock(&ep->lock);
 	tq_ep_make_room(ep);
 	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
-		wait_to_start(ep, ctx, rank, tag, buf->len);
+		wait_to_start(ep, ctx, rank, buf->len);
 	rc = tq_message_report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;

@@ -84,21 +84,6 @@ static bool is_better(const struct merit *a, const struct merit *b)
 	return a->distance < b->distance;
 }
 
-/* Returns a number that grows with the speed of the port's link: the codes of a lane's speed (IBA
- * 14.2.5.6) do so, nearly in proportion. */
-static unsigned speed_of(const struct ibv_port_attr *port)
-{
-	static const struct {
-		uint8_t code, lanes;
-	} widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
-
-	for (unsigned i = 0; i < sizeof(widths) / sizeof(widths[0]); i++) {
-		if (port->active_width == widths[i].code)
-			return (unsigned)widths[i].lanes * port->active_speed;
-	}
-	return 0;
-}
-
 static void say_nothing(void *arg, enum tq_log_level level, const char *text)
 {
 	(void)arg;
@@ -121,7 +106,7 @@ static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint
 	merit.infiniband = dev->port.link_layer != IBV_LINK_LAYER_ETHERNET;
 	if (merit.works && !merit.infiniband)
 		merit.reach = tq_gid_reach(&dev->gid);
-	merit.speed = speed_of(&dev->port);
+	merit.speed = tq_port_speed(&dev->port);
 	*dev = (struct tq_device){0};
 	net->job = job;
 	return merit;

@@ -202,6 +202,27 @@ static void describe(struct tq_device *dev)
 		 dev->odp ? ", implicit ODP" : "");
 }
 
+unsigned tq_port_speed(const struct ibv_port_attr *port)
+{
+	/* Bytes that a lane carries in a microsecond, without the coding (IBA 14.2.5.6). */
+	static const struct {
+		unsigned code, speed;
+	} lanes[] = {{1, 250},   {2, 500},   {4, 1000},  {8, 1250},
+		     {16, 1705}, {32, 3125}, {64, 6250}, {128, 12500}};
+	static const struct {
+		uint8_t code, lanes;
+	} widths[] = {{1, 1}, {2, 4}, {4, 8}, {8, 12}, {16, 2}};
+	unsigned speed = 0;
+
+	for (size_t i = 0; i < sizeof(lanes) / sizeof(lanes[0]); i++)
+		if (port->active_speed == lanes[i].code)
+			speed = lanes[i].speed;
+	for (size_t i = 0; i < sizeof(widths) / sizeof(widths[0]); i++)
+		if (port->active_width == widths[i].code)
+			return speed * widths[i].lanes;
+	return 0;
+}
+
 int tq_device_check(struct tq_net *net)
 {
 	struct tq_device *dev = &net->dev;

@@ -36,6 +36,10 @@ static inline bool tq_is_limit(int error)
 /* Returns advice on the error, or "": the end of a sentence on why something can't be made. */
 const char *tq_limit_hint(int error);
 
+/* Returns the bytes that a port sends in a microsecond, by the speed and width of its link; 0: the
+ * driver does not say. */
+unsigned tq_port_speed(const struct ibv_port_attr *port);
+
 /* Checks port dev.port_num of dev.verbs, and fills in the fields that describe the port and the
  * device. Returns 0, or -errno after the log has said what they lack. */
 int tq_device_check(struct tq_net *net);

@@ -39,6 +39,18 @@ static uint32_t pieces(const struct tq_params *params, int64_t most)
 	return n > 1 ? n : 1;
 }
 
+/* Returns the bytes that the port sends in the time that its adapter pauses after an RNR NAK. */
+static uint64_t rnr_bytes(const struct tq_net *net)
+{
+	/* In units of 10 us, by the code of the time (IBA 9.7.5.2.8). */
+	static const uint32_t times[] = {65536, 1,    2,    3,     4,     6,     8,     12,
+					 16,    24,   32,   48,    64,    96,    128,   192,
+					 256,   384,  512,  768,   1024,  1536,  2048,  3072,
+					 4096,  6144, 8192, 12288, 16384, 24576, 32768, 49152};
+
+	return (uint64_t)tq_port_speed(&net->dev.port) * times[net->params->rnr_timer] * 10;
+}
+
 /* Sets the limits that don't depend on memory. The sink sets max_direct. */
 static int limits_open(struct tq_net *net)
 {
@@ -57,6 +69,7 @@ static int limits_open(struct tq_net *net)
 	limits->max_sge_rd = least(limits->max_sge, attr->max_sge_rd > 1 ? attr->max_sge_rd : 1);
 	/* A receive needs one SGE for the sink. */
 	limits->max_srq_sge = pieces(params, attr->max_srq_sge - 1);
+	limits->rnr_bytes = rnr_bytes(net);
 	limits->srq_depth = least(params->tuple_depth, attr->max_srq_wr);
 	limits->has_atomics = attr->atomic_cap != IBV_ATOMIC_NONE;
 	return 0;

@@ -12,7 +12,6 @@
 #include "proto/send_pieces.h"
 #include "proto/send_req.h"
 #include "proto/tx_objects.h"
-#include "proto/tx_policy.h"
 #include "proto/tx_tuple.h"
 
 /* ---- what a message names ---- */
@@ -76,7 +75,6 @@ void tq_answer_on_refuse(struct tq_core *core, struct tq_peer *peer,
 		drop(core);
 		return;
 	}
-	tuple->long_counts = false;
 	tq_tx_tuple_refuse(tuple, tq_get32(msg->after));
 }
 
@@ -92,7 +90,6 @@ void tq_answer_on_recall(struct tq_core *core, struct tq_peer *peer,
 		drop(core);
 		return;
 	}
-	tuple->long_counts = msg->hdr.flags & TQ_RECALL_LONG;
 	tq_tx_tuple_recall(tuple, tq_get32(msg->position), tq_get32(msg->after));
 }
 
@@ -101,19 +98,11 @@ void tq_answer_on_recall(struct tq_core *core, struct tq_peer *peer,
 void tq_answer_on_fin(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_answer *msg)
 {
 	struct tq_send_req *send = find_send_req(core, peer, msg->send_req);
-	struct tq_tx_tuple *tuple;
-	uint32_t seq;
-	uint64_t len;
 
 	if (!send)
 		return;
-	tuple = send->tx_tuple;
-	seq = send->seq;
-	len = send->buf.len;
 	tq_tx_tuple_resolve(send);
 	tq_send_req_end(send, 0);
-	if (tuple)
-		tq_tx_policy_count_announced(tuple, seq, len);
 }
 
 void tq_answer_on_cts_direct(struct tq_core *core, struct tq_peer *peer,

@@ -80,10 +80,10 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 
 /* Counts a message that comes through the control lane. A granted message counts when it is
  * delivered. */
-static void count(struct tq_rx_tuple *tuple)
+static void count(struct tq_rx_tuple *tuple, uint64_t len)
 {
 	tuple->info.traditional++;
-	tq_rx_policy_software(tuple);
+	tq_rx_policy_software(tuple, len);
 	tuple->pair->ctx->core->nmessages++;
 }
 
@@ -159,11 +159,10 @@ bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct t
 		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
-	count(tuple);
+	count(tuple, len - sizeof(*msg));
 	kept = arrive(tuple, msg, len - sizeof(*msg), bounce);
-	tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
-		tq_rx_tuple_handle_ask(tuple, ask, true);
+		tq_rx_tuple_handle_ask(tuple, ask);
 	return kept;
 }
 
@@ -204,7 +203,6 @@ void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
 	uint32_t ask = tq_get32(msg->env.ask);
-	bool is_short = tq_get64(msg->length) <= tq_eager_max(ctx->core);
 	struct tq_unexpected *message;
 
 	message = tuple ? new_message(tuple, &msg->hdr, &msg->env, TQ_UNEXPECTED_RTS,
@@ -217,12 +215,10 @@ void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	message->send_req = tq_get32(msg->send_req);
 	if (answer_direct(tuple, message))
 		return;
-	count(tuple);
+	count(tuple, message->length);
 	tq_match_arrival(message);
-	if (is_short)
-		tq_rx_policy_short(tuple, tuple->unexpected);
 	if (ask)
-		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+		tq_rx_tuple_handle_ask(tuple, ask);
 }
 
 /* ---- with match bits ---- */
@@ -245,16 +241,15 @@ static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *pee
 	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
 }
 
-/* Answers a message if it asks for its tuple's queue. `is_short`: the message has at most
- * `eager_max` bytes. */
-static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env, bool is_short)
+/* Answers a message if it asks for its tuple's queue. */
+static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env)
 {
 	uint32_t ask = tq_get32(env->ask);
 
 	if (!ask)
 		return;
 	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
-		tq_rx_tuple_handle_ask(tuple, ask, is_short);
+		tq_rx_tuple_handle_ask(tuple, ask);
 	else
 		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
 }
@@ -276,7 +271,7 @@ bool tq_arrive_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer,
 	const char *header = (const char *)(msg + 1);
 	struct tq_core *core = ctx->core;
 	struct tq_unexpected *message;
-	bool kept, early;
+	bool kept;
 
 	if (!tuple)
 		return false;
@@ -288,14 +283,13 @@ bool tq_arrive_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer,
 				   len - sizeof(*msg) - ctx->header_len);
 	if (!message)
 		return false;
-	count(tuple);
+	count(tuple, message->length);
 	message->data = header + ctx->header_len;
 	core->arriving = bounce;
-	early = !tq_decide_arrival(message);
+	tq_decide_arrival(message);
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
-	tq_rx_policy_short(tuple, early);
-	bits_ask(tuple, &msg->env, true);
+	bits_ask(tuple, &msg->env);
 	return kept;
 }
 
@@ -303,7 +297,6 @@ void tq_arrive_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer,
 			   const struct tq_msg_rts_bits *msg)
 {
 	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
-	bool is_short = tq_get64(msg->length) <= tq_eager_max(ctx->core), early;
 	struct tq_unexpected *message;
 
 	message = tuple ? new_bits_message(tuple, &msg->hdr, &msg->env, msg->header,
@@ -319,9 +312,7 @@ void tq_arrive_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer,
 	/* The message's receive isn't posted, and may never be. */
 	if (tuple->state == TQ_RX_TUPLE_DIRECT)
 		tq_recall(tuple, TQ_RECALL_EARLY);
-	count(tuple);
-	early = !tq_decide_arrival(message);
-	if (is_short)
-		tq_rx_policy_short(tuple, early);
-	bits_ask(tuple, &msg->env, is_short);
+	count(tuple, message->length);
+	tq_decide_arrival(message);
+	bits_ask(tuple, &msg->env);
 }

@@ -62,9 +62,6 @@ static bool handle_from_sender(struct tq_core *core, struct tq_peer *peer, const
 	case TQ_MSG_RECALLED:
 		tq_rx_tuple_on_recalled(core, peer, msg);
 		return true;
-	case TQ_MSG_GIVEBACK:
-		tq_recall_on_giveback(core, peer, msg);
-		return true;
 	case TQ_MSG_NOTICE:
 		tq_recall_on_notice(core, peer, msg);
 		return true;

@@ -7,8 +7,6 @@
  */
 #include "proto/local_way.h"
 
-#include "proto/settings.h"
-
 enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len)
 {
 	const struct tq_core *core = peer->core;
@@ -34,7 +32,7 @@ bool tq_local_way_wants_queue(const struct tq_peer *peer, uint64_t len)
 	if (!params->promote_after || params->intranode == TQ_INTRANODE_HCA ||
 	    !core->ops->is_local(core->net, peer->link))
 		return true;
-	if (params->intranode == TQ_INTRANODE_SHM || len <= tq_eager_max(core))
+	if (params->intranode == TQ_INTRANODE_SHM)
 		return false;
 	return len >= (uint64_t)params->intranode_queue ||
 	       !core->ops->try_readable(core->net, peer->link);

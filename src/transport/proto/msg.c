@@ -16,7 +16,6 @@ static const struct {
 	[TQ_MSG_SWITCH] = {"SWITCH", sizeof(struct tq_msg_switch), false},
 	[TQ_MSG_HELD] = {"HELD", 0, false}, /* as long as its flags say */
 	[TQ_MSG_RECALLED] = {"RECALLED", sizeof(struct tq_msg_recalled), false},
-	[TQ_MSG_GIVEBACK] = {"GIVEBACK", sizeof(struct tq_msg_giveback), false},
 	[TQ_MSG_NOTICE] = {"NOTICE", sizeof(struct tq_msg_notice), false},
 	[TQ_MSG_DATA] = {"DATA", sizeof(struct tq_msg_data), true},
 	[TQ_MSG_WRITTEN] = {"WRITTEN", sizeof(struct tq_msg_written), false},

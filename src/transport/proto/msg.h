@@ -57,7 +57,6 @@ enum tq_msg_type {
 	TQ_MSG_SWITCH,    /* later messages of the tuple are sent direct */
 	TQ_MSG_HELD,      /* some of the held messages that a RECALLED counts; comes before it */
 	TQ_MSG_RECALLED,  /* answer to RECALL */
-	TQ_MSG_GIVEBACK,  /* asks for a recall: no lane is free for short messages */
 	TQ_MSG_DATA,      /* a piece of a message, answer to CTS_PIECES */
 	TQ_MSG_WRITTEN,   /* the RDMA write that a CTS asked for is complete (or failed) */
 	/* receiver -> sender */
@@ -222,13 +221,6 @@ struct tq_msg_recalled {
 };
 static_assert(sizeof(struct tq_msg_recalled) == 24, "wire format");
 
-struct tq_msg_giveback {
-	struct tq_msg_hdr hdr;
-	tq_le32 rx_tuple;
-	tq_le32 zero;
-};
-static_assert(sizeof(struct tq_msg_giveback) == 16, "wire format");
-
 /* Follows some direct messages, which have no header. By it the receiver learns which of them
  * come before their receive. */
 struct tq_msg_notice {
@@ -274,10 +266,6 @@ struct tq_msg_refuse {
 	tq_le32 after; /* messages that the sender should send before it asks again */
 };
 static_assert(sizeof(struct tq_msg_refuse) == 16, "wire format");
-
-/* RECALL: of the messages that `after` counts, those beyond the eager limit count for 32 each.
- * The queue went back because it made short messages wait; long ones gain from it. */
-#define TQ_RECALL_LONG 1u
 
 struct tq_msg_recall {
 	struct tq_msg_hdr hdr;

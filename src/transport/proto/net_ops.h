@@ -55,6 +55,8 @@ struct tq_net_limits {
 	/* Pieces, at least 1, of a send or RDMA write, of an RDMA read, and of a receive (the sink
 	 * not counted); at most TQ_MAX_PIECES. */
 	uint32_t max_sge, max_sge_rd, max_srq_sge;
+	uint64_t rnr_bytes; /* that the port sends in the time that the adapter pauses after an RNR
+			       NAK */
 	uint32_t srq_depth; /* receives in one tuple queue */
 	bool has_atomics;   /* atomic() works */
 };

@@ -68,6 +68,7 @@ struct tq_pair {
 	int rank;
 	uint32_t cseq; /* sender: number of the next message */
 	struct tq_tx_tuple *tx_tuples;
+	uint32_t nqueued; /* of these, not in TQ_TX_TUPLE_CONTROL */
 	struct tq_rx_tuple *rx_tuples;
 	/* Tuples that were looked up lately, and likely will be again, by tq_pair_recent(tag). */
 	struct tq_tx_tuple *recent_tx_tuples[TQ_RECENT];
@@ -164,10 +165,6 @@ struct tq_ctx {
 /* A message for a context that is not here yet. */
 struct tq_orphan;
 
-/* Lines of `once`, as a power of two: 2^11 lines of two names of 4 bytes are 16 KiB, which leaves
- * room in a first-level cache. Where more tags have had one message, names are overwritten, and
- * those tags start anew, except for one in TQ_GUESS. */
-#define TQ_ONCE_BITS 11
 /* Objects of a kind that are kept for the next ones. A choice: those that are needed again and
  * again cost no malloc(), and what stays after a burst is bounded (1 MiB of objects of 256 bytes).
  */
@@ -210,9 +207,7 @@ struct tq_core {
 	uint64_t nmessages;               /* received by any way */
 	struct tq_tx_tuple *tx_tuple_lru; /* list (record_next) */
 	uint32_t ntx_tuples, ntx_tuples_parked;
-	uint32_t ntx_tuples_queued; /* not in TQ_TX_TUPLE_CONTROL */
-	/* The state of roll_guess() in tx_tuple_table.c. */
-	uint32_t dice;
+	uint32_t ntx_tuples_queued;       /* not in TQ_TX_TUPLE_CONTROL */
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
 	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
 	bool reminds;                     /* tq_core_on_reminded() will be called */
@@ -245,9 +240,6 @@ struct tq_core {
 	} prefixes;
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
-	/* Names of tuples that had one message (tx_tuple_table.c). Last, as it keeps apart what
-	 * each message needs. */
-	uint32_t once[1u << TQ_ONCE_BITS][2];
 };
 
 #endif

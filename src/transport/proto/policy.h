@@ -14,12 +14,6 @@
 /* Sender. Messages that a tuple on offer sends the traditional way while it waits for a lane;
  * then it switches without one, so that the RTS of posted receives are granted. */
 #define TQ_OFFER_WAIT 8u
-/* Sender. Weight of a long message of a tuple that gave its queue back for its short ones
- * (TQ_RECALL_LONG): a tuple whose messages have become long asks soon. */
-#define TQ_LONG_WEIGHT 32u
-/* Sender. One tuple in TQ_GUESS gets a record with its first message; all others with their second,
- * as many programs use each tag once. */
-#define TQ_GUESS 16u
 /* Sender. Records with a recent message that a search for one without passes over at most. Then the
  * next record that nothing needs is forgotten. */
 #define TQ_SPARED_MAX 8
@@ -37,14 +31,11 @@
  * after a receive or message that did not suit a queue, and after a queue that did not pay, which
  * costs more than the recall. */
 #define TQ_BACKOFF_FAULT 256u
-#define TQ_BACKOFF_ASKED 1024u
-/* Receiver. Messages until a tuple asks again: when there was no room; when its short messages come
- * early (odd, so that short and long ones that alternate ask in turn); the same for a tuple that
- * had given its queue back; and when no SRQ or handle can be made. */
-#define TQ_AFTER_LIMIT       16u
-#define TQ_AFTER_EARLY       33u
-#define TQ_AFTER_EARLY_AGAIN 257u
-#define TQ_AFTER_SCARCE      64u
+#define TQ_BACKOFF_EARLY 1024u
+/* Receiver. Messages until a tuple asks again: when there was no room, or a message waits there;
+ * and when no SRQ or handle can be made. */
+#define TQ_AFTER_LIMIT  16u
+#define TQ_AFTER_SCARCE 64u
 /* Receiver. Messages to other tuples, times the number of queues, after which a queue is idle. */
 #define TQ_IDLE_AFTER 8u
 /* Receiver. Entries in a row for a sender that ignore other bits than its tuples, before the tuples

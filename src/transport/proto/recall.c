@@ -31,9 +31,6 @@ static void count_recall(struct tq_stats *stats, enum tq_recall_why why)
 	case TQ_RECALL_REMOVED:
 		TQ_COUNT(stats, recalls_removed);
 		break;
-	case TQ_RECALL_ASKED:
-		TQ_COUNT(stats, recalls_asked);
-		break;
 	case TQ_RECALL_EARLY:
 		TQ_COUNT(stats, recalls_early);
 		break;
@@ -75,7 +72,6 @@ void tq_recall(struct tq_rx_tuple *tuple, enum tq_recall_why why)
 	m.rx_tuple = tq_put32(tuple->handle);
 	m.position = tq_put32(tuple->pos - tuple->base);
 	m.after = tq_put32(tq_rx_policy_on_recall(tuple, why));
-	m.hdr.flags = tuple->gave_back ? TQ_RECALL_LONG : 0;
 
 	tq_recall_fence(tuple);
 	count_recall(core->stats, why);
@@ -103,15 +99,6 @@ void tq_recall_fitting(struct tq_ctx *ctx, const struct tq_want *want, enum tq_r
 		if (tq_want_fits_tuple(want, tuple))
 			tq_recall(tuple, why);
 	}
-}
-
-void tq_recall_on_giveback(struct tq_core *core, struct tq_peer *peer,
-			   const struct tq_msg_giveback *msg)
-{
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
-
-	if (tuple)
-		tq_recall(tuple, TQ_RECALL_ASKED);
 }
 
 /* Returns the position of the tuple's next message that the HCA has not delivered, or of the next

@@ -18,10 +18,8 @@ bool tq_recall_would_fit(const struct tq_ctx *ctx, const struct tq_want *want);
 void tq_recall_fence(struct tq_rx_tuple *tuple);
 /* Takes a tuple from RECALLING to CONTROL. */
 void tq_recall_unfence(struct tq_rx_tuple *tuple);
-/* Handle GIVEBACK and NOTICE, which are checked: the tuple is recalled if its sender asks for that,
- * or if too many of its messages come before their receives. */
-void tq_recall_on_giveback(struct tq_core *core, struct tq_peer *peer,
-			   const struct tq_msg_giveback *msg);
+/* Handles NOTICE, which is checked: the tuple is recalled if too many of its messages come before
+ * their receives. */
 void tq_recall_on_notice(struct tq_core *core, struct tq_peer *peer,
 			 const struct tq_msg_notice *msg);
 

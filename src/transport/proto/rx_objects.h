@@ -176,9 +176,8 @@ struct tq_rx_tuple {
 	uint32_t due;               /* deliveries that it counts */
 	/* rx_policy.c: */
 	enum tq_no_queue no_queue;
-	bool gave_back;            /* the last recall was because the queue didn't pay */
-	struct tq_share early;     /* eager messages that came before their receive */
-	struct tq_share late;      /* and, in this life of the SRQ, direct ones with a NOTICE */
+	struct tq_share early;     /* direct messages with a NOTICE that came before their receive,
+				      in this life of the SRQ */
 	uint32_t quiet;            /* messages since the last wildcard or probe */
 	uint32_t backoff;          /* messages in quiet that the tuple has to receive */
 	uint64_t seen;             /* ctx->wild_at at its last message */

@@ -79,7 +79,6 @@ static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
 static void note_disturbance(struct tq_rx_tuple *tuple)
 {
 	tuple->quiet = 0;
-	tuple->gave_back = false;
 	if (!tuple->backoff)
 		tuple->backoff = least_backoff(tuple);
 }
@@ -131,15 +130,10 @@ void tq_rx_policy_message(struct tq_rx_tuple *tuple)
 	tuple->seen = ctx->wild_at;
 }
 
-void tq_rx_policy_short(struct tq_rx_tuple *tuple, bool early)
-{
-	tq_share_count(&tuple->early, early);
-}
-
 bool tq_rx_policy_direct(struct tq_rx_tuple *tuple, bool early)
 {
-	tq_share_count(&tuple->late, early);
-	return tq_share_exceeds(&tuple->late, tuple->pair->ctx->core->params);
+	tq_share_count(&tuple->early, early);
+	return tq_share_exceeds(&tuple->early, tuple->pair->ctx->core->params);
 }
 
 static enum tq_no_queue no_queue_after(enum tq_recall_why why)
@@ -148,7 +142,6 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	case TQ_RECALL_WILD:
 	case TQ_RECALL_PROBE:
 		return TQ_NO_QUEUE_WILDCARD;
-	case TQ_RECALL_ASKED:
 	case TQ_RECALL_EARLY:
 		return TQ_NO_QUEUE_EARLY;
 	case TQ_RECALL_LRU:
@@ -160,13 +153,17 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	}
 }
 
-void tq_rx_policy_software(const struct tq_rx_tuple *tuple)
+void tq_rx_policy_software(const struct tq_rx_tuple *tuple, uint64_t len)
 {
 	const struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_stats *stats = core->stats;
 
 	if (!tq_wants_tuples(core))
 		return;
+	if (!tq_asks_for_queue(core, len)) {
+		TQ_COUNT(stats, software_short);
+		return;
+	}
 	switch (tuple->no_queue) {
 	case TQ_NO_QUEUE_NEW:
 		TQ_COUNT(stats, software_new);
@@ -191,11 +188,10 @@ uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why wh
 	uint32_t least = 0;
 
 	tuple->no_queue = no_queue_after(why);
-	tuple->gave_back = why == TQ_RECALL_ASKED || why == TQ_RECALL_EARLY;
 	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
 		return TQ_AFTER_LIMIT;
-	if (tuple->gave_back)
-		least = TQ_BACKOFF_ASKED;
+	if (why == TQ_RECALL_EARLY)
+		least = TQ_BACKOFF_EARLY;
 	else if (why == TQ_RECALL_BUFFER)
 		least = TQ_BACKOFF_FAULT;
 	tuple->quiet = 0;
@@ -205,24 +201,26 @@ uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why wh
 	return tuple->backoff ? tuple->backoff : 1;
 }
 
-/*
- * Returns true if the tuple's short messages come early. An early message needs one copy when its
- * receive comes. With a queue its sender would hold it, and other tuples' messages might find no
- * lane. (NOTICE shows this for direct messages.) Long messages wait at their sender either way,
- * so a long one that asks is not refused for that.
- */
-static bool comes_early(const struct tq_rx_tuple *tuple)
-{
-	const struct tq_params *params = tuple->pair->ctx->core->params;
-
-	return params->promote_after && params->giveback_after && tq_share_is_often(&tuple->early);
-}
-
 static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
 {
 	tuple->no_queue = TQ_NO_QUEUE_LIMIT;
 	TQ_COUNT(tuple->pair->ctx->core->stats, refused_limit);
 	return TQ_AFTER_LIMIT;
+}
+
+/* Refuses a tuple that a wildcard fits, or that has received too few messages since one did or
+ * since its queue was recalled. */
+static uint32_t refuse_for_now(struct tq_rx_tuple *tuple)
+{
+	struct tq_stats *stats = tuple->pair->ctx->core->stats;
+
+	if (tuple->no_queue == TQ_NO_QUEUE_EARLY) {
+		TQ_COUNT(stats, refused_early);
+	} else {
+		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
+		TQ_COUNT(stats, refused_wildcard);
+	}
+	return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
 }
 
 /* Returns 0 if the tuple has no match bits, or if neither its context nor what waits in the tuple
@@ -242,7 +240,7 @@ static uint32_t refuse_bits(struct tq_rx_tuple *tuple)
 	if (ctx->flags & TQ_CTX_CLOSED || tuple->unexpected) {
 		tuple->no_queue = TQ_NO_QUEUE_EARLY;
 		TQ_COUNT(ctx->core->stats, refused_early);
-		return TQ_AFTER_EARLY;
+		return TQ_AFTER_LIMIT;
 	}
 	DL_FOREACH(tuple->posted, recv) {
 		if (!((const struct tq_entry *)recv)->may_be_queued) {
@@ -253,7 +251,7 @@ static uint32_t refuse_bits(struct tq_rx_tuple *tuple)
 	return 0;
 }
 
-uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq_rx_tuple **idle)
+uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, struct tq_rx_tuple **idle)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 	uint32_t after;
@@ -271,19 +269,11 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, bool is_short, struct tq
 	/* Without a sink a message that is too long would break the connection. */
 	if (!tq_rx_tuple_max_len(tuple))
 		return refuse_for_limit(tuple) + QUIET_MAX;
-	if (tq_wild_fits_tuple(tuple) || (tuple->quiet < tuple->backoff && !tuple->gave_back)) {
-		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
-		TQ_COUNT(core->stats, refused_wildcard);
-		return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
-	}
+	if (tq_wild_fits_tuple(tuple) || tuple->quiet < tuple->backoff)
+		return refuse_for_now(tuple);
 	after = refuse_bits(tuple);
 	if (after)
 		return after;
-	if (is_short && comes_early(tuple)) {
-		tuple->no_queue = TQ_NO_QUEUE_EARLY;
-		TQ_COUNT(core->stats, refused_early);
-		return tuple->gave_back ? TQ_AFTER_EARLY_AGAIN : TQ_AFTER_EARLY;
-	}
 	if (core->ntuples >= (uint64_t)core->params->tuples) {
 		/* If all tuples are in use they would only take turns, each for a round trip. */
 		if (core->lru &&

@@ -40,7 +40,7 @@ static bool offer(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 	tuple->delivered = 0;
 	tuple->switched = tuple->recalled = false;
 	tuple->held_came = 0;
-	tuple->late = (struct tq_share){0};
+	tuple->early = (struct tq_share){0};
 	tq_rx_tuple_set_state(tuple, TQ_RX_TUPLE_OFFERED);
 	DL_APPEND(tuple->pair->ctx->queued, tuple);
 	DL_APPEND2(core->lru, tuple, lru_prev, lru_next);
@@ -68,7 +68,7 @@ void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t a
 	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
 }
 
-void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short)
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_rx_tuple *idle;
@@ -81,7 +81,7 @@ void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool i
 	if (!tuple->srq) /* else receives in the queue were posted under the earlier value */
 		tuple->exact = tq_want_is_user_tag(tuple->tag) &&
 			       tuple->pair->ctx->flags & TQ_CTX_EXACT_LENGTH;
-	after = tq_rx_policy_refuse(tuple, is_short, &idle);
+	after = tq_rx_policy_refuse(tuple, &idle);
 	if (idle)
 		tq_recall(idle, TQ_RECALL_LRU);
 	if (!after) {

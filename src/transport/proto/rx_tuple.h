@@ -6,9 +6,8 @@
 #include "proto/msg.h"
 #include "proto/rx_objects.h"
 
-/* Answers a request for the tuple's queue, by a short message or a long one: with SRQN or REFUSE.
- */
-void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple, bool is_short);
+/* Answers a request for the tuple's queue, with SRQN or REFUSE. */
+void tq_rx_tuple_handle_ask(struct tq_rx_tuple *tuple, uint32_t tx_tuple);
 /* Answers such a request with REFUSE. */
 void tq_rx_tuple_refuse(struct tq_rx_tuple *tuple, uint32_t tx_tuple, uint32_t after);
 void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,

@@ -30,7 +30,6 @@ struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
-	bool first;                   /* the first of its tuple, which has no record yet */
 	uint64_t tag;
 	uint64_t bits; /* `bits` and `header`: only in contexts with match bits */
 	const void *header;
@@ -204,7 +203,7 @@ static uint32_t ask_handle(const struct sending *sending)
 	/* Most messages don't ask. */
 	if (!tuple || tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
 		return 0;
-	if (!suits_direct(sending))
+	if (!tq_asks_for_queue(sending->core, sending->buf->len) || !suits_direct(sending))
 		return 0;
 	if (!tq_local_way_wants_queue(tuple->pair->peer, sending->buf->len)) {
 		TQ_COUNT(sending->core->stats, not_asked_local);
@@ -394,6 +393,28 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 
 /* ---- start ---- */
 
+/*
+ * Finds the message's tuple, or makes its record if the message is long enough for a queue. Without
+ * a record the message goes the traditional way. Returns 0 or -ENOMEM.
+ */
+static int find_tx_tuple(struct sending *sending)
+{
+	struct tq_tx_tuple *tuple = NULL;
+	bool asks = tq_asks_for_queue(sending->core, sending->buf->len);
+
+	if (asks || sending->pair->nqueued)
+		tuple = tq_tx_tuple_find(sending->pair, sending->tag);
+	if (!tuple && asks) {
+		tuple = tq_tx_tuple_make(sending->pair, sending->tag);
+		if (!tuple)
+			return -ENOMEM;
+	}
+	if (tuple && tuple->state == TQ_TX_TUPLE_OFFERED)
+		tq_tx_tuple_switch(tuple);
+	sending->tx_tuple = tuple;
+	return 0;
+}
+
 /* Consumes the message's sequence numbers. */
 static void consume_numbers(const struct sending *sending)
 {
@@ -402,9 +423,7 @@ static void consume_numbers(const struct sending *sending)
 	sending->pair->cseq++;
 	if (tuple) {
 		tuple->seq++;
-		tuple->sent += tq_tx_policy_weight(tuple, sending->buf->len);
-	} else if (sending->first) {
-		tq_tx_tuple_first(sending->pair, sending->tag);
+		tuple->sent += tq_asks_for_queue(sending->core, sending->buf->len);
 	}
 }
 
@@ -491,12 +510,9 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 	if (tq_ctx_revoked(ctx, sending.tag))
 		return tq_ctx_revoked(ctx, sending.tag);
 	if (!(flags & TQ_SEND_NO_QUEUE) && tq_wants_tuples(core)) {
-		rc = tq_tx_tuple_get(sending.pair, sending.tag, &sending.tx_tuple);
+		rc = find_tx_tuple(&sending);
 		if (rc)
 			return rc;
-		sending.first = !sending.tx_tuple;
-		if (sending.tx_tuple && sending.tx_tuple->state == TQ_TX_TUPLE_OFFERED)
-			tq_tx_tuple_switch(sending.tx_tuple);
 	}
 	if (sending.pair->peer->failed)
 		return sending.pair->peer->failed;
@@ -507,21 +523,14 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 static int find_bits_tuple(struct sending *sending)
 {
 	const struct tq_core *core = sending->core;
-	struct tq_pair *pair = sending->pair;
-	int rc;
+	const struct tq_pair *pair = sending->pair;
 
 	/* The bits and the header in front of the data are one piece more. */
 	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NO_QUEUE || !tq_wants_tuples(core) ||
 	    core->limits->max_sge < 2)
 		return 0;
 	sending->tag = sending->bits & ~pair->tx_mask;
-	rc = tq_tx_tuple_get(pair, sending->tag, &sending->tx_tuple);
-	if (rc)
-		return rc;
-	sending->first = !sending->tx_tuple;
-	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_OFFERED)
-		tq_tx_tuple_switch(sending->tx_tuple);
-	return 0;
+	return find_tx_tuple(sending);
 }
 
 int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
@@ -553,33 +562,15 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
 
 /* ---- a start that is put off ---- */
 
-static struct tq_tx_tuple *find_tuple(const struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	return ctx->pairs[rank] ? tq_tx_tuple_find(ctx->pairs[rank], (uint32_t)tag) : NULL;
-}
-
-bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len)
+bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, uint64_t len)
 {
 	const struct tq_core *core = ctx->core;
 	uint64_t copies = atomic_load_explicit(&core->stats->copy_bytes, memory_order_relaxed);
-	const struct tq_tx_tuple *tuple;
 
 	tq_assert_held(core->lock);
 	if (copies <= (uint64_t)core->params->copy_pool / 2 || len > tq_eager_max(core))
 		return false;
 	if (rank < 0 || rank >= ctx->npeers || !ctx->peers[rank] || ctx->peers[rank]->failed)
 		return false;
-	tuple = find_tuple(ctx, rank, tag);
-	return (tuple && tq_tx_policy_is_crowded(tuple)) ||
-	       core->ops->control_moves(core->net, ctx->peers[rank]->link);
-}
-
-void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag)
-{
-	struct tq_tx_tuple *tuple;
-
-	tq_assert_held(ctx->core->lock);
-	tuple = find_tuple(ctx, rank, tag);
-	if (tuple)
-		tq_tx_policy_give_back(tuple);
+	return core->ops->control_moves(core->net, ctx->peers[rank]->link);
 }

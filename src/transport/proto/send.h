@@ -13,12 +13,9 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
 /*
  * Returns true if a send that its caller waits for should start later. A short message that can't
  * go eagerly now goes by RTS, and its copy stays until it is received: perhaps after others that
- * would find no room any more. But a peer that returns credit, or takes the tuple back from its
- * queue, takes the message in soon, whatever its user receives.
+ * would find no room any more. But a peer that returns credit takes the message in soon, whatever
+ * its user receives.
  */
-bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, int32_t tag, uint64_t len);
-/* Asks the receiver to take back the queue of that tuple, if the queue is crowded and was not given
- * back already. tq_core_pays_to_wait() has returned true for the same arguments. */
-void tq_core_give_back_crowded(struct tq_ctx *ctx, int rank, int32_t tag);
+bool tq_core_pays_to_wait(const struct tq_ctx *ctx, int rank, uint64_t len);
 
 #endif

@@ -38,4 +38,21 @@ static inline uint64_t tq_eager_max(const struct tq_core *core)
 	return tq_min64((uint64_t)core->params->eager_max, core->limits->control_data_max);
 }
 
+/* Returns the length of the longest message that loses by a hold: it goes eagerly, or its transfer
+ * takes no longer than four of the adapter's pauses after an RNR NAK. A message of that length
+ * loses a twentieth (POLICY.md). */
+static inline uint64_t tq_hold_max(const struct tq_core *core)
+{
+	uint64_t eager = tq_eager_max(core), pauses = 4 * core->limits->rnr_bytes;
+
+	return pauses > eager ? pauses : eager;
+}
+
+/* Returns true if a message of `len` bytes makes its tuple ask for a queue. No other message needs
+ * a record of its tuple as long as that has no queue. */
+static inline bool tq_asks_for_queue(const struct tq_core *core, uint64_t len)
+{
+	return !core->params->promote_after || len > tq_eager_max(core);
+}
+
 #endif

@@ -61,11 +61,10 @@ struct tq_tx_tuple {
 	enum tq_tx_tuple_state state;
 	uint32_t handle; /* the receiver's name for the tuple; 0: it has none yet */
 	uint32_t seq;    /* number of the next message */
-	/* Messages since the tuple was last refused, recalled or made: it asks for its queue when
-	 * they reach `ask_at`. */
+	/* Messages long enough for a queue since the tuple was last refused, recalled or made: it
+	 * asks for its queue when they reach `ask_at`. */
 	uint32_t sent;
 	uint32_t ask_at;
-	bool long_counts; /* TQ_RECALL_LONG */
 	/* While the tuple has an SRQ: */
 	uint32_t rx_tuple, srqn;
 	uint64_t max_len;
@@ -78,8 +77,6 @@ struct tq_tx_tuple {
 	struct tq_send_req *granted; /* queue: sends in GRANTED, in seq order */
 	bool on_bulk;                /* direct sends are on the bulk lane */
 	uint32_t nrts;               /* RTS not resolved */
-	struct tq_share no_lane;     /* messages that found no lane */
-	bool gave_back;              /* GIVEBACK was sent in this life of the SRQ */
 	bool waiting;                /* OFFERED: in core->want_lane */
 	bool idle;                   /* in peer->idle_lanes */
 	bool used;                   /* since tq_tx_tuples_trim() last passed over the record */

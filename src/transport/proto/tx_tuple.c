@@ -14,7 +14,6 @@
 #include "proto/send_req.h"
 #include "proto/tx_lane.h"
 #include "proto/tx_objects.h"
-#include "proto/tx_policy.h"
 #include "proto/tx_tuple_table.h"
 
 /*
@@ -48,6 +47,7 @@ static const struct tq_states states = {"tx_tuple", state_names, next_states};
 static void set_state(struct tq_tx_tuple *tuple, enum tq_tx_tuple_state to)
 {
 	struct tq_core *core = tuple->pair->ctx->core;
+	uint32_t queued;
 
 	tq_states_change(&states, core->trace, tuple, tuple->state, to);
 	core->nrecalling += (to == TQ_TX_TUPLE_RECALLING) - (tuple->state == TQ_TX_TUPLE_RECALLING);
@@ -57,8 +57,9 @@ static void set_state(struct tq_tx_tuple *tuple, enum tq_tx_tuple_state to)
 		tuple->pair->peer->nasked += (uint32_t)change;
 		TQ_LEVEL(core->stats, asked, change);
 	}
-	core->ntx_tuples_queued +=
-		(uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (tuple->state != TQ_TX_TUPLE_CONTROL));
+	queued = (uint32_t)((to != TQ_TX_TUPLE_CONTROL) - (tuple->state != TQ_TX_TUPLE_CONTROL));
+	tuple->pair->nqueued += queued;
+	core->ntx_tuples_queued += queued;
 	tuple->state = to;
 	if (to == TQ_TX_TUPLE_CONTROL)
 		tq_tx_tuple_rest(tuple);
@@ -102,8 +103,6 @@ void tq_tx_tuple_offer(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t sr
 	tuple->srqn = srqn;
 	tuple->max_len = max_len;
 	tuple->delivered = 0;
-	tuple->no_lane = (struct tq_share){0};
-	tuple->gave_back = false;
 	tuple->sent = 0;
 	set_state(tuple, TQ_TX_TUPLE_OFFERED);
 	tq_tx_tuple_switch(tuple);
@@ -201,8 +200,6 @@ static void run_granted(struct tq_tx_tuple *tuple)
 void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 {
 	const struct tq_send_req *last = tuple->granted ? tuple->granted->prev : NULL;
-	uint32_t seq = send->seq;
-	uint64_t len = send->buf.len;
 
 	if (!last && tuple->direct)
 		last = tuple->direct->prev;
@@ -214,7 +211,6 @@ void tq_tx_tuple_grant(struct tq_tx_tuple *tuple, struct tq_send_req *send)
 	tq_send_req_set_state(send, TQ_SEND_REQ_GRANTED);
 	DL_APPEND(tuple->granted, send);
 	run_granted(tuple);
-	tq_tx_policy_count_announced(tuple, seq, len);
 }
 
 /* ---- recall ---- */

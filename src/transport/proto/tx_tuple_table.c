@@ -2,7 +2,6 @@
 /* Which of the sender's tuples have a record: they are found, made, and forgotten. */
 #include "proto/tx_tuple_table.h"
 
-#include <errno.h>
 #include <stdlib.h>
 
 #include "proto/overdue.h"
@@ -29,6 +28,7 @@ void tq_tx_tuple_free(struct tq_tx_tuple *tuple)
 	if (tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] == tuple)
 		tuple->pair->recent_tx_tuples[tq_pair_recent(tuple->tag)] = NULL;
 	/* At the end of all the tuple may be in any state. */
+	tuple->pair->nqueued -= tuple->state != TQ_TX_TUPLE_CONTROL;
 	core->ntx_tuples_queued -= tuple->state != TQ_TX_TUPLE_CONTROL;
 	if (tuple->state == TQ_TX_TUPLE_ASKED) {
 		tuple->pair->peer->nasked--;
@@ -88,48 +88,7 @@ void tq_tx_tuples_trim(struct tq_core *core, uint32_t more)
 	}
 }
 
-/*
- * Many programs give each message a tag of its own. Making a record and forgetting another takes
- * longer than all else about a short message, so a tuple gets its record with its second message:
- * the first one leaves a name in a table. As names overwrite each other, one tuple in TQ_GUESS gets
- * its record with its first message. A tuple that goes on does not stay without a record for
- * long.
- */
-static uint32_t *once_line(struct tq_pair *pair, uint64_t tag, uint32_t *name)
-{
-	const struct tq_ctx *ctx = pair->ctx;
-	uint64_t key = ((uint64_t)ctx->id << 32 | (uint32_t)pair->rank) * 0x9e3779b97f4a7c15u;
-
-	key = ((key >> 32 ^ key) + tag) * 0xbf58476d1ce4e5b9u;
-	key = (key >> 32 ^ key) * 0x94d049bb133111ebu;
-	*name = (uint32_t)key | 1;
-	return ctx->core->once[key >> (64 - TQ_ONCE_BITS)];
-}
-
-void tq_tx_tuple_first(struct tq_pair *pair, uint64_t tag)
-{
-	uint32_t name, *line = once_line(pair, tag, &name);
-
-	line[1] = line[0];
-	line[0] = name;
-}
-
-/* Returns true if the tuple had a message lately. */
-static bool had_first(struct tq_pair *pair, uint64_t tag)
-{
-	uint32_t name, *line = once_line(pair, tag, &name);
-
-	return line[0] == name || line[1] == name;
-}
-
-/* Returns true once in TQ_GUESS calls, at random. */
-static bool roll_guess(struct tq_core *core)
-{
-	core->dice = core->dice * 1664525 + 1013904223;
-	return core->dice >> 16 < 0x10000 / TQ_GUESS;
-}
-
-static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, uint64_t tag)
+struct tq_tx_tuple *tq_tx_tuple_make(struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_tx_tuple *tuple;
@@ -151,37 +110,21 @@ static struct tq_tx_tuple *tx_tuple_new(struct tq_pair *pair, uint64_t tag)
 	DL_APPEND2(core->tx_tuple_lru, tuple, record_prev, record_next);
 	core->ntx_tuples++;
 	TQ_LEVEL(core->stats, sender_tuples, 1);
+	tuple->used = true;
+	pair->recent_tx_tuples[tq_pair_recent(tag)] = tuple;
 	return tuple;
 }
 
-struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, uint64_t tag)
+struct tq_tx_tuple *tq_tx_tuple_find(struct tq_pair *pair, uint64_t tag)
 {
 	struct tq_tx_tuple *tuple = pair->recent_tx_tuples[tq_pair_recent(tag)];
 
 	if (!tuple || tuple->tag != tag)
 		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag),
 				      tuple);
-	return tuple;
-}
-
-int tq_tx_tuple_get(struct tq_pair *pair, uint64_t tag, struct tq_tx_tuple **tx_tuple)
-{
-	struct tq_core *core = pair->ctx->core;
-	struct tq_tx_tuple *tuple = tq_tx_tuple_find(pair, tag);
-
-	if (!tuple) {
-		bool had = core->params->promote_after && had_first(pair, tag);
-
-		*tx_tuple = NULL;
-		if (core->params->promote_after && !had && !roll_guess(core))
-			return 0;
-		tuple = tx_tuple_new(pair, tag);
-		if (!tuple)
-			return -ENOMEM;
-		tuple->sent = had;
-	}
+	if (!tuple)
+		return NULL;
 	pair->recent_tx_tuples[tq_pair_recent(tag)] = tuple;
 	tuple->used = true;
-	*tx_tuple = tuple;
-	return 0;
+	return tuple;
 }

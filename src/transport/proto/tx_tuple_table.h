@@ -5,13 +5,10 @@
 
 #include "proto/tx_objects.h"
 
-/* Finds the tuple of the next message with this tag, or makes its record. *tuple is NULL if the
- * message is the tuple's first of late, which asks for no queue and needs no record; after it is
- * sent, tq_tx_tuple_first() is to be called. -ENOMEM. */
-int tq_tx_tuple_get(struct tq_pair *pair, uint64_t tag, struct tq_tx_tuple **tuple);
-void tq_tx_tuple_first(struct tq_pair *pair, uint64_t tag);
-/* Returns the tuple; NULL: it has no record. */
-struct tq_tx_tuple *tq_tx_tuple_find(const struct tq_pair *pair, uint64_t tag);
+/* Returns the tuple of the next message with this tag; NULL: it has no record. */
+struct tq_tx_tuple *tq_tx_tuple_find(struct tq_pair *pair, uint64_t tag);
+/* Makes the record of a tuple that has none. Returns NULL if there is no memory. */
+struct tq_tx_tuple *tq_tx_tuple_make(struct tq_pair *pair, uint64_t tag);
 /* Returns true if the tuple is in CONTROL, and nothing outstanding names it. */
 bool tq_tx_tuple_is_quiet(const struct tq_tx_tuple *tuple);
 void tq_tx_tuple_free(struct tq_tx_tuple *tuple);
