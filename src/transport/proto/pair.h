@@ -25,14 +25,6 @@ static inline unsigned tq_pair_recent(uint64_t tag)
 	return tag % TQ_RECENT;
 }
 
-/* Returns the hash of a tuple in the pair's tx_tuples and rx_tuples. */
-static inline unsigned tq_pair_tag_hash(uint64_t tag)
-{
-	uint64_t h = tag * 0x9e3779b97f4a7c15u;
-
-	return (unsigned)(h >> 32);
-}
-
 /* ---- for ep/ ---- */
 
 /* Returns the rank of the peer in an open context, which the peer joins if need be; or -ENOMEM. */

@@ -38,7 +38,7 @@ struct tq_rx_tuple *tq_rx_tuple_find(const struct tq_pair *pair, uint64_t tag)
 
 	if (tuple && tuple->tag == tag)
 		return tuple;
-	HASH_FIND_BYHASHVALUE(hh, pair->rx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag), tuple);
+	HASH_FIND(hh, pair->rx_tuples, &tag, sizeof(tag), tuple);
 	return tuple;
 }
 
@@ -95,8 +95,7 @@ struct tq_rx_tuple *tq_rx_tuple_get_other(struct tq_pair *pair, uint64_t tag)
 		.tag = tag,
 		.info = {.ctx = pair->ctx->id, .source = pair->rank, .tag = (int32_t)tag},
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->rx_tuples, tag, sizeof(tuple->tag), tq_pair_tag_hash(tag),
-			     tuple);
+	HASH_ADD(hh, pair->rx_tuples, tag, sizeof(tuple->tag), tuple);
 	DL_APPEND2(core->rx_tuple_lru, tuple, record_prev, record_next);
 	core->nrx_tuples++;
 	TQ_LEVEL(core->stats, receiver_tuples, 1);

@@ -105,8 +105,7 @@ struct tq_tx_tuple *tq_tx_tuple_make(struct tq_pair *pair, uint64_t tag)
 		.ask_at = (uint32_t)core->params->promote_after,
 		.max_len = UINT64_MAX, /* until an offer says what the receiver takes */
 	};
-	HASH_ADD_BYHASHVALUE(hh, pair->tx_tuples, tag, sizeof(tuple->tag), tq_pair_tag_hash(tag),
-			     tuple);
+	HASH_ADD(hh, pair->tx_tuples, tag, sizeof(tuple->tag), tuple);
 	DL_APPEND2(core->tx_tuple_lru, tuple, record_prev, record_next);
 	core->ntx_tuples++;
 	TQ_LEVEL(core->stats, sender_tuples, 1);
@@ -120,8 +119,7 @@ struct tq_tx_tuple *tq_tx_tuple_find(struct tq_pair *pair, uint64_t tag)
 	struct tq_tx_tuple *tuple = pair->recent_tx_tuples[tq_pair_recent(tag)];
 
 	if (!tuple || tuple->tag != tag)
-		HASH_FIND_BYHASHVALUE(hh, pair->tx_tuples, &tag, sizeof(tag), tq_pair_tag_hash(tag),
-				      tuple);
+		HASH_FIND(hh, pair->tx_tuples, &tag, sizeof(tag), tuple);
 	if (!tuple)
 		return NULL;
 	pair->recent_tx_tuples[tq_pair_recent(tag)] = tuple;

@@ -214,8 +214,7 @@ static struct tq_unexpected_tag *find_tag(const struct tq_ctx *ctx, uint64_t tag
 {
 	struct tq_unexpected_tag *record;
 
-	HASH_FIND_BYHASHVALUE(hh, ctx->unexpected_tags, &tag, sizeof(tag), tq_pair_tag_hash(tag),
-			      record);
+	HASH_FIND(hh, ctx->unexpected_tags, &tag, sizeof(tag), record);
 	return record;
 }
 
@@ -233,8 +232,7 @@ static struct tq_unexpected_tag *get_tag(struct tq_rx_tuple *tuple)
 		return NULL;
 	record->tag = tuple->tag;
 	record->first = NULL;
-	HASH_ADD_BYHASHVALUE(hh, ctx->unexpected_tags, tag, sizeof(record->tag),
-			     tq_pair_tag_hash(record->tag), record);
+	HASH_ADD(hh, ctx->unexpected_tags, tag, sizeof(record->tag), record);
 	TQ_LEVEL(ctx->core->stats, unexpected_tags, 1);
 	return record;
 }
