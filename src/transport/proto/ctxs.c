@@ -25,13 +25,9 @@
 
 static void pair_free(struct tq_pair *pair)
 {
-	struct tq_pair **at = &pair->peer->pairs;
-
 	tq_send_pair_free(pair);
 	tq_recv_pair_free(pair);
-	while (*at != pair)
-		at = &(*at)->peer_next;
-	*at = pair->peer_next;
+	DL_DELETE2(pair->peer->pairs, pair, peer_prev, peer_next);
 	if (pair->peer->joined == pair)
 		pair->peer->joined = NULL;
 	TQ_LEVEL(pair->ctx->core->stats, pairs, -1);

@@ -91,7 +91,7 @@ struct tq_pair {
 	uint64_t tx_mask;
 	struct tq_recv_req *active;  /* list (active_next): receives with data under way */
 	struct tq_pair *next, *prev; /* ctx->fenced */
-	struct tq_pair *peer_next;   /* peer->pairs */
+	struct tq_pair *peer_next, *peer_prev; /* peer->pairs */
 };
 
 /* The tuples to the processes of a node that have a hold lane with nothing outstanding. */
@@ -117,10 +117,10 @@ struct tq_peer {
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
 	uint32_t nheld;            /* messages that it holds */
-	struct tq_pair *pairs;
-	struct tq_pair *joined; /* that tq_core_ctx_join() has found last; NULL: none */
-	bool failing;           /* marked by tq_peer_fail(): what is under way has yet to end */
-	struct tq_peer *next;   /* core->failing */
+	struct tq_pair *pairs;     /* list (peer_next) */
+	struct tq_pair *joined;    /* that tq_core_ctx_join() has found last; NULL: none */
+	bool failing;              /* marked by tq_peer_fail(): what is under way has yet to end */
+	struct tq_peer *next;      /* core->failing */
 };
 
 #define TQ_CTX_BITS (1u << 31) /* in flags: the context has match bits */

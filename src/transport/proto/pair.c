@@ -21,8 +21,7 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	pair->ctx = ctx;
 	pair->peer = ctx->peers[rank];
 	pair->rank = rank;
-	pair->peer_next = pair->peer->pairs;
-	pair->peer->pairs = pair;
+	DL_PREPEND2(pair->peer->pairs, pair, peer_prev, peer_next);
 	ctx->pairs[rank] = pair;
 	TQ_LEVEL(ctx->core->stats, pairs, 1);
 	return pair;
