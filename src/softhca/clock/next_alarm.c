@@ -14,6 +14,7 @@
 #include <sys/time.h>
 #include <unistd.h>
 
+#include "fabric/thread.h"
 #include "next.h"
 #include "next_times.h"
 #include "next_watch.h"
@@ -140,7 +141,7 @@ static void start(void)
 	sigfillset(&most);
 	sigdelset(&most, SIGSEGV);
 	pthread_sigmask(SIG_SETMASK, &most, &old);
-	pthread_attr_init(&attr);
+	shca_thread_attr(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (pthread_create(&thread, &attr, alarm_main, NULL))
 		forget();

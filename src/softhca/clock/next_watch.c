@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include "fabric/thread.h"
 #include "program.h"
 
 static struct {
@@ -67,7 +68,7 @@ static void start(void)
 	/* Keeps the program's signals away from this thread. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	pthread_attr_init(&attr);
+	shca_thread_attr(&attr);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
 	if (pthread_create(&thread, &attr, watcher_main, (void *)(intptr_t)watcher.all)) {
 		close(watcher.all);

@@ -33,6 +33,9 @@
 #include "net/net.h"
 #include "proto/req.h"
 
+/* The least stack of the thread. A choice: 16 times what was seen in use. */
+#define SERVICE_STACK ((size_t)256 << 10)
+
 #define US UINT64_C(1000)
 #define MS UINT64_C(1000000)
 
@@ -215,6 +218,23 @@ static void *run(void *arg)
 	}
 }
 
+/* Creates the thread with enough stack, also for the functions of the user, however little the
+ * program chose for all threads (pthread_setattr_default_np(), ulimit -s). */
+static int create_thread(pthread_t *thread, struct tq_ep *ep)
+{
+	pthread_attr_t attr;
+	size_t size = 0;
+	int error;
+
+	pthread_attr_init(&attr);
+	pthread_attr_getstacksize(&attr, &size);
+	if (size < SERVICE_STACK)
+		pthread_attr_setstacksize(&attr, SERVICE_STACK);
+	error = pthread_create(thread, &attr, run, ep);
+	pthread_attr_destroy(&attr);
+	return error;
+}
+
 int tq_service_start(struct tq_ep *ep)
 {
 	struct tq_service *service = calloc(1, sizeof(*service));
@@ -235,7 +255,7 @@ int tq_service_start(struct tq_ep *ep)
 	/* Signals are for the application's threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
-	error = pthread_create(&service->thread, NULL, run, ep);
+	error = create_thread(&service->thread, ep);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error)
 		goto close_wake;

@@ -19,6 +19,7 @@
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
 #include "fabric/reap.h"
+#include "fabric/thread.h"
 #include "flush.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
@@ -424,21 +425,28 @@ static bool wanted_cpus(cpu_set_t *cpus)
 	       CPU_COUNT(cpus);
 }
 
+/* Creates the thread on these CPUs (NULL: on those of the caller). Returns 0 or an errno value. */
+static int create_on(const cpu_set_t *cpus)
+{
+	pthread_attr_t attr;
+	int rc;
+
+	shca_thread_attr(&attr);
+	if (cpus)
+		pthread_attr_setaffinity_np(&attr, sizeof(*cpus), cpus);
+	rc = pthread_create(&eng.thread, &attr, engine_main, NULL);
+	pthread_attr_destroy(&attr);
+	return rc;
+}
+
 /* Creates the thread on the CPUs of the option. If this process may run on none of them, the
  * scheduler decides. Returns 0 or an errno value. */
 static int create_thread(void)
 {
-	pthread_attr_t attr;
 	cpu_set_t cpus;
-	int rc = EINVAL;
+	int rc = wanted_cpus(&cpus) ? create_on(&cpus) : EINVAL;
 
-	if (wanted_cpus(&cpus)) {
-		pthread_attr_init(&attr);
-		pthread_attr_setaffinity_np(&attr, sizeof(cpus), &cpus);
-		rc = pthread_create(&eng.thread, &attr, engine_main, NULL);
-		pthread_attr_destroy(&attr);
-	}
-	return rc == EINVAL ? pthread_create(&eng.thread, NULL, engine_main, NULL) : rc;
+	return rc == EINVAL ? create_on(NULL) : rc;
 }
 
 int shca_engine_start(void)
