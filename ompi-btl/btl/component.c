@@ -11,6 +11,7 @@
 #include "pml/cache.h"
 #include "pml/claim.h"
 #include "pml/params.h"
+#include "pml/say.h"
 #include "rma.h"
 #include "windows.h"
 
@@ -40,11 +41,10 @@ void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 	(void)arg;
 	if (mca_btl_tupleq.opening && level == TQ_LOG_ERROR)
 		snprintf(mca_btl_tupleq.open_error, sizeof(mca_btl_tupleq.open_error), "%s", text);
-	else if (!verbosity[level])
-		opal_output(0, "btl tupleq, %s: %s", mca_btl_tupleq.name, text);
 	else
-		opal_output_verbose(verbosity[level], opal_btl_base_framework.framework_output,
-				    "btl tupleq, %s: %s", mca_btl_tupleq.name, text);
+		mca_pml_tupleq_say(verbosity[level],
+				   verbosity[level] ? opal_btl_base_framework.framework_output : 0,
+				   "btl tupleq", mca_btl_tupleq.name, text);
 }
 
 int mca_btl_tupleq_error(int rc)

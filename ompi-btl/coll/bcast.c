@@ -30,15 +30,18 @@ static int run_packed(struct mca_coll_tupleq_module *module, void *buf, int coun
 		      ompi_datatype_t *type, size_t len, int root)
 {
 	bool mine = ompi_comm_rank(module->comm) == root;
-	unsigned char packed[TUPLEQ_LIMIT_MAX];
+	unsigned char *packed = malloc(len ? len : 1);
 	int rc = OMPI_SUCCESS;
 
+	if (!packed)
+		return OMPI_ERR_OUT_OF_RESOURCE;
 	if (mine)
 		rc = series_pack(buf, (size_t)count, type, packed, len);
 	if (rc == OMPI_SUCCESS)
 		rc = run(module, packed, len, root);
 	if (rc == OMPI_SUCCESS && !mine)
 		rc = series_unpack(buf, (size_t)count, type, packed, len);
+	free(packed);
 	return rc;
 }
 

@@ -4,6 +4,7 @@
 
 #include <stdarg.h>
 
+#include "pml/say.h"
 #include "pml/value.h"
 
 /* The words of a message are half data, half stamps. */
@@ -60,15 +61,17 @@ static char bad_value[256];
 
 void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
 {
-	char text[512];
+	int stream = ompi_coll_base_framework.framework_output;
+	char subject[MPI_MAX_OBJECT_NAME + 20], text[512];
 	va_list args;
 
+	if (opal_output_get_verbosity(stream) < 10)
+		return;
+	snprintf(subject, sizeof(subject), "%s, rank %d", comm->c_name, ompi_comm_rank(comm));
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	opal_output_verbose(10, ompi_coll_base_framework.framework_output,
-			    "coll tupleq, %s, rank %d: %s", comm->c_name, ompi_comm_rank(comm),
-			    text);
+	mca_pml_tupleq_say(10, stream, "coll tupleq", subject, text);
 }
 
 static int register_pattern(const mca_base_component_t *version)

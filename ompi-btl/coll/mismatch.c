@@ -12,6 +12,7 @@
  * awaited are received and dropped, because their senders may be waiting for that.
  */
 #include "coll.h"
+#include "pml/say.h"
 
 #include <errno.h>
 #include <time.h>
@@ -41,7 +42,7 @@ void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint
 		[TUPLEQ_REDUCE] = "MPI_Reduce",
 	};
 	enum mca_coll_tupleq_kind kind;
-	char more[64] = "";
+	char more[64] = "", text[400];
 	uint64_t signature;
 
 	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number,
@@ -54,12 +55,12 @@ void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint
 			 mca_coll_tupleq_call_root(signature));
 	else if (kind == TUPLEQ_ALLREDUCE)
 		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(signature));
-	opal_output(
-		0,
-		"coll tupleq, %s: rank %d is in %s%s, and another rank is in another operation, or "
-		"in one with another root or length. From here on MPI_Barrier, MPI_Bcast, "
-		"MPI_Reduce and MPI_Allreduce fail on this communicator.",
-		module->comm->c_name, ompi_comm_rank(module->comm), names[kind], more);
+	snprintf(text, sizeof(text),
+		 "rank %d is in %s%s, and another rank is in another operation, or in one with "
+		 "another root or length. From here on MPI_Barrier, MPI_Bcast, MPI_Reduce and "
+		 "MPI_Allreduce fail on this communicator.",
+		 ompi_comm_rank(module->comm), names[kind], more);
+	mca_pml_tupleq_say(0, 0, "coll tupleq", module->comm->c_name, text);
 }
 
 static void fail_mismatched(struct mca_coll_tupleq_module *module, uint64_t number)

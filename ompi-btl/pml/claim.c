@@ -7,24 +7,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 
 #include "series.h"
 
 bool mca_pml_tupleq_claim_warning(void *arg, const char *kind)
 {
-	char path[4096];
-	int fd;
+	char *path;
+	int fd, error;
 
 	(void)arg;
 	/* Nobody would remove the file. */
 	if (!strcmp(series_job_dir(), opal_tmp_directory()))
 		return series_is_first_on_host();
-	if (snprintf(path, sizeof(path), "%s/tupleq-%08x-warned-%s", series_job_dir(),
-		     series_job_id(), kind) >= (int)sizeof(path))
+	if (asprintf(&path, "%s/tupleq-%08x-warned-%s", series_job_dir(), series_job_id(), kind) <
+	    0)
 		return true;
 	fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	error = errno;
+	free(path);
 	if (fd < 0)
-		return errno != EEXIST;
+		return error != EEXIST;
 	close(fd);
 	return true;
 }

@@ -59,17 +59,17 @@ static void explain(const char *why, bool no_device)
 		"takes another PML. Where there is none, a software adapter can stand in for "
 		"it:\n\n"
 		"  softhca run -- mpirun -n 2 --mca pml tupleq ./program\n";
-	char text[2048];
+	char *text;
 
 	/* The other processes of a host mostly have the same problem: a line suffices. */
-	if (!series_is_first_on_host()) {
+	if (!series_is_first_on_host() ||
+	    asprintf(&text, "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n%s",
+		     mca_pml_tupleq.name, why, no_device ? needs : "") < 0) {
 		mca_pml_tupleq_log(NULL, TQ_LOG_ERROR, why);
 		return;
 	}
-	snprintf(text, sizeof(text),
-		 "The PML tupleq was asked for, but it can't be used by %s:\n\n  %s\n%s",
-		 mca_pml_tupleq.name, why, no_device ? needs : "");
 	mca_pml_tupleq_explain(text);
+	free(text);
 }
 
 /* Opens the endpoint. Returns 0, or a negative number with the reason in mca_pml_tupleq.open_error;

@@ -9,20 +9,16 @@
 
 #include "gpu.h"
 
+struct mca_pml_tupleq_gaps;
+
 /*
- * A buffer. The fields behind `tq` are in use only if tq.ops is set, which means memory with gaps:
- * the adapter gathers and scatters it if it consists of a few pieces; otherwise Open MPI's
- * convertor packs and unpacks it. The type is retained until the operation ends.
+ * A buffer. `gaps` is in use only if tq.ops is set, which means memory with gaps: the adapter
+ * gathers and scatters it if it consists of a few pieces; otherwise Open MPI's convertor packs and
+ * unpacks it. What that takes is large, so it isn't in each request, or on a caller's stack.
  */
 struct mca_pml_tupleq_buf {
 	struct tq_buf tq;
-	ompi_datatype_t *type;
-	opal_convertor_t convertor;
-	/* For packing: an element of which only the beginning was asked for. Its last cut_len
-	 * bytes, from cut_at, come next. */
-	size_t cut_at, cut_len;
-	char cut[64];
-	struct tq_piece pieces[TQ_MAX_PIECES];
+	struct mca_pml_tupleq_gaps *gaps;
 };
 
 /* Initialises a buffer of memory with gaps. Returns 0 or an OMPI error. */

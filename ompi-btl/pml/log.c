@@ -4,6 +4,7 @@
 #include <errno.h>
 
 #include "pml.h"
+#include "say.h"
 
 /* The verbosity of the pml framework (pml_base_verbose) from which a level is shown. */
 static const int verbosity[] = {
@@ -15,17 +16,14 @@ static const int verbosity[] = {
 
 void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text)
 {
-	int output = ompi_pml_base_framework.framework_output;
-
 	(void)arg;
 	/* If Open MPI may select another PML, this isn't an error yet: component.c decides. */
 	if (mca_pml_tupleq.life == TUPLEQ_OPENING && level == TQ_LOG_ERROR)
 		snprintf(mca_pml_tupleq.open_error, sizeof(mca_pml_tupleq.open_error), "%s", text);
-	else if (!verbosity[level])
-		opal_output(0, "tupleq, %s: %s", mca_pml_tupleq.name, text);
 	else
-		opal_output_verbose(verbosity[level], output, "tupleq, %s: %s", mca_pml_tupleq.name,
-				    text);
+		mca_pml_tupleq_say(verbosity[level],
+				   verbosity[level] ? ompi_pml_base_framework.framework_output : 0,
+				   "tupleq", mca_pml_tupleq.name, text);
 }
 
 void mca_pml_tupleq_explain(const char *text)

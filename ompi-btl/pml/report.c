@@ -264,23 +264,29 @@ static void print(int nprocs, const struct totals *sum, const uint64_t *high, st
 
 static bool is_reported;
 
-/* Prints the report of this process. Sessions end on each process for itself, so that nothing can be
- * asked of the others. */
+/* Prints the report of this process. Sessions end on each process for itself, so that nothing can
+ * be asked of the others. */
 static void report_alone(void)
 {
-	uint64_t high[TUPLEQ_COUNTERS] = {0};
-	struct tuple best[TUPLES] = {0};
-	struct totals mine = {0};
+	/* Too large for a small stack. Programs may use sessions again. */
+	static uint64_t high[TUPLEQ_COUNTERS];
+	static struct tuple best[TUPLES];
+	static struct totals mine;
 
+	memset(high, 0, sizeof(high));
+	memset(best, 0, sizeof(best));
+	mine = (struct totals){0};
 	collect(&mine, high, best, 0);
 	print(0, &mine, high, best);
 }
 
 static void report(void)
 {
-	uint64_t high[TUPLEQ_COUNTERS] = {0}, max[TUPLEQ_COUNTERS] = {0};
-	struct totals mine = {0}, sum = {0};
-	struct tuple best[TUPLES] = {0}, *all = NULL;
+	/* Too large for a small stack. The hook runs once. */
+	static uint64_t high[TUPLEQ_COUNTERS], max[TUPLEQ_COUNTERS];
+	static struct totals mine, sum;
+	static struct tuple best[TUPLES];
+	struct tuple *all = NULL;
 	int rank, nprocs;
 
 	/* The hook also runs in a process that hasn't called MPI_Init. */

@@ -65,7 +65,12 @@ static int log_level = TQ_LOG_WARN;
 
 static void print_line(const char *text)
 {
-	fprintf(stderr, "libportals[%d]: %s\n", (int)getpid(), text);
+	char line[640];
+	int n = snprintf(line, sizeof(line), "libportals[%d]: %s\n", (int)getpid(), text);
+
+	/* Not by stdio: fprintf() takes 9 KiB of the stack if the stream has no buffer. */
+	while (write(STDERR_FILENO, line, (size_t)n) < 0 && errno == EINTR)
+		;
 }
 
 /* Sets the level that PORTALS_LOG names. */

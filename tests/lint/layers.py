@@ -44,9 +44,9 @@ _TRANSPORT = {
 # The Open MPI components: each stands by itself, and shares a few files of the PML.
 _OMPI = {
     "pml": [],
-    "coll": ["pml/series.h", "pml/value.h"],
+    "coll": ["pml/series.h", "pml/value.h", "pml/say.h"],
     "shim/opal/mca/threads/pthreads": [],
-    "btl": ["pml/series.h", "pml/params.h", "pml/cache.h", "pml/log_peer.h", "pml/claim.h"],
+    "btl": ["pml/series.h", "pml/params.h", "pml/cache.h", "pml/log_peer.h", "pml/claim.h", "pml/say.h"],
 }
 
 

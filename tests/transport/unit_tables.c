@@ -82,15 +82,13 @@ static void start_with_records(void)
 static bool tuples(unsigned shift)
 {
 	struct tq_pair *pair;
-	struct tq_tx_tuple *tx;
 	bool ok, more = true;
 
 	start_with_records();
 	pair = tq_pair_get(unit.ctx, 0);
 	for (uint64_t i = 0; more && i < MANY; i++)
-		more = !tq_tx_tuple_get(pair, i << shift, &tx) &&
-		       tq_rx_tuple_get(pair, i << shift) && grows(pair->tx_tuples->hh.tbl) &&
-		       grows(pair->rx_tuples->hh.tbl);
+		more = tq_tx_tuple_make(pair, i << shift) && tq_rx_tuple_get(pair, i << shift) &&
+		       grows(pair->tx_tuples->hh.tbl) && grows(pair->rx_tuples->hh.tbl);
 	ok = spreads(pair->tx_tuples->hh.tbl, "sender's tuples", shift) &
 	     spreads(pair->rx_tuples->hh.tbl, "receiver's tuples", shift);
 	return unit_stop() && ok;

@@ -103,6 +103,10 @@ static void collect(char **argv, int n, const char *first, va_list *arguments)
 		argv[i] = va_arg(*arguments, char *);
 }
 
+/* The C library has an array of as many arguments on the stack, too: these calls may be made in
+ * signal handlers, so they don't allocate memory. */
+#pragma GCC diagnostic ignored "-Wvla"
+
 /* Makes a call with the arguments as `argv`. The call may read from `arguments` what comes behind
  * them. */
 #define WITH_ARRAY(call)                           \

@@ -209,8 +209,9 @@ struct sets {
 	fd_mask *asked[3];
 };
 
-/* Descriptors, and words of three sets, for which there is room without an allocation. */
-enum { SOME_FDS = FD_SETSIZE, SOME_WORDS = 3 * FD_SETSIZE / NFDBITS };
+/* Descriptors that are asked for, and words of three sets, for which there is room on the stack.
+ * Choices: few programs wait for more descriptors; all sets of type fd_set have these words. */
+enum { SOME_FDS = 32, SOME_WORDS = 3 * FD_SETSIZE / NFDBITS };
 
 static int look_select(struct wait *wait)
 {
@@ -260,23 +261,36 @@ static int count_fds(int nfds)
 {
 	struct rlimit most;
 
-	return nfds <= SOME_FDS || getrlimit(RLIMIT_NOFILE, &most) || (rlim_t)nfds <= most.rlim_max
+	return nfds <= FD_SETSIZE || getrlimit(RLIMIT_NOFILE, &most) ||
+			       (rlim_t)nfds <= most.rlim_max
 		       ? nfds
 		       : (int)most.rlim_max;
+}
+
+/* Returns the number of descriptors that a program waits for. */
+static int count_wanted(const struct sets *sets)
+{
+	int bits = 0;
+
+	for (int i = 0; i < 3; i++)
+		for (size_t w = 0; sets->set[i] && w < sets->bytes / sizeof(fd_mask); w++)
+			bits += __builtin_popcountl((unsigned long)__FDS_BITS(sets->set[i])[w]);
+	return bits < sets->nfds ? bits : sets->nfds;
 }
 
 static int clocked_select(struct sets *sets, uint64_t timeout, const sigset_t *mask)
 {
 	struct pollfd some_fds[SOME_FDS], *fds = some_fds;
 	fd_mask some_words[SOME_WORDS], *words = some_words;
-	int rc = -1, error;
+	int rc = -1, error, wanted_fds;
 
 	sets->nfds = count_fds(sets->nfds);
 	sets->bytes = ((size_t)sets->nfds + NFDBITS - 1) / NFDBITS * sizeof(fd_mask);
-	if (sets->nfds > SOME_FDS) {
-		fds = calloc((size_t)sets->nfds, sizeof(*fds));
+	wanted_fds = count_wanted(sets);
+	if (wanted_fds > SOME_FDS)
+		fds = calloc((size_t)wanted_fds, sizeof(*fds));
+	if (3 * sets->bytes > sizeof(some_words))
 		words = calloc(3, sets->bytes);
-	}
 	if (fds && words)
 		rc = select_with(sets, timeout, mask, fds, words);
 	else

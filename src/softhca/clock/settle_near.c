@@ -11,7 +11,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
@@ -19,11 +18,15 @@
 #include <unistd.h>
 
 #include "fabric/proc.h"
+#include "fabric/text.h"
 #include "turn.h"
 
 #define LOOKS    10    /* before the monitor is asked: within 1 ms */
 #define PAUSE_NS 1000u /* between looks, at first */
 #define THREADS  64    /* of a process: the monitor looks at one that has more */
+
+/* The most bytes of an entry of /proc/PID/task. */
+#define ENTRY_BYTES ((ssize_t)sizeof(uint64_t) * 4)
 
 /* The kernel's numbers of CPU clocks (include/linux/posix-timers.h). */
 #define CPU_CLOCK_OF_PROCESS(pid) (~(clockid_t)(pid)*8 + 2)
@@ -37,14 +40,14 @@ struct threads {
 	pid_t tids[THREADS];
 };
 
-static ssize_t read_at_once(const char *path, int flags, long call, char *buf, size_t len)
+static ssize_t read_at_once(const char *path, char *buf, size_t len)
 {
-	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, flags | O_RDONLY | O_CLOEXEC);
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC);
 	ssize_t n;
 
 	if (fd < 0)
 		return -1;
-	n = syscall(call, fd, buf, len);
+	n = syscall(SYS_read, fd, buf, len);
 	syscall(SYS_close, fd);
 	return n;
 }
@@ -70,31 +73,52 @@ static bool is_apart(const struct shca_clock *clock, uint32_t slot, pid_t tid)
 	}
 }
 
-/* Lists the threads of a process that aren't apart, but for the calling one. Returns false if there
- * are too many. */
-static bool list(const struct shca_clock *clock, uint32_t slot, pid_t pid, struct threads *threads)
+/* Adds the threads of some entries of /proc/PID/task that aren't apart, but for the calling one.
+ * Returns false if there are too many. */
+static bool list_some(const struct shca_clock *clock, struct threads *threads, const char *buf,
+		      ssize_t n)
 {
-	char path[32], buf[8192] __attribute__((aligned(8)));
 	pid_t me = (pid_t)syscall(SYS_gettid);
 	const struct dirent64 *e;
-	ssize_t n;
 
-	*threads = (struct threads){.pid = pid, .slot = slot};
-	snprintf(path, sizeof(path), "/proc/%d/task", (int)threads->pid);
-	n = read_at_once(path, O_DIRECTORY, SYS_getdents64, buf, sizeof(buf));
 	for (ssize_t at = 0; at < n; at += e->d_reclen) {
 		pid_t tid;
 
-		e = (const struct dirent64 *)(buf + at);
+		e = (const struct dirent64 *)(const void *)(buf + at);
 		tid = (pid_t)strtol(e->d_name, NULL, 10);
-		if (tid <= 0 || tid == me || is_apart(clock, slot, tid))
+		if (tid <= 0 || tid == me || is_apart(clock, threads->slot, tid))
 			continue;
 		if (threads->n == THREADS)
 			return false;
 		threads->tids[threads->n++] = tid;
 	}
-	/* The kernel gives whole entries, and leaves out those that don't fit in. */
-	return n > 0 && n < (ssize_t)(sizeof(buf) - sizeof(*e));
+	return true;
+}
+
+/* Lists the threads of a process that aren't apart, but for the calling one. Returns false if there
+ * are too many. */
+static bool list(const struct shca_clock *clock, uint32_t slot, pid_t pid, struct threads *threads)
+{
+	char path[32], *end, buf[512] __attribute__((aligned(8)));
+	bool listed = true;
+	ssize_t n;
+	int fd;
+
+	threads->pid = pid;
+	threads->slot = slot;
+	threads->n = 0;
+	end = shca_put_number(shca_put_text(path, "/proc/"), (uint64_t)pid);
+	shca_put_text(end, "/task");
+	fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_DIRECTORY | O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return false;
+	do {
+		n = syscall(SYS_getdents64, fd, buf, sizeof(buf));
+		listed = n >= 0 && list_some(clock, threads, buf, n);
+		/* The kernel gives whole entries, and leaves out those that don't fit in. */
+	} while (listed && n > (ssize_t)(sizeof(buf) - ENTRY_BYTES));
+	syscall(SYS_close, fd);
+	return listed;
 }
 
 static uint64_t read_clock(clockid_t clock)
@@ -121,11 +145,13 @@ static uint64_t cpu_time(const struct threads *threads)
 
 static bool sleeps(pid_t pid, pid_t tid)
 {
-	char path[64], text[256], state;
+	char path[64], *end, text[256], state;
 	ssize_t n;
 
-	snprintf(path, sizeof(path), "/proc/%d/task/%d/stat", (int)pid, (int)tid);
-	n = read_at_once(path, 0, SYS_read, text, sizeof(text) - 1);
+	end = shca_put_number(shca_put_text(path, "/proc/"), (uint64_t)pid);
+	end = shca_put_number(shca_put_text(end, "/task/"), (uint64_t)tid);
+	shca_put_text(end, "/stat");
+	n = read_at_once(path, text, sizeof(text) - 1);
 	text[n > 0 ? n : 0] = '\0';
 	state = shca_proc_state_in(text);
 	return state != 'R' && state != 'D';

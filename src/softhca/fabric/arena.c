@@ -12,10 +12,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+
+#include "say.h"
 
 #define PAGE  4096ULL
 #define PAGES (SHCA_ARENA / PAGE)
@@ -168,10 +169,9 @@ static void say_full(uint64_t len)
 	static _Atomic bool said;
 
 	if (!atomic_exchange(&said, true))
-		fprintf(stderr,
-			"softhca: The queues of this process take more than %llu GiB of addresses "
-			"together, with another of %llu MiB: make them smaller.\n",
-			SHCA_ARENA >> 30, (unsigned long long)len >> 20);
+		shca_say("The queues of this process take more than %llu GiB of addresses "
+			 "together, with another of %llu MiB: make them smaller.",
+			 SHCA_ARENA >> 30, (unsigned long long)len >> 20);
 }
 
 uint64_t shca_arena_reserve(struct shca_fabric *fabric, unsigned proc, uint64_t len,

@@ -8,8 +8,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -17,6 +15,7 @@
 #include "actors.h"
 #include "cancel.h"
 #include "table.h"
+#include "text.h"
 #include "xrc_life.h"
 
 /* Writing ends of FIFOs that stay open. A choice: another event opens its FIFO first. */
@@ -77,20 +76,23 @@ bool shca_event_is_channel(int fd)
 	       st.st_dev == atomic_load(&channels[fd].dev);
 }
 
-static void fifo_path(const struct shca_fabric *fabric, unsigned proc, uint32_t id, char *buf,
-		      size_t len)
+static void fifo_path(const struct shca_fabric *fabric, unsigned proc, uint32_t id,
+		      char path[static SHCA_PATH_ROOM])
 {
-	snprintf(buf, len, "%s/ev.%u.%u", fabric->hdr->dir, proc, id);
+	char *end = shca_put_text(path, fabric->hdr->dir);
+
+	end = shca_put_number(shca_put_text(end, "/ev."), proc);
+	shca_put_number(shca_put_text(end, "."), id);
 }
 
 int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd)
 {
-	char path[PATH_MAX];
+	char path[SHCA_PATH_ROOM];
 	uint32_t id;
 
 	do {
 		id = atomic_fetch_add(&next_id, 1);
-		fifo_path(fabric, proc, id, path, sizeof(path));
+		fifo_path(fabric, proc, id, path);
 		if (!mkfifo(path, 0600))
 			break;
 		if (errno != EEXIST)
@@ -113,9 +115,9 @@ int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd)
 
 void shca_event_destroy(struct shca_fabric *fabric, unsigned proc, uint32_t id, int fd)
 {
-	char path[PATH_MAX];
+	char path[SHCA_PATH_ROOM];
 
-	fifo_path(fabric, proc, id, path, sizeof(path));
+	fifo_path(fabric, proc, id, path);
 	unlink(path);
 	forget_channel(fd);
 	if (fd >= 0)
@@ -127,7 +129,7 @@ void shca_event_destroy(struct shca_fabric *fabric, unsigned proc, uint32_t id, 
 static int writing_end(const struct shca_fabric *fabric, unsigned proc, uint32_t id)
 {
 	uint64_t generation = atomic_load(&fabric->hdr->procs[proc].state) >> 8;
-	char path[PATH_MAX];
+	char path[SHCA_PATH_ROOM];
 	unsigned i, oldest = 0;
 
 	for (i = 0; i < CACHED; i++) {
@@ -139,7 +141,7 @@ static int writing_end(const struct shca_fabric *fabric, unsigned proc, uint32_t
 		if (cache.at[i].used < cache.at[oldest].used)
 			oldest = i;
 	}
-	fifo_path(fabric, proc, id, path, sizeof(path));
+	fifo_path(fabric, proc, id, path);
 	i = oldest;
 	if (cache.at[i].used) {
 		/* In this order: a child that is forked in between must not close another's

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "fabric_make.h"
+#include "say.h"
 #include "space.h"
 #include "trace.h"
 
@@ -92,15 +93,18 @@ static int read_size(int fd, const char *dir, uint64_t *size, char *err, size_t 
 
 int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, size_t errlen)
 {
-	char path[PATH_MAX], text[256];
+	char *path, text[256];
 	uint64_t size = 0;
-	int rc, n;
+	int rc;
 
 	memset(fabric, 0, sizeof(*fabric));
-	n = snprintf(path, sizeof(path), "%s/seg", dir);
-	fabric->fd = n < (int)sizeof(path) ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (fabric->fd < 0) {
-		rc = n < (int)sizeof(path) ? -errno : -ENAMETOOLONG;
+	fabric->fd = -1;
+	if (asprintf(&path, "%s/seg", dir) < 0)
+		return shca_fabric_fail(-ENOMEM, err, errlen, "There is no memory left.");
+	fabric->fd = open(path, O_RDWR | O_CLOEXEC);
+	rc = fabric->fd < 0 ? -errno : 0;
+	free(path);
+	if (rc) {
 		if (rc == -ENOENT || rc == -ENOTDIR)
 			return shca_fabric_fail(
 				rc, err, errlen,
@@ -112,8 +116,8 @@ int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, s
 				rc, err, errlen,
 				"The fabric %s belongs to another user: start one of your own.",
 				dir);
-		return shca_fabric_fail(rc, err, errlen, "The file %s can't be opened (%s).", path,
-					strerror(-rc));
+		return shca_fabric_fail(rc, err, errlen, "The file %s/seg can't be opened (%s).",
+					dir, strerror(-rc));
 	}
 	rc = read_size(fabric->fd, dir, &size, err, errlen);
 	if (rc)
@@ -173,9 +177,25 @@ static bool ours(const char *name)
 	       !strcmp(name, SHCA_TRACE_LINK);
 }
 
+/* Removes a file or a folder, with what is in it. */
+static int remove_all(const char *dir, const char *name)
+{
+	char *path;
+	int rc;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	rc = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	/* -1: nftw() failed, or a removal with EPERM. A process that ends may have removed its
+	 * files first, which is no error. */
+	if (rc == -1)
+		rc = errno == ENOENT ? 0 : -errno;
+	free(path);
+	return rc;
+}
+
 int shca_fabric_remove(const char *dir)
 {
-	char path[PATH_MAX];
 	struct dirent *entry;
 	DIR *d = opendir(dir);
 	int rc = 0, one;
@@ -185,21 +205,15 @@ int shca_fabric_remove(const char *dir)
 	while ((entry = readdir(d))) {
 		if (!ours(entry->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", dir, entry->d_name);
-		one = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
-		/* -1: nftw() failed, or a removal with EPERM. A process that ends may have removed
-		 * its files first, which is no error. */
-		if (one == -1)
-			one = errno == ENOENT ? 0 : -errno;
+		one = remove_all(dir, entry->d_name);
 		rc = one && !rc ? one : rc;
 	}
+	/* Removed last: while this file is there, the removal can be repeated. */
+	if (!rc && unlinkat(dirfd(d), "seg", 0) && errno != ENOENT)
+		rc = -errno;
 	closedir(d);
 	if (rc)
 		return rc;
-	/* Removed last: while this file is there, the removal can be repeated. */
-	snprintf(path, sizeof(path), "%s/seg", dir);
-	if (unlink(path) && errno != ENOENT)
-		return -errno;
 	return rmdir(dir) && errno != ENOENT ? -errno : 0;
 }
 
@@ -222,10 +236,9 @@ int shca_fabric_back(const struct shca_fabric *fabric, uint64_t off, uint64_t le
 	/* A verb that fails with ENOMEM makes programs, and people, suspect the memlock limit. */
 	if (rc && !atomic_exchange(&said, true)) {
 		shca_space_text(fabric->hdr->dir, len, text, sizeof(text));
-		fprintf(stderr,
-			"softhca: There is %s. The program may take it for too low a limit of "
-			"locked memory, which it isn't.\n",
-			text);
+		shca_say("There is %s. The program may take it for too low a limit of "
+			 "locked memory, which it isn't.",
+			 text);
 	}
 	return rc;
 }
@@ -249,8 +262,7 @@ char *shca_fabric_map_view(struct shca_fabric *fabric, unsigned proc, unsigned v
 	if (p == MAP_FAILED) {
 		if (!atomic_exchange(&said, true)) {
 			shca_space_addresses_text(len, errno, text, sizeof(text));
-			fprintf(stderr, "softhca: The queues of a process can't be mapped: %s.\n",
-				text);
+			shca_say("The queues of a process can't be mapped: %s.", text);
 		}
 		return NULL;
 	}

@@ -13,6 +13,9 @@
 
 #include "layout.h"
 
+/* Room for the path of a file of a fabric: its directory, and a name of this library. */
+#define SHCA_PATH_ROOM (sizeof(((struct shca_fabric_header *)0)->dir) + 52)
+
 #define SHCA_ENV_FABRIC "SOFTHCA_FABRIC" /* the directory */
 #define SHCA_ENV_NODE   "SOFTHCA_NODE"
 

@@ -169,7 +169,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	const uint64_t backed = place_calendars(nhcas, NULL, config);
 	struct shca_fabric fabric = {.fd = -1};
 	struct shca_fabric_header *hdr;
-	char path[PATH_MAX], text[512];
+	char path[SHCA_PATH_ROOM], text[512];
 	int rc;
 
 	snprintf(path, sizeof(path), "%s/seg", dir);
@@ -219,7 +219,7 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 		       char *err, size_t errlen)
 {
 	int64_t nhcas = config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES];
-	char path[PATH_MAX];
+	char *path;
 	int rc;
 
 	if (nhcas < 1 || nhcas > SHCA_MAX_HCAS)
@@ -230,7 +230,8 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 	if (mkdir(dir, 0700))
 		return shca_fabric_fail(-errno, err, errlen, "The directory %s can't be made (%s).",
 					dir, strerror(errno));
-	if (!realpath(dir, path)) {
+	path = realpath(dir, NULL);
+	if (!path) {
 		rc = shca_fabric_fail(-errno, err, errlen,
 				      "The directory %s can't be found again (%s).", dir,
 				      strerror(errno));
@@ -243,9 +244,9 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 		goto remove;
 	}
 	rc = make_in(path, config, command, err, errlen);
-	if (!rc)
-		return 0;
 remove:
-	shca_fabric_remove(dir);
+	free(path);
+	if (rc)
+		shca_fabric_remove(dir);
 	return rc;
 }

@@ -18,6 +18,7 @@
 #include "actors.h"
 #include "arena.h"
 #include "epoch.h"
+#include "text.h"
 #include "event.h"
 #include "reap.h"
 
@@ -79,11 +80,12 @@ static uint64_t image_of(const char *rest)
 /* Returns 0, -ESRCH (no such process), or another -errno if /proc can't tell. */
 static int read_stat(pid_t pid, struct pid_stat *st)
 {
-	char path[32], text[1024], *open_paren, *close_paren;
+	char path[32], text[768], *open_paren, *close_paren, *end;
 	ssize_t n;
 	int fd, rc;
 
-	snprintf(path, sizeof(path), "/proc/%d/stat", (int)pid);
+	end = shca_put_number(shca_put_text(path, "/proc/"), (uint64_t)pid);
+	shca_put_text(end, "/stat");
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return errno == ENOENT ? -ESRCH : -errno;
@@ -99,7 +101,8 @@ static int read_stat(pid_t pid, struct pid_stat *st)
 	if (!open_paren || !close_paren || close_paren[1] != ' ')
 		return -EIO;
 	*close_paren = '\0';
-	snprintf(st->comm, sizeof(st->comm), "%.15s", open_paren + 1);
+	strncpy(st->comm, open_paren + 1, sizeof(st->comm) - 1);
+	st->comm[sizeof(st->comm) - 1] = '\0';
 	st->state = close_paren[2];
 	st->threads = strtol(field(close_paren + 2, 20), NULL, 10);
 	st->start_time = strtoull(field(close_paren + 2, 22), NULL, 10);

@@ -10,7 +10,7 @@
 #include "reap.h"
 
 #include <dirent.h>
-#include <limits.h>
+#include <fcntl.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -132,7 +132,7 @@ static void wake_cq(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_
 
 static void remove_fifos(const struct shca_fabric *fabric, unsigned proc)
 {
-	char path[PATH_MAX], prefix[16];
+	char prefix[16];
 	DIR *d = opendir(fabric->hdr->dir);
 	const struct dirent *entry;
 
@@ -140,10 +140,8 @@ static void remove_fifos(const struct shca_fabric *fabric, unsigned proc)
 		return;
 	snprintf(prefix, sizeof(prefix), "ev.%u.", proc);
 	while ((entry = readdir(d))) {
-		if (strncmp(entry->d_name, prefix, strlen(prefix)) != 0)
-			continue;
-		snprintf(path, sizeof(path), "%s/%s", fabric->hdr->dir, entry->d_name);
-		unlink(path);
+		if (!strncmp(entry->d_name, prefix, strlen(prefix)))
+			unlinkat(dirfd(d), entry->d_name, 0);
 	}
 	closedir(d);
 }

@@ -15,6 +15,7 @@
 
 #include "cancel.h"
 #include "proc.h"
+#include "say.h"
 
 #define PER_CHUNK 16384u /* records in the part of the file that is mapped */
 #define GAP_NS    1000u  /* longest gap within one stretch; a shorter PROGRAM is left out */
@@ -89,10 +90,9 @@ static struct shca_trace_record *place(void)
 		rc = next_chunk();
 	if (!rc)
 		return &file.chunk[file.used++];
-	fprintf(stderr,
-		"softhca: The trace of process %d ends early, because its file can't grow (%s): "
-		"free some space, or trace a shorter run.\n",
-		(int)getpid(), strerror(-rc));
+	shca_say("The trace of process %d ends early, because its file can't grow (%s): "
+		 "free some space, or trace a shorter run.",
+		 (int)getpid(), strerror(-rc));
 	end();
 	return NULL;
 }
@@ -127,9 +127,8 @@ void shca_trace_start(const struct shca_fabric *fabric, unsigned slot)
 	pthread_mutex_lock(&file.lock);
 	file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (file.fd < 0)
-		fprintf(stderr,
-			"softhca: Process %d isn't traced, because %s can't be made (%s).\n",
-			(int)getpid(), path, strerror(errno));
+		shca_say("Process %d isn't traced, because %s can't be made (%s).", (int)getpid(),
+			 path, strerror(errno));
 	else
 		write_head(fabric, slot);
 	shca_trace_on = file.fd >= 0;

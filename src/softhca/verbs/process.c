@@ -14,6 +14,7 @@
 #include "clock/clock.h"
 #include "fabric/cancel.h"
 #include "fabric/proc.h"
+#include "fabric/say.h"
 #include "fabric/trace.h"
 #include "hca/context_objects.h"
 #include "hca/execution/engine.h"
@@ -29,7 +30,7 @@ static bool complained;
 static void complain(const char *sentence)
 {
 	if (!complained)
-		fprintf(stderr, "softhca: %s\n", sentence);
+		shca_say("%s", sentence);
 	complained = true;
 }
 

@@ -12,7 +12,8 @@
 #include "net/mem.h"
 #include "net/srq.h"
 
-#define POST_AT_ONCE 64u /* buffers of a new queue that are posted in one call */
+/* Buffers of a new queue that are posted in one call. Their work requests are on the stack. */
+#define POST_AT_ONCE 8u
 #define USE_AT_ONCE  8u  /* used buffers that are posted again at once */
 #define USE_AFTER    4u  /* polls after which fewer are: not between a message and its answer */
 #define SPARES       16u /* buffers made at a time */

@@ -140,9 +140,10 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
  * Returns the verb by which a device with XRC fails, with its error, or NULL. All providers report
  * the capability, but not all of them have ibv_open_qp(), by which the processes of a node share
  * their connections. So a domain and a target QP are made, which nobody else sees. A limit is no
- * lack: the verb is there, and a process that runs into the limit later says so.
+ * lack: the verb is there, and a process that runs into the limit later says so. (Not inlined,
+ * because the caller's frame is large already.)
  */
-static const char *missing_of_xrc(struct ibv_context *verbs, int *error)
+static __attribute__((noinline)) const char *missing_of_xrc(struct ibv_context *verbs, int *error)
 {
 	struct ibv_xrcd_init_attr domain = {
 		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,

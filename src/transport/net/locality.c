@@ -51,7 +51,7 @@ struct search {
 static bool look_at_node(long node, void *arg)
 {
 	struct search *search = arg;
-	char path[PATH_MAX];
+	char path[64];
 	int distance;
 
 	if (fscanf(search->distances, "%d", &distance) != 1)
@@ -65,7 +65,7 @@ static bool look_at_node(long node, void *arg)
 int tq_locality(const struct ibv_device *device)
 {
 	struct search search = {.nearest = INT_MAX};
-	char path[PATH_MAX];
+	char path[IBV_SYSFS_PATH_MAX + 32];
 	int node = -1;
 	FILE *file;
 

@@ -7,6 +7,6 @@
 
 /* Returns the distance between the device's NUMA node and the nearest one of this process, as the
  * firmware gives it (10: both are one node). Where nothing is known, returns 10, too. */
-int tq_locality(const struct ibv_device *device);
+__attribute__((noinline)) int tq_locality(const struct ibv_device *device);
 
 #endif

@@ -13,9 +13,11 @@
 /* Buffers for datagrams. A job's processes may all ask one of them at once. A choice: what
  * overflows is lost and sent again, which delays a connection; each buffer takes ROOM bytes of
  * registered memory. */
-#define RECVS        256
-#define SENDS        64
-#define POST_AT_ONCE 64u /* receives that are posted in one call */
+#define RECVS 256
+#define SENDS 64
+/* Receives that are posted in one call. Their work requests are on the stack, also when a datagram
+ * has come, and one is posted again. */
+#define POST_AT_ONCE 8u
 
 #define GRH  40  /* bytes in front of each datagram that was received */
 #define ROOM 256 /* bytes of a buffer, the GRH included */

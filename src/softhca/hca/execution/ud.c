@@ -19,7 +19,7 @@
 struct datagram {
 	struct shca_qp *qp;
 	const struct shca_swqe *w;
-	_Alignas(struct ibv_grh) uint8_t bytes[GRH_BYTES + 4096];
+	uint8_t *bytes; /* GRH_BYTES, then the data */
 	uint32_t qkey;
 	uint64_t arrives_at; /* link model: arrival at the port that the datagram is being delivered
 				to */
@@ -36,7 +36,7 @@ static void make_grh(struct datagram *datagram)
 
 	if (wqe->ud.global)
 		shca_grh_make(datagram->qp->ctx->hca, &wqe->ud, wqe->length, has_imm(wqe),
-			      (struct ibv_grh *)datagram->bytes);
+			      (struct ibv_grh *)(void *)datagram->bytes);
 	else
 		memset(datagram->bytes, 0, GRH_BYTES);
 }
@@ -64,10 +64,7 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 {
 	const struct shca_swqe *wqe = datagram->w;
 	uint32_t len = GRH_BYTES + wqe->length;
-	struct shca_copy copy = {.src_proc = shca_self.slot,
-				 .dst_proc = target->owner,
-				 .nsrc = 1,
-				 .src = {{.addr = (uintptr_t)datagram->bytes, .len = len}}};
+	struct shca_copy *copy = &datagram->qp->copy;
 	struct shca_cqe cqe = {
 		.visible_at = datagram->arrives_at,
 		.rsc = target->srq ? target->srq_idx : target->qp_idx,
@@ -88,12 +85,16 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 
 	int error;
 
+	copy->src_proc = shca_self.slot;
+	copy->dst_proc = target->owner;
+	copy->nsrc = 1;
+	copy->src[0] = (struct shca_run){.addr = (uintptr_t)datagram->bytes, .len = len};
 	/* After an error the receive is completed in error, and the QP has failed. */
-	if (shca_resp_scatter(target, datagram->qp, slot, len, copy.dst, &copy.ndst) != SHCA_ACK)
+	if (shca_resp_scatter(target, datagram->qp, slot, len, copy->dst, &copy->ndst) != SHCA_ACK)
 		return;
-	if (shca_cq_carries(target->cq, &copy, len, &cqe.bounce))
+	if (shca_cq_carries(target->cq, copy, len, &cqe.bounce))
 		cqe.payload = (uint16_t)len;
-	else if ((error = shca_mem_copy(&copy, 0, len))) {
+	else if ((error = shca_mem_copy(copy, 0, len))) {
 		not_copied(datagram, target, slot, error);
 		return;
 	}
@@ -101,7 +102,7 @@ static void put(struct datagram *datagram, struct shca_target *target, uint32_t 
 		cqe.visible_at = shca_resp_in_order(&target->qp->last_visible,
 						    (cqe.visible_at ? cqe.visible_at : shca_now()) +
 							    shca_fault_reorder_delay());
-	if (shca_cq_produce(target->hca, target->cq, &cqe, copy.src))
+	if (shca_cq_produce(target->hca, target->cq, &cqe, copy->src))
 		shca_qp_fail(target->hca, target->qp, IBV_EVENT_QP_FATAL);
 	shca_count(target->hca, SHCA_C_RX_PACKETS, 1);
 	shca_count(target->hca, SHCA_C_RX_BYTES, wqe->length);
@@ -213,7 +214,7 @@ enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *wqe,
 				const struct shca_run *src, uint64_t *when)
 {
 	struct shca_progress *progress = &qp->cur;
-	struct datagram datagram = {.qp = qp, .w = wqe};
+	struct datagram datagram = {.qp = qp, .w = wqe, .bytes = qp->datagram};
 
 	if (wqe->length > 256u << shca_opt(&shca_self.fabric, SHCA_O_MTU))
 		return IBV_WC_LOC_LEN_ERR;

@@ -20,10 +20,13 @@
 #define MADV_POPULATE_WRITE 23
 #endif
 
-/* Pieces of one copy by a system call. Two lists of SHCA_MAX_RUNS have less than half as many in
- * common; a null region, which is read in pieces of `zeros`, may have more, and several calls. */
-#define MAX_VEC     128
-#define MAX_PAYLOAD 4096 /* the largest value of --cqe-payload */
+/* Pieces of one copy by a system call: more take several calls. A choice: few messages have more,
+ * and both lists are on the stack of the thread that sends. */
+#define MAX_VEC 16
+
+/* Bytes that loads and stores move at a time. Each part but the first begins at a multiple of this
+ * in the other memory, so that no aligned unit is split. */
+#define PART 256u
 
 /* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN, and comes
  * again later. A choice: one in 64 tries yields, and one in 512 asks the kernel for the holder. */
@@ -128,24 +131,55 @@ static bool directly(const struct shca_run *there, uint64_t len, const struct sh
 	       there->len <= (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CQE_PAYLOAD);
 }
 
-static bool copy_directly(const struct shca_copy *copy, bool write, unsigned other, uint64_t len)
+/* Copies n bytes between a buffer and own runs, from a place in these on, which moves on. */
+static void move_flat(char *flat, struct walk *own, uint64_t n, bool gather)
+{
+	while (n) {
+		struct shca_run run = *own->run;
+		uint64_t part = run.len - own->at < n ? run.len - own->at : n;
+
+		run.addr += own->at;
+		if (gather)
+			shca_mem_gather(flat, &run, part);
+		else
+			shca_mem_scatter(&run, flat, part);
+		flat += part;
+		n -= part;
+		walk_on(own, part, n);
+	}
+}
+
+/* Not inlined: shca_mem_copy() has two lists on the stack. */
+static __attribute__((noinline)) bool copy_directly(const struct shca_copy *copy, bool write,
+						    unsigned other, uint64_t len)
 {
 	const struct shca_run *there = write ? copy->dst : copy->src;
-	char flat[MAX_PAYLOAD];
-	bool did;
+	const struct shca_run *runs = write ? copy->src : copy->dst;
+	struct walk own = {runs, 0};
+	char flat[PART];
 
-	if (!directly(there, len, write ? copy->src : copy->dst, write ? copy->nsrc : copy->ndst) ||
-	    len > sizeof(flat))
+	if (!directly(there, len, runs, write ? copy->nsrc : copy->ndst))
 		return false;
-	if (write)
-		shca_mem_gather(flat, copy->src, len);
-	did = write ? shca_segment_write(there, other, flat, len)
-		    : shca_segment_read(there, other, flat, len);
-	if (did && !write)
-		shca_mem_scatter(copy->dst, flat, len);
-	if (did && copy->direct)
+	for (uint64_t at = 0, n; at < len; at += n) {
+		struct shca_run part = *there;
+
+		part.addr += at;
+		n = PART - part.addr % PART;
+		n = n < len - at ? n : len - at;
+		part.len = n;
+		if (write) {
+			move_flat(flat, &own, n, true);
+			if (!shca_segment_write(&part, other, flat, n))
+				return false;
+		} else {
+			if (!shca_segment_read(&part, other, flat, n))
+				return false;
+			move_flat(flat, &own, n, false);
+		}
+	}
+	if (copy->direct)
 		shca_add(copy->direct, 1);
-	return did;
+	return true;
 }
 
 /*

@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <linux/capability.h>
-#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "fabric/say.h"
 #include "fabric/table.h"
 #include "hca/fault.h"
 #include "segment.h"
@@ -105,11 +105,10 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	shca_mr_unpin(*bytes);
 	shca_count(ctx->hca, SHCA_C_MEMLOCK_FAILURES, 1);
 	if (!fault && !atomic_exchange(&said, true))
-		fprintf(stderr,
-			"softhca: %" PRIu64 " bytes can't be registered beside %" PRIu64
-			" that are, because the memlock limit is %" PRIu64
-			" bytes: raise it (ulimit -l) or run with --memlock unlimited.\n",
-			len, before, limit);
+		shca_say("%" PRIu64 " bytes can't be registered beside %" PRIu64
+			 " that are, because the memlock limit is %" PRIu64
+			 " bytes: raise it (ulimit -l) or run with --memlock unlimited.",
+			 len, before, limit);
 	return -ENOMEM;
 }
 

@@ -7,12 +7,12 @@
 #include <assert.h>
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "fabric/arena.h"
 #include "fabric/epoch.h"
 #include "fabric/proc.h"
+#include "fabric/say.h"
 #include "hca/process.h"
 
 /* Bytes of a bounce buffer: more go through the buffer in parts. A choice: each part is a request
@@ -207,12 +207,11 @@ static int double_move(unsigned other, bool write, const struct iovec *own,
 static void say_refused(int err)
 {
 	if (!atomic_exchange(&refused, true))
-		fprintf(stderr,
-			"softhca: The kernel doesn't let processes of this fabric reach each "
-			"other's memory (process_vm_writev: %s), so data are copied twice, "
-			"through shared memory: allow ptrace among them "
-			"(kernel.yama.ptrace_scope, container seccomp) for full speed.\n",
-			strerror(err));
+		shca_say("The kernel doesn't let processes of this fabric reach each "
+			 "other's memory (process_vm_writev: %s), so data are copied twice, "
+			 "through shared memory: allow ptrace among them "
+			 "(kernel.yama.ptrace_scope, container seccomp) for full speed.",
+			 strerror(err));
 }
 
 int shca_peer_copy(unsigned other, bool write, struct iovec *own, struct iovec *theirs, unsigned n)

@@ -121,6 +121,11 @@ static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *attr,
 {
 	if (type->sends && make_sq(qp, &attr->cap))
 		return -ENOMEM;
+	if (attr->qp_type == IBV_QPT_UD) {
+		qp->datagram = malloc(SHCA_DATAGRAM_MAX);
+		if (!qp->datagram)
+			return -ENOMEM;
+	}
 	if (!type->sends)
 		attr->cap.max_send_wr = attr->cap.max_send_sge = attr->cap.max_inline_data = 0;
 	if (!type->receives || attr->srq) {
@@ -186,6 +191,7 @@ void shca_qp_release(struct shca_qp *qp)
 	if (qp->srq)
 		atomic_fetch_sub(&qp->srq->refs, 1);
 	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp->datagram);
 	free(qp->sq);
 	free(qp);
 }
@@ -263,6 +269,7 @@ free_entry:
 	shca_table_free(ctx->hca, SHCA_QP, qp->entry);
 free_qp:
 	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp->datagram);
 	free(qp->sq);
 	free(qp);
 	errno = ENOMEM;

@@ -253,7 +253,7 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	SHCA_CLOCKED(VERB, 1);
 	struct shca_cq *cq = (struct shca_cq *)ibcq;
 	struct shca_fabric *fabric = &shca_self.fabric;
-	struct shca_cq next = {.stride = cq->stride};
+	struct shca_cq *next; /* only its ring */
 	struct shca_cq_ring *old, *new;
 	uint64_t tail;
 	int ret = 0;
@@ -262,6 +262,11 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 		return EIO;
 	if (cqe < 1 || cqe > shca_opt(fabric, SHCA_O_MAX_CQE))
 		return EINVAL;
+	/* Too large for a small stack. */
+	next = calloc(1, sizeof(*next));
+	if (!next)
+		return ENOMEM;
+	next->stride = cq->stride;
 	pthread_mutex_lock(&cq->lock);
 	old = (struct shca_cq_ring *)(void *)cq->ring;
 	tail = atomic_load(&old->tail);
@@ -269,30 +274,31 @@ int ibv_resize_cq(struct ibv_cq *ibcq, int cqe)
 	 * tail yet. */
 	if ((int64_t)(tail - old->bias - atomic_load(&cq->entry->polled)) > cqe)
 		ret = EINVAL;
-	else if (ring_make(&next, (uint32_t)cqe))
+	else if (ring_make(next, (uint32_t)cqe))
 		ret = ENOMEM;
 	if (ret)
 		goto out;
-	new = (struct shca_cq_ring *)(void *)next.ring;
+	new = (struct shca_cq_ring *)(void *)next->ring;
 	/* Position 0 of the new ring is the `tail` of the old one. The wrap of unsigned numbers
 	 * is intended. */
 	atomic_store(&new->bias, old->bias - tail);
-	atomic_store(&cq->entry->limit, capacity(next.log2_slots));
-	atomic_store(&cq->entry->ring, next.ring_off << 8 | next.log2_slots);
+	atomic_store(&cq->entry->limit, capacity(next->log2_slots));
+	atomic_store(&cq->entry->ring, next->ring_off << 8 | next->log2_slots);
 	shca_epoch_sync(fabric);
 	shca_cq_repair_tail(cq);
 	shca_cq_close_ring(cq);
 	/* Completions that were claimed in the old ring meanwhile count too. */
 	atomic_fetch_sub(&new->bias, atomic_load(&old->tail) - tail);
 	ring_free(cq);
-	cq->ring = next.ring;
-	cq->ring_off = next.ring_off;
-	cq->ring_len = next.ring_len;
-	cq->log2_slots = next.log2_slots;
+	cq->ring = next->ring;
+	cq->ring_off = next->ring_off;
+	cq->ring_len = next->ring_len;
+	cq->log2_slots = next->log2_slots;
 	__atomic_store_n(&cq->next, 0, __ATOMIC_RELAXED);
 	ibcq->cqe = (int)capacity(cq->log2_slots);
 out:
 	pthread_mutex_unlock(&cq->lock);
+	free(next);
 	return ret;
 }
 

@@ -24,6 +24,9 @@ struct shca_ud_dest {
 	union ibv_gid dgid;
 };
 
+/* The GRH and the data of the largest datagram. */
+#define SHCA_DATAGRAM_MAX (40 + 4096)
+
 /* A work request in the send queue. SGEs or inline data follow it. */
 struct shca_swqe {
 	uint64_t wr_id;
@@ -129,6 +132,7 @@ struct shca_qp {
 	struct shca_timer timer;
 	struct shca_progress cur;
 	struct shca_copy copy; /* runs of the message in progress */
+	uint8_t *datagram;     /* UD: the GRH and the data of the message in progress */
 	_Atomic uint32_t psn;  /* of the next send; written like `cur` and by ibv_modify_qp() */
 	struct shca_rq_ahead ahead; /* addresses where the next message may find its receive */
 	/* Latest visible_at of a send's completion: later completions are seen no earlier. */
