@@ -18,10 +18,19 @@
 #include "opal/mca/btl/base/btl_base_error.h"
 #include "opal/mca/btl/btl.h"
 
+/* A window, for series_btl_window_fault(). */
+struct series_btl_window {
+	int flavor; /* MPI_WIN_FLAVOR_* */
+	bool is_on_one_host;
+	bool has_faster_btl;
+	bool has_equal_units; /* the displacement units of all processes are equal */
+};
+
 /* Why osc/rdma must not be used for a window, and the module that is used instead. */
 struct series_btl_fault {
 	const char *reason;
 	const char *instead;
+	bool is_rare; /* osc/rdma is better than no module: programs seldom meet the fault */
 };
 
 #if OMPI_MAJOR_VERSION == 4

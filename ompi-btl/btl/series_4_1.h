@@ -33,27 +33,40 @@ static inline unsigned series_btl_release(void)
 }
 
 /*
- * Returns why osc/rdma must not be used for a window of this flavour (MPI_WIN_FLAVOR_*), or NULL.
+ * Returns why osc/rdma must not be used for this window, or NULL.
  * 4.1.1 to 4.1.4 take the lock of a process's attached memory, and then wait for that lock, unless
- * it is in this host's memory. In a window of one host from MPI_Win_allocate all processes use the
- * memory by their CPUs, but ask the BTL for MPI_Compare_and_swap, without a registration and
+ * it is in this host's memory. There they look memory up in the owner's table, which moves when the
+ * owner attaches or detaches memory. Between hosts a process that is alone on its host reaches its
+ * own memory by the unit of rank 0. In a window of one host from MPI_Win_allocate all processes use
+ * the memory by their CPUs, but ask the BTL for MPI_Compare_and_swap, without a registration and
  * without the window's lock.
  */
 static inline const struct series_btl_fault *
-series_btl_window_fault(int flavor, bool is_on_one_host, bool has_faster_btl)
+series_btl_window_fault(const struct series_btl_window *window)
 {
 	static const struct series_btl_fault dynamic = {
 		"in Open MPI 4.1.1 to 4.1.4 it waits for ever in a dynamic window of several hosts",
-		"pt2pt"};
+		"pt2pt", false};
+	static const struct series_btl_fault moving = {
+		"in Open MPI 4.1 MPI_Win_attach in a dynamic window can make operations of other "
+		"processes fail that come at the same time",
+		"pt2pt", true};
+	static const struct series_btl_fault units = {
+		"in Open MPI 4.1 it mistakes the displacement unit where units differ between "
+		"processes",
+		"pt2pt", false};
 	static const struct series_btl_fault allocate = {
 		"in Open MPI 4.1 MPI_Compare_and_swap would not be atomic in a window of one host "
 		"from MPI_Win_allocate",
-		"sm"};
+		"sm", false};
 	const unsigned release = series_btl_release();
 
-	if (flavor == MPI_WIN_FLAVOR_DYNAMIC && !is_on_one_host && release >= 1 && release <= 4)
-		return &dynamic;
-	if (flavor == MPI_WIN_FLAVOR_ALLOCATE && is_on_one_host && !has_faster_btl)
+	if (window->flavor == MPI_WIN_FLAVOR_DYNAMIC)
+		return !window->is_on_one_host && release >= 1 && release <= 4 ? &dynamic : &moving;
+	if (!window->has_equal_units && !window->is_on_one_host)
+		return &units;
+	if (window->flavor == MPI_WIN_FLAVOR_ALLOCATE && window->is_on_one_host &&
+	    !window->has_faster_btl)
 		return &allocate;
 	return NULL;
 }

@@ -15,11 +15,9 @@ static inline void series_btl_know_pml(void)
 
 /* Returns NULL: osc/rdma may be used for each window. */
 static inline const struct series_btl_fault *
-series_btl_window_fault(int flavor, bool is_on_one_host, bool has_faster_btl)
+series_btl_window_fault(const struct series_btl_window *window)
 {
-	(void)flavor;
-	(void)is_on_one_host;
-	(void)has_faster_btl;
+	(void)window;
 	return NULL;
 }
 

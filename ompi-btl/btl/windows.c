@@ -55,6 +55,32 @@ static ompi_osc_base_component_t *find_component(const char *name)
 	return NULL;
 }
 
+/* Stores whether the displacement units of all processes are equal. Collective. Returns 0, or an
+ * OMPI error. */
+static int compare_units(ompi_communicator_t *comm, int unit, bool *are_equal)
+{
+	const int mine[] = {unit, -unit};
+	int most[2];
+	int rc = comm->c_coll->coll_allreduce(mine, most, 2, MPI_INT, MPI_MAX, comm,
+					      comm->c_coll->coll_allreduce_module);
+
+	*are_equal = !rc && most[0] == -most[1];
+	return rc;
+}
+
+/* Reports that osc/rdma has a fault, but is used because the module without it isn't there. */
+static void warn(const struct series_btl_fault *fault)
+{
+	char text[512];
+
+	snprintf(text, sizeof(text),
+		 "osc/rdma is used for a window, although %s. Use --mca osc rdma,sm,pt2pt, so that "
+		 "osc/%s can be used instead, which --mca osc or a parameter file leaves out.",
+		 fault->reason, fault->instead);
+	if (mca_pml_tupleq_claim_warning(NULL, "dynamic"))
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+}
+
 /* Reports that osc/rdma isn't used: as a warning if the module that replaces it isn't there. */
 static void say(const struct series_btl_fault *fault)
 {
@@ -78,9 +104,23 @@ static void say(const struct series_btl_fault *fault)
 static int query(ompi_win_t *win, void **base, size_t size, int disp_unit,
 		 ompi_communicator_t *comm, opal_info_t *info, int flavor)
 {
-	const struct series_btl_fault *fault =
-		series_btl_window_fault(flavor, is_on_one_host(comm), has_faster_btl());
+	struct series_btl_window window = {
+		.flavor = flavor,
+		.is_on_one_host = is_on_one_host(comm),
+		.has_faster_btl = has_faster_btl(),
+		.has_equal_units = true,
+	};
+	const struct series_btl_fault *fault;
 
+	/* The flavour and the hosts are the same for all processes, so all come here. */
+	if ((flavor == MPI_WIN_FLAVOR_CREATE || flavor == MPI_WIN_FLAVOR_ALLOCATE) &&
+	    !window.is_on_one_host && compare_units(comm, disp_unit, &window.has_equal_units))
+		return -1;
+	fault = series_btl_window_fault(&window);
+	if (fault && fault->is_rare && !find_component(fault->instead)) {
+		warn(fault);
+		fault = NULL;
+	}
 	if (!fault)
 		return query_rdma(win, base, size, disp_unit, comm, info, flavor);
 	say(fault);

@@ -76,6 +76,24 @@ for pml in "tupleq" "ob1 --mca btl tupleq,self"; do
 	fi
 done
 
+# Units that differ between ranks, one of which is alone on its host. Open MPI 4.1's osc/rdma takes the wrong one.
+ranks=2
+case $(ompi_info --parsable) in
+*mca:osc:pt2pt:*)
+	job --map-by node --mca pml tupleq --mca osc rdma,sm,pt2pt "$build/tests/mpi/units"
+	verdict "hosts: different units by osc/pt2pt"
+	job --map-by node --mca pml tupleq --mca osc rdma,sm "$build/tests/mpi/units"
+	verdict "hosts: different units are refused" "osc/rdma isn't used for a window: .* displacement unit"
+	# Both ranks are on the first host.
+	job --mca pml tupleq --mca osc rdma,sm,pt2pt --mca btl_base_verbose 10 "$build/tests/mpi/windows" dynamic
+	grep -q "osc/pt2pt is used for a window instead of osc/rdma" "$tmp/out" || status=1
+	verdict "hosts: dynamic windows within a host by osc/pt2pt"
+	job --mca pml tupleq --mca osc rdma,sm "$build/tests/mpi/windows" dynamic
+	grep -q "osc/rdma is used for a window, although .* MPI_Win_attach" "$tmp/out" || status=1
+	verdict "hosts: dynamic windows within a host by osc/rdma, with a warning"
+	;;
+esac
+
 # The target is killed, on the other host. With --enable-recovery mpirun's status is 0. (With more ranks mpirun sometimes doesn't end
 # after them.)
 ranks=2
