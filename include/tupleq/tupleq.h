@@ -448,7 +448,8 @@ void tq_ctx_remove(struct tq_ctx *ctx);
  * revokes it, unless it has failed, no operation there waits for ever.
  *
  * A context that was revoked may be removed before all messages have come. The id stays the
- * context's, to drop them, until another context is added with that id: messages that come later are for the new one.
+ * context's, to drop them, until another context is added with that id: messages that come later
+ * are for the new one.
  */
 void tq_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error);
 

@@ -14,7 +14,7 @@ struct mca_pml_tupleq_gaps;
 /*
  * A buffer. `gaps` is in use only if tq.ops is set, which means memory with gaps: the adapter
  * gathers and scatters it if it consists of a few pieces; otherwise Open MPI's convertor packs and
- * unpacks it. What that takes is large, so it isn't in each request, or on a caller's stack.
+ * unpacks it. The memory for that is large, so it isn't in each request, or on a caller's stack.
  */
 struct mca_pml_tupleq_buf {
 	struct tq_buf tq;
