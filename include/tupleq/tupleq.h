@@ -105,19 +105,27 @@ struct tq_mr;
  * get() returns a registration that covers [addr, addr + len), for receives if `write` is true,
  * else for sends. The registration stays valid until put() is called with its cookie. NULL means
  * that the buffer can't be registered; the library then takes a slower path. A cache makes
- * registrations with tq_mr_register() and ends them with tq_mr_deregister(). Both functions are
- * called with the endpoint's lock held and must not call other functions of the library.
+ * registrations with tq_mr_register() and ends them with tq_mr_deregister().
+ *
+ * make_room() ends one or more registrations that no cookie stands for, and returns true; false
+ * means that there is none. The library calls it when other memory can't be registered for lack of
+ * memory or of registrations, and then tries again. May be NULL.
+ *
+ * The functions are called with the endpoint's lock held and must not call other functions of the
+ * library.
  */
 struct tq_mr_cache {
 	struct tq_mr *(*get)(void *arg, void *addr, size_t len, bool write, void **cookie);
 	void (*put)(void *arg, void *cookie);
+	bool (*make_room)(void *arg);
 	void *arg;
 };
 
 /*
  * Registers memory that the adapter may read, locally and for peers. With `write` it may also
  * write, so the process must be able to. Returns 0, -ENOMEM (the limit of locked memory, or that of
- * the adapter), -EINVAL or -EFAULT. Neither function takes a lock of the endpoint.
+ * the adapter), -EINVAL or -EFAULT. Neither function takes a lock of the endpoint or asks the cache
+ * for room, because caches call them; others register memory with tq_mr_expose().
  */
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr);
 void tq_mr_deregister(struct tq_mr *mr);
@@ -305,7 +313,8 @@ void tq_segment_detach(void *mem);
  *
  * Returns 0; -ENOMEM (the limit of locked memory, or that of the adapter); -EINVAL (`access` is
  * wrong, or no memory is mapped there); -EFAULT; or -EOPNOTSUPP (the adapter has no atomic
- * operations). Takes no lock of the endpoint.
+ * operations). Before -ENOMEM the cache has been asked to make room, with the endpoint's lock, so
+ * the caller must not hold a lock that the cache takes.
  */
 #define TQ_ACCESS_READ   1u
 #define TQ_ACCESS_WRITE  2u

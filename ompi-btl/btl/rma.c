@@ -72,11 +72,13 @@ static void fail_registration(const void *base, size_t size, int rc)
 {
 	unsigned failures =
 		__atomic_add_fetch(&mca_btl_tupleq.registration_failures, 1, __ATOMIC_RELAXED);
-	char text[200];
+	char text[240];
 
 	snprintf(text, sizeof(text), "%zu bytes at %p can't be registered: %s%s.", size, base,
 		 strerror(-rc),
-		 rc == -ENOMEM ? " (is the limit of locked memory, ulimit -l, too low?)" : "");
+		 rc == -ENOMEM ? " (either the limit of locked memory, ulimit -l, is too low, or "
+				 "the adapter has no more registrations)"
+			       : "");
 	if (failures == 1)
 		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
 	if (failures == REGISTRATION_TRIES)
@@ -202,7 +204,8 @@ static struct tq_mr *sink_mr(void)
 	opal_mutex_lock(&sink_lock);
 	/* The registration ends with the endpoint, which may be that of pml/tupleq. */
 	if (!mca_btl_tupleq.sink_mr &&
-	    !tq_mr_register(mca_btl_tupleq.ep, &sink, sizeof(sink), true, &mca_btl_tupleq.sink_mr))
+	    !tq_mr_expose(mca_btl_tupleq.ep, &sink, sizeof(sink), TQ_ACCESS_READ | TQ_ACCESS_WRITE,
+			  &mca_btl_tupleq.sink_mr))
 		tq_mr_abandon(mca_btl_tupleq.ep, mca_btl_tupleq.sink_mr);
 	mr = mca_btl_tupleq.sink_mr;
 	opal_mutex_unlock(&sink_lock);

@@ -24,7 +24,7 @@ static int make_table(struct tq_ep *ep)
 
 	if (mem == MAP_FAILED)
 		return -errno;
-	rc = tq_mr_register(ep, mem, sizeof(table->words), true, &mr);
+	rc = tq_mr_expose(ep, mem, sizeof(table->words), TQ_ACCESS_READ | TQ_ACCESS_WRITE, &mr);
 	if (rc) {
 		munmap(mem, sizeof(*table));
 		return rc;

@@ -191,8 +191,8 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 		setup->problem = "there is no shared memory left";
 		return;
 	}
-	rc = tq_mr_register(setup->ep, group->segment, mca_coll_tupleq_segment_size(&group->shape),
-			    true, &group->mr);
+	rc = tq_mr_expose(setup->ep, group->segment, mca_coll_tupleq_segment_size(&group->shape),
+			  TQ_ACCESS_READ | TQ_ACCESS_WRITE, &group->mr);
 	if (!rc)
 		rc = mca_coll_tupleq_notice_acquire(setup->ep, &group->notice);
 	if (rc == -ENOSPC) {
@@ -201,8 +201,8 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 	}
 	if (rc) {
 		setup->problem =
-			"shared memory can't be registered (raise the limit of locked memory, "
-			"ulimit -l)";
+			"shared memory can't be registered (either the limit of locked memory, "
+			"ulimit -l, is too low, or the adapter has no more registrations)";
 		return;
 	}
 	segment_info->addr = (uintptr_t)group->segment;

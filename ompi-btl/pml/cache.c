@@ -55,6 +55,7 @@ enum {
 
 static const struct mca_pml_tupleq_cache_owner *owner;
 static mca_rcache_base_module_t *rcache;
+static uint64_t ended; /* registrations, so far */
 static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 
 /*
@@ -65,9 +66,12 @@ static mca_rcache_base_module_invalidate_range_fn_t invalidate_registrations;
 static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_registration_t *reg)
 {
 	struct registration *registration = (struct registration *)reg;
-	int rc = tq_mr_register(*owner->ep, base, size, true, &registration->mr);
+	int rc;
 
 	(void)arg;
+	if (!base) /* end_invalid() */
+		return OPAL_ERROR;
+	rc = tq_mr_register(*owner->ep, base, size, true, &registration->mr);
 	if (!rc)
 		reg->access_flags = READ_WRITE;
 	else if (rc != -ENOMEM && reg->access_flags == READ)
@@ -83,6 +87,7 @@ static int register_mem(void *arg, void *base, size_t size, mca_rcache_base_regi
 static int deregister_mem(void *arg, mca_rcache_base_registration_t *reg)
 {
 	(void)arg;
+	ended++;
 	tq_mr_deregister(((struct registration *)reg)->mr);
 	return OPAL_SUCCESS;
 }
@@ -366,6 +371,31 @@ static void cache_put(void *arg, void *cookie)
 	release_registration(registration);
 }
 
+/* Ends the idle registrations that were invalidated. Open MPI's cache does that at the start of
+ * each look-up, and nowhere else; this one fails, because register_mem() refuses its address. */
+static void end_invalid(void)
+{
+	mca_rcache_base_registration_t *reg;
+
+	rcache->rcache_register(rcache, NULL, 1, MCA_RCACHE_FLAGS_CACHE_BYPASS, READ, &reg);
+}
+
+/* Ends registrations that nothing uses: those of memory that is gone, else the one that was used
+ * least recently, else one in recent[]. Returns false if there is none. */
+static bool cache_make_room(void *arg)
+{
+	uint64_t before = ended;
+
+	(void)arg;
+	if (!rcache)
+		return false;
+	invalidate_freed();
+	end_invalid();
+	if (ended == before && !rcache->rcache_evict(rcache) && clear_all_recent())
+		rcache->rcache_evict(rcache);
+	return ended != before;
+}
+
 /* ---- opening and closing ---- */
 
 /*
@@ -408,7 +438,11 @@ static bool test_hooks(void)
 const struct tq_mr_cache *
 mca_pml_tupleq_cache_open(const struct mca_pml_tupleq_cache_owner *component)
 {
-	static const struct tq_mr_cache cache = {.get = cache_get, .put = cache_put};
+	static const struct tq_mr_cache cache = {
+		.get = cache_get,
+		.put = cache_put,
+		.make_room = cache_make_room,
+	};
 	mca_rcache_base_resources_t resources = {
 		.cache_name = "tupleq",
 		.sizeof_reg = sizeof(struct registration),

@@ -13,11 +13,20 @@ int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct 
 
 int tq_mr_expose(struct tq_ep *ep, void *addr, size_t len, unsigned access, struct tq_mr **mr)
 {
+	int rc;
+
 	if (access & ~(TQ_ACCESS_READ | TQ_ACCESS_WRITE | TQ_ACCESS_ATOMIC))
 		return -EINVAL;
 	if (access & TQ_ACCESS_ATOMIC && !ep->net.limits.has_atomics)
 		return -EOPNOTSUPP;
-	return tq_mem_register(&ep->net, addr, len, access, mr);
+	/* Without the lock first: there is room mostly. */
+	rc = tq_mem_register(&ep->net, addr, len, access, mr);
+	if (rc != -ENOMEM)
+		return rc;
+	tq_lock(&ep->lock);
+	rc = tq_mem_expose(&ep->net, addr, len, access, mr);
+	tq_unlock(&ep->lock);
+	return rc;
 }
 
 uint32_t tq_mr_key(const struct tq_mr *mr)

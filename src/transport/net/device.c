@@ -267,7 +267,8 @@ const char *tq_limit_hint(int error)
 {
 	switch (error < 0 ? -error : error) {
 	case ENOMEM:
-		return " (raise the limit of locked memory, ulimit -l; if it is unlimited, the "
+		return " (either the limit of locked memory is too low: raise it, ulimit -l; or "
+		       "the "
 		       "adapter has no more of these: let fewer processes share it)";
 	case ENOSPC:
 		return " (cq_depth, or the adapter's limit of it, is too small)";

@@ -74,6 +74,30 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access,
 	return 0;
 }
 
+/* Has the cache end idle registrations, after one failed with `rc`. Returns true if another try may
+ * succeed. */
+static bool make_room(struct tq_net *net, int rc)
+{
+	if ((rc != -ENOMEM && rc != -EAGAIN) || !net->cache || !net->cache->make_room)
+		return false;
+	tq_assert_held(net->lock);
+	if (!net->cache->make_room(net->cache->arg))
+		return false;
+	TQ_COUNT(net->stats, reg_evicted);
+	return true;
+}
+
+int tq_mem_expose(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr)
+{
+	int rc;
+
+	tq_assert_held(net->lock);
+	do
+		rc = tq_mem_register(net, addr, len, access, mr);
+	while (rc && make_room(net, rc));
+	return rc;
+}
+
 void tq_mem_deregister(struct tq_mr *mr)
 {
 	TQ_LEVEL_SHARED(mr->stats, registered_bytes, -(int64_t)mr->mr->length);
@@ -112,9 +136,11 @@ static void warn_full(struct tq_net *net)
 	net->mem->warned = true;
 	tq_log(net->job, tq_host_level(net->job, "registration"),
 	       "Messages are copied in pieces, which is slow: their buffers can't be registered, "
-	       "as no more memory can be locked. Raise the limit of locked memory (ulimit -l; "
-	       "memlock in /etc/security/limits.conf; LimitMEMLOCK of the service that starts "
-	       "processes), or, if it is unlimited, let fewer processes share the adapter.");
+	       "as either no more memory can be locked, or the adapter has no more registrations "
+	       "(max_mr %d). Raise the limit of locked memory (ulimit -l; memlock in "
+	       "/etc/security/limits.conf; LimitMEMLOCK of the service that starts processes), "
+	       "or let fewer processes share the adapter.",
+	       net->dev.attr.max_mr);
 }
 
 struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
@@ -163,8 +189,11 @@ void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
 	own->addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (own->addr == MAP_FAILED)
 		goto free;
-	own->mr = ibv_reg_mr(net->dev.pd, own->addr, len, ACCESS);
-	if (!own->mr)
+	do {
+		own->mr = ibv_reg_mr(net->dev.pd, own->addr, len, ACCESS);
+		rc = own->mr ? 0 : errno;
+	} while (rc && make_room(net, -rc));
+	if (rc)
 		goto unmap;
 	fill_reg(reg, own->mr);
 	LL_PREPEND(net->mem->own, own);
@@ -172,7 +201,6 @@ void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
 	return own->addr;
 
 unmap:
-	rc = errno;
 	munmap(own->addr, len);
 	errno = rc;
 free:

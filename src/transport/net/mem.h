@@ -49,8 +49,11 @@ void tq_mem_close(struct tq_net *net);
 struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
 			      void **cookie);
 void tq_mem_reg_put(struct tq_net *net, struct tq_reg *reg, void *cookie);
-/* Registers memory of the caller's; access: TQ_ACCESS_*. This function and the four below need no
- * lock: a cache calls them, with locks of its own. */
+/* Registers memory of the caller's; access: TQ_ACCESS_*. If there is no room, asks the cache for
+ * it. */
+int tq_mem_expose(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
+/* Registers memory without asking the cache, for the cache itself. This function and the four below
+ * need no lock: a cache calls them, with locks of its own. */
 int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
 void tq_mem_deregister(struct tq_mr *mr);
 /* Returns the key by which peers reach the memory. */

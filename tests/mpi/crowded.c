@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * crowded.c - crowded BUFFERS: messages of 44 KiB between as many buffers leave as many idle
+ * registrations in the cache. Then other memory is registered: windows of each kind, a put into
+ * attached memory, the buffers of accumulates, and the segment of a new communicator. An even
+ * number of ranks. With 0 buffers the program shows what the rest needs.
+ */
+#include "check.h"
+
+enum { BYTES = 11 * 4096, WORDS = 512 };
+
+/* Sends a message from each buffer. The buffers stay, so their registrations are good. */
+static void fill_cache(int buffers)
+{
+	for (int i = 0; i < buffers; i++) {
+		char *buf = aligned_alloc(4096, BYTES);
+
+		memset(buf, i, BYTES);
+		if (t_rank % 2)
+			MPI_Recv(buf, BYTES, MPI_BYTE, t_rank ^ 1, 1, MPI_COMM_WORLD,
+				 MPI_STATUS_IGNORE);
+		else
+			MPI_Send(buf, BYTES, MPI_BYTE, t_rank ^ 1, 1, MPI_COMM_WORLD);
+	}
+}
+
+/* Adds 1 to the right neighbour's word at `at`, and checks the own one. */
+static void add(MPI_Win win, MPI_Aint at, const long *own)
+{
+	long one = 1;
+
+	MPI_Win_lock_all(0, win);
+	MPI_Accumulate(&one, 1, MPI_LONG, t_right, at, 1, MPI_LONG, MPI_SUM, win);
+	MPI_Win_unlock_all(win);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Win_lock(MPI_LOCK_SHARED, t_rank, 0, win);
+	t_true(*own == 1, "the word is %ld", *own);
+	MPI_Win_unlock(t_rank, win);
+	MPI_Win_free(&win);
+}
+
+static void accumulate(int buffers)
+{
+	long *memory = calloc(WORDS, sizeof(*memory));
+	MPI_Win win;
+
+	t_begin("accumulate in a window older than %d buffers", buffers);
+	MPI_Win_create(memory, WORDS * sizeof(*memory), sizeof(*memory), MPI_INFO_NULL,
+		       MPI_COMM_WORLD, &win);
+	fill_cache(buffers);
+	add(win, 0, memory);
+	free(memory);
+	t_end();
+}
+
+static void create(int buffers)
+{
+	long *memory = calloc(WORDS, sizeof(*memory));
+	MPI_Win win;
+
+	t_begin("MPI_Win_create after %d buffers", buffers);
+	fill_cache(buffers);
+	MPI_Win_create(memory, WORDS * sizeof(*memory), sizeof(*memory), MPI_INFO_NULL,
+		       MPI_COMM_WORLD, &win);
+	add(win, 0, memory);
+	free(memory);
+	t_end();
+}
+
+static void allocate(int buffers)
+{
+	long *memory;
+	MPI_Win win;
+
+	t_begin("MPI_Win_allocate after %d buffers", buffers);
+	fill_cache(buffers);
+	MPI_Win_allocate(WORDS * sizeof(*memory), sizeof(*memory), MPI_INFO_NULL, MPI_COMM_WORLD,
+			 &memory, &win);
+	memset(memory, 0, WORDS * sizeof(*memory));
+	MPI_Barrier(MPI_COMM_WORLD);
+	add(win, 0, memory);
+	t_end();
+}
+
+static void attach(int buffers)
+{
+	long *memory = calloc(WORDS, sizeof(*memory));
+	MPI_Aint own, at;
+	MPI_Win win;
+
+	t_begin("MPI_Win_attach after %d buffers", buffers);
+	MPI_Win_create_dynamic(MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	fill_cache(buffers);
+	MPI_Win_attach(win, memory, WORDS * sizeof(*memory));
+	MPI_Get_address(memory, &own);
+	MPI_Sendrecv(&own, 1, MPI_AINT, t_left, 2, &at, 1, MPI_AINT, t_right, 2, MPI_COMM_WORLD,
+		     MPI_STATUS_IGNORE);
+	add(win, at, memory);
+	free(memory);
+	t_end();
+}
+
+/* Makes a communicator. If coll/tupleq declines it, coll_tupleq_verbose says so. */
+static void communicator(int buffers)
+{
+	MPI_Comm comm;
+
+	t_begin("a communicator after %d buffers", buffers);
+	fill_cache(buffers);
+	MPI_Comm_dup(MPI_COMM_WORLD, &comm);
+	MPI_Barrier(comm);
+	MPI_Comm_free(&comm);
+	t_end();
+}
+
+int main(int argc, char **argv)
+{
+	int buffers;
+
+	t_init(&argc, &argv, 2);
+	buffers = (int)t_arg(argc, argv, 1, 140);
+	t_true(t_size % 2 == 0, "%d ranks are odd", t_size);
+	accumulate(buffers);
+	create(buffers);
+	allocate(buffers);
+	attach(buffers);
+	communicator(buffers);
+	return t_finish();
+}
