@@ -8,6 +8,7 @@
 #include "coll.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
 /* The longest address (bytes) of an endpoint: that of this version of the library. */
@@ -181,6 +182,19 @@ static void choose_shape(struct mca_coll_tupleq_setup *setup)
 	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes);
 }
 
+/* Says, for the first communicator of this process, that collectives are slower from here on. */
+static void warn_unregistered(const struct mca_coll_tupleq_setup *setup)
+{
+	static atomic_flag warned = ATOMIC_FLAG_INIT;
+
+	if (!atomic_flag_test_and_set(&warned))
+		opal_output(0,
+			    "coll tupleq, %s, rank %d: Open MPI's own collectives are used, "
+			    "because %s.",
+			    setup->module->comm->c_name, ompi_comm_rank(setup->module->comm),
+			    setup->problem);
+}
+
 static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_info *segment_info)
 {
 	struct mca_coll_tupleq_group *group = &setup->module->group;
@@ -203,6 +217,8 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 		setup->problem =
 			"shared memory can't be registered (either the limit of locked memory, "
 			"ulimit -l, is too low, or the adapter has no more registrations)";
+		if (rc == -ENOMEM)
+			warn_unregistered(setup);
 		return;
 	}
 	segment_info->addr = (uintptr_t)group->segment;
