@@ -20,8 +20,8 @@ struct tq_params *mca_pml_tupleq_params(const struct mca_base_component_2_1_0_t 
 					char *why, size_t size);
 
 /* Warns once on a host if the environment has parameters of that framework's component tupleq that
- * don't exist, which Open MPI ignores. mpirun puts those of --mca there. Those of files need not be
- * there. Does nothing as long as the component hasn't registered its parameters. */
+ * don't exist, which Open MPI ignores. mpirun puts those of --mca there, but not always those of
+ * parameter files. Returns at once as long as the component hasn't registered its parameters. */
 void mca_pml_tupleq_params_warn(const char *project, const char *framework,
 				void (*log)(void *arg, enum tq_log_level level, const char *text));
 
