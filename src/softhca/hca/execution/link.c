@@ -189,6 +189,16 @@ uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint6
 	return reserve(&from->egress_free, start, busy_time(from, to, bytes)) + shca_link_latency();
 }
 
+void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
+			 uint64_t bytes, uint64_t sent)
+{
+	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(from, to, bytes);
+
+	atomic_compare_exchange_strong_explicit(&from->egress_free, &end,
+						begin + busy_time(from, to, sent),
+						memory_order_relaxed, memory_order_relaxed);
+}
+
 uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,
 			  uint64_t *first)
 {

@@ -27,6 +27,11 @@ uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint6
  * Returns when the last byte is there. */
 uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,
 			  uint64_t *first);
+/* Shortens a message of `bytes`, for which shca_link_leave() returned `at_port`, to `sent` bytes:
+ * the sender's port is free from there on. Does nothing if another message has been put behind this
+ * one. */
+void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
+			 uint64_t bytes, uint64_t sent);
 /* Returns the latency of the link, in ns. */
 uint64_t shca_link_latency(void);
 /* Returns how many bytes have left when the NAK to a first packet of `mtu` bytes is back, and the

@@ -77,23 +77,22 @@ static void schedule(struct shca_req *req, bool to_us)
 
 /*
  * Reserves the link for a SEND, when it is looked at first and when its receive is found. Without
- * a receive only as many bytes leave as do before the NAK is back. The receive may be posted until
- * the message arrives: then the other bytes follow, behind what has been sent meanwhile. On an
- * unreliable connection there is no NAK, and all bytes leave.
+ * a receive only as many bytes arrive as leave before the NAK is back, and the sender's port is
+ * given back then (resend_at()). But the receive may be posted until the message arrives. On an
+ * unreliable connection there is no NAK, and all bytes arrive.
  */
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca, *to = req->target.hca;
-	uint64_t bytes = req->wqe->length, departs = shca_req_departs_at(req->qp, req->wqe), stop;
-	uint64_t first_at;
+	uint64_t bytes = req->wqe->length, stop, from;
 
 	if (!shca_link_on() ||
 	    (progress->arrives_at && (answer != SHCA_ACK || progress->on_link == bytes)))
 		return;
 	if (progress->arrives_at) {
-		progress->arrives_at =
-			shca_link_send(us, to, bytes - progress->on_link, departs, &first_at);
+		from = progress->arrives_at;
+		progress->arrives_at = shca_link_arrive(us, to, bytes - progress->on_link, &from);
 		progress->on_link = bytes;
 		return;
 	}
@@ -102,8 +101,9 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		progress->on_link = bytes;
 	else
 		progress->on_link = stop;
-	progress->arrives_at =
-		shca_link_send(us, to, progress->on_link, departs, &progress->first_at);
+	progress->first_at = progress->at_port =
+		shca_link_leave(us, to, bytes, shca_req_departs_at(req->qp, req->wqe));
+	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
 }
 
 /* Notes the result of copying `n` bytes. Bytes that arrived are answers: all retries are left for
