@@ -268,8 +268,7 @@ const char *tq_limit_hint(int error)
 	switch (error < 0 ? -error : error) {
 	case ENOMEM:
 		return " (either the limit of locked memory is too low: raise it, ulimit -l; or "
-		       "the "
-		       "adapter has no more of these: let fewer processes share it)";
+		       "the adapter has no more of these: let fewer processes share it)";
 	case ENOSPC:
 		return " (cq_depth, or the adapter's limit of it, is too small)";
 	}

@@ -22,8 +22,8 @@
  * TQ_SAMPLE_EVERY: a NOTICE costs nearly as much as a short message. */
 #define TQ_SAMPLE_FIRST 64u
 #define TQ_SAMPLE_EVERY 32u
-/* Both. One message in TQ_SHARE_PART is often; counts are halved when they reach TQ_SHARE_AGE, so
- * that older messages count less. */
+/* Receiver. One message in TQ_SHARE_PART is often; counts are halved when they reach TQ_SHARE_AGE,
+ * so that older messages count less. */
 #define TQ_SHARE_PART 16u
 #define TQ_SHARE_AGE  256u
 
@@ -66,17 +66,12 @@ static inline void tq_share_count(struct tq_share *share, bool yes)
 	}
 }
 
-static inline bool tq_share_is_often(const struct tq_share *share)
-{
-	return share->yes * TQ_SHARE_PART >= share->yes + share->no;
-}
-
-/* Returns true if a tuple's queue is to be given back because of the share of messages that
- * did not gain from it: at least giveback_after of them, and often. */
+/* Returns true if a tuple is to be recalled because of the share of messages that lost by its
+ * queue: at least giveback_after of them, and often. */
 static inline bool tq_share_exceeds(const struct tq_share *share, const struct tq_params *params)
 {
 	return params->giveback_after && share->yes >= (uint64_t)params->giveback_after &&
-	       tq_share_is_often(share);
+	       share->yes * TQ_SHARE_PART >= share->yes + share->no;
 }
 
 /* ---- announced messages ---- */

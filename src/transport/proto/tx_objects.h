@@ -4,7 +4,6 @@
 #define TQ_PROTO_TX_OBJECTS_H
 
 #include "proto/objects.h"
-#include "proto/policy.h"
 
 enum tq_send_req_state {
 	TQ_SEND_REQ_NEW,

@@ -15,12 +15,6 @@
 #include "proto/settings.h"
 #include "proto/tx_objects.h"
 
-/* Returns true if a hold would take longer than the message itself. */
-static bool suffers(const struct tq_tx_tuple *tuple, uint64_t len)
-{
-	return len <= tq_hold_max(tuple->pair->ctx->core);
-}
-
 /* Returns true if the lane takes the message to the receiver about as soon as the control lane
  * takes the NOTICE, because the message before is gone or at most eager_limit bytes long. Up to
  * eager_max would be too long: the NOTICE would overtake the message, and count it as early
@@ -33,8 +27,10 @@ static bool goes_at_once(const struct tq_tx_tuple *tuple)
 
 bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
 {
-	return tq_has_notice(tuple->pair->ctx->core, tuple->base, send->seq) &&
-	       suffers(tuple, send->buf.len) && goes_at_once(tuple);
+	const struct tq_core *core = tuple->pair->ctx->core;
+
+	return tq_has_notice(core, tuple->base, send->seq) && send->buf.len <= tq_hold_max(core) &&
+	       goes_at_once(tuple);
 }
 
 void tq_tx_policy_notice(struct tq_tx_tuple *tuple, uint32_t seq)
