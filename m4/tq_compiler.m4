@@ -93,11 +93,11 @@ AC_SUBST([LTO_CFLAGS])
 dnl TQ_STACK: a bound for the stack that a function of the libraries uses, in STACK_CFLAGS and, for functions that are put
 dnl together at link time, STACK_LDFLAGS. A program's threads may have PTHREAD_STACK_MIN bytes (16 KiB), of which a dozen
 dnl functions of a message need their share, so no function has a frame of more than 1 KiB, or one whose size is known only at
-dnl run time. Instrumented builds have larger frames, by what the instrumentation adds, and no bound. Besides, the libraries'
+dnl run time. Builds without optimisation and instrumented ones have larger frames, and no bound. Besides, the libraries'
 dnl calls are bound when they are loaded: to bind one when it is made takes up to 4 KiB, where the stack may be deepest.
 AC_DEFUN([TQ_STACK], [
 STACK_CFLAGS= STACK_LDFLAGS=-Wl,-z,now
-AS_IF([test -z "$SANITIZER_CFLAGS"], [
+AS_CASE([" $CFLAGS $SANITIZER_CFLAGS "], [*" -O0 "*|*-fsanitize=*], [], [
 	AC_MSG_CHECKING([for an option that bounds the frames of functions])
 	tq_save_CFLAGS=$CFLAGS
 	CFLAGS="$CFLAGS -Werror -Wframe-larger-than=1024 -Wvla"

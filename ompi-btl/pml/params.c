@@ -3,15 +3,15 @@
 
 #include <assert.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "claim.h"
 #include "series.h"
 
 #include <tupleq/tupleq.h>
 
-/* Parameters that the library may have (an assertion says if more are needed), and bytes of a help
- * text, of which the rest is cut off. */
-enum { PARAMS_MAX = 128, HELP_MAX = 1024 };
+/* Parameters that the library may have: an assertion says if more are needed. */
+enum { PARAMS_MAX = 128 };
 /* Bytes of the names of unknown parameters in a warning. */
 enum { NAMES_MAX = 300 };
 
@@ -27,21 +27,24 @@ static bool is_registered[PARAMS_MAX];
 static int register_one(const mca_base_component_t *component, unsigned i,
 			const struct tq_param_desc *desc)
 {
-	char help[HELP_MAX];
+	char *help;
 	int rc;
 
 	if (desc->type == TQ_PARAM_ENUM)
-		snprintf(help, sizeof(help), "%s (%s)", desc->help, desc->choices);
+		rc = asprintf(&help, "%s (%s)", desc->help, desc->choices);
 	else if (desc->type == TQ_PARAM_BOOL)
-		snprintf(help, sizeof(help), "%s (1 or 0)", desc->help);
+		rc = asprintf(&help, "%s (1 or 0)", desc->help);
 	else
-		snprintf(help, sizeof(help), "%s", desc->help);
+		rc = asprintf(&help, "%s", desc->help);
+	if (rc < 0)
+		return OPAL_ERR_OUT_OF_RESOURCE;
 	values[i] = (char *)desc->value;
 	is_registered[i] = true;
 	rc = mca_base_component_var_register(
 		component, desc->name, help, MCA_BASE_VAR_TYPE_STRING, NULL, 0, 0,
 		(mca_base_var_info_lvl_t)(OPAL_INFO_LVL_1 + desc->level - 1),
 		MCA_BASE_VAR_SCOPE_READONLY, &values[i]);
+	free(help);
 	return rc < 0 ? rc : OPAL_SUCCESS;
 }
 

@@ -63,7 +63,8 @@ static const struct {
 static pthread_once_t log_level_once = PTHREAD_ONCE_INIT;
 static int log_level = TQ_LOG_WARN;
 
-static void print_line(const char *text)
+/* Not inlined, because each caller has a text of its own on the stack. */
+static __attribute__((noinline)) void print_line(const char *text)
 {
 	char line[640];
 	int n = snprintf(line, sizeof(line), "libportals[%d]: %s\n", (int)getpid(), text);
