@@ -70,11 +70,15 @@ def _why_failed(command, timeout, status, took, output):
         reason = "killed by SIGKILL, perhaps for want of memory: see dmesg"
     if not reason:
         reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "no message"
+        # Open MPI takes a signal for its user's, who needs no message.
+        if status == 1 and "mpirun" in command:
+            reason += ", as if a signal had ended mpirun"
     return f"{reason} (status {status})"
 
 
-def run(command, timeout, each_line=None):
-    """Runs a command, hands each line of its output to a function, and returns its output."""
+def run(command, timeout, each_line=None, each_message=None):
+    """Runs a command, hands each line of its output to a function, and returns its output. `each_message` gets the lines of the
+    standard error output, when the command has ended."""
     lines = []
     began = time.monotonic()
     # A signal lets mpirun end its ranks; SIGKILL wouldn't.
@@ -92,11 +96,13 @@ def run(command, timeout, each_line=None):
                 process.terminate()
                 raise
         errors.seek(0)
-        output = errors.read()
-    output += "".join(lines)
+        messages = errors.read()
+    output = messages + "".join(lines)
     if process.returncode:
         took = time.monotonic() - began
         raise Failed(_why_failed(command, timeout, process.returncode, took, output), output)
+    for line in messages.splitlines() if each_message else ():
+        each_message(line)
     return "".join(lines)
 
 
@@ -131,21 +137,29 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     ]
 
 
-def run_json(command, timeout, each_object=None, each_text=None):
-    """Runs a program that prints JSON, one object per line. Returns the objects. `each_text` gets the other lines."""
-    objects = []
+def run_json(command, timeout, each_object=None, each_message=None):
+    """Runs a program that prints JSON, one object per line. Returns the objects. `each_message`: as of run()."""
+    objects, broken, messages = [], [], []
 
     def take(line):
         try:
             objects.append(json.loads(line))
         except json.JSONDecodeError:
-            if each_text:
-                each_text(line)
+            if '{"' in line:
+                broken.append(line)
             return
         if each_object:
             each_object(objects[-1])
 
-    output = run(command, timeout, take)
+    def hear(line):
+        messages.append(line)
+        if each_message:
+            each_message(line)
+
+    output = run(command, timeout, take, hear)
+    said = "\n".join([*messages, output])
+    if broken:
+        raise Failed(f"a result of the program is no JSON: {broken[0].strip()[:200]}", said)
     if not objects:
-        raise Failed("the program printed no result", output)
+        raise Failed(f"the program ended with status 0 and printed {'no result' if said.strip() else 'nothing'}", said)
     return objects

@@ -90,13 +90,19 @@ def judge(text, good, detail=""):
     print(f"  {text}: {verdict}{f' ({detail})' if detail else ''}")
 
 
+LAST_LINES = 40  # of the output of a program that failed
+
+
 def print_skipped(tasks):
-    """Prints which columns are missing, and why."""
+    """Prints which columns are missing, and why, with the last lines of the output of this project's."""
     for task in tasks:
         if task.skipped:
             print(f"  {task.name} did not run: {task.skipped}")
         for case, reason in task.lost.items():
             print(f"  {task.name}, {case}, did not run: {reason}")
+        # Columns of other projects may be missing, and the reason is enough. One of this project has failed.
+        for line in (task.output or "").splitlines()[-LAST_LINES:] if task.own else ():
+            print(f"    | {line}")
 
 
 def _output(*command):

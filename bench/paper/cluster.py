@@ -64,8 +64,9 @@ _MATCHED = re.compile(r"The HCA matched (\d+) of (\d+) messages")
 def run_matched(settings, cluster, column, program, *arguments, cpu=None, seed=0):
     """Runs a program that prints JSON. Returns its objects. With pml/tupleq they also have the share of all messages of the run that
     the adapters matched, as "matched"."""
-    # The report goes to the standard error output.
-    reporting = ["env", "OMPI_MCA_pml_tupleq_stats=1", "sh", "-c", 'exec "$@" 2>&1', "sh", *_mpirun(settings, cluster, column, program, arguments)]
+    # The report goes to the standard error output. mpirun writes it in parts of 4096 bytes, so in one stream the result would come amid
+    # a line of the report at times.
+    reporting = ["env", "OMPI_MCA_pml_tupleq_stats=1", *_mpirun(settings, cluster, column, program, arguments)]
     share = {}
 
     def look(line):
@@ -73,7 +74,7 @@ def run_matched(settings, cluster, column, program, *arguments, cpu=None, seed=0
         if said:
             share["matched"] = int(said[1]) / int(said[2])
 
-    objects = jobs.run_json([*_fabric(settings, cluster, cpu, seed), "--", *reporting], settings.timeout, each_text=look)
+    objects = jobs.run_json([*_fabric(settings, cluster, cpu, seed), "--", *reporting], settings.timeout, each_message=look)
     return [{**one, **share} for one in objects]
 
 

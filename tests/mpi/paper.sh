@@ -43,6 +43,26 @@ timeline() {
 	ls "$tmp/results/paper-timeline-$1-"*.png >>"$tmp/err"
 }
 
+# played LINES CHECK...: runs the check with an mpirun that is these lines of shell, and a softhca that only runs its command.
+mkdir "$tmp/played"
+# shellcheck disable=SC2016 # for the script
+printf '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n' >"$tmp/played/softhca"
+played() {
+	printf '#!/bin/sh\n%s\n' "$1" >"$tmp/played/mpirun"
+	chmod +x "$tmp/played/softhca" "$tmp/played/mpirun"
+	PATH=$tmp/played:$PATH "${@:2}"
+}
+
+# tells TEXT...: the figure isn't made, and each text is in what is printed.
+tells() {
+	local text
+
+	! figure sp True --replay || return 1
+	for text; do
+		grep -qF -- "$text" "$tmp/err" || return 1
+	done
+}
+
 # refused TEXT [ARGUMENT...]: status 2, and a message with the text.
 refused() {
 	local text=$1 status=0
@@ -58,6 +78,17 @@ check "paper sp --replay" figure sp "all(one['replay'] and one['verified'] is No
 	--replay --cpu 20 --knob noise
 check "paper sp, all knobs" figure sp "all(one['replay'] and one['ranks'] == 4 for one in rounds)" \
 	--replay --cpu 20 --steps 2 --knob dense,half-link,half-loopback,in-turn,noise,register
+# mpirun writes each stream in parts, which may end amid a line, and those of the other stream at any time between them.
+check "paper sp, a report amid the result" played \
+	'printf "{\"steps\":100,\"seconds\":1,"; echo "The HCA matched 3 of 4 messages" >&2; echo "\"mpi_share\":0.1}"' \
+	figure sp "rounds[0]['matched'] == 0.75" --replay
+check "paper sp, no result" played 'echo odd >&2; echo even' \
+	tells "ended with status 0 and printed no result" "    | odd" "    | even"
+check "paper sp, nothing" played 'exit 0' tells "ended with status 0 and printed nothing"
+check "paper sp, half a result" played 'echo "{\"steps\":100,\"seco"; echo odd >&2' \
+	tells 'a result of the program is no JSON: {"steps":100,"seco' "    | odd"
+check "paper sp, mpirun after a signal" played 'exit 1' tells "as if a signal had ended mpirun (status 1)"
+check "paper sp, a signal" played 'echo odd >&2; kill -SEGV $$' tells "odd (status " "    | odd"
 kept=$tmp/computing.json
 check "paper sp --computing, measured" figure sp "len(json.load(open('$kept'))['S4']) == 9" --replay --steps 2 --computing "$kept"
 # One microsecond a point in each section: more than any CPU takes.
