@@ -142,6 +142,24 @@ stall_is_said() {
 	return "$said"
 }
 
+# attached LAUNCHER: a process has attached to the launcher's fabric.
+attached() {
+	"$softhca" stat --json "$1" 2>/dev/null | grep -q '"comm"'
+}
+
+# death_is_said: when the launcher is killed, its monitor says that it has killed a process in virtual time.
+death_is_said() {
+	local run said=0
+
+	"$softhca" run --clock virtual --clock-cpu 0 --link latency=1us -- sh -c '"$0" turns & wait' "$tests/clock_stall" 2>"$tmp/err" &
+	run=$!
+	within attached "$run" || said=1
+	kill -KILL "$run"
+	wait "$run" 2>/dev/null
+	within grep -q "softhca run was killed, so 1 of its processes, which were in virtual time, have been killed" "$tmp/err" || said=1
+	return "$said"
+}
+
 stat_shows() {
 	"$softhca" run --clock virtual --link latency=1us -- "$softhca" stat --json >"$tmp/err" &&
 		grep -q '"hash"' "$tmp/err" && grep -q '"actors"' "$tmp/err"
@@ -158,6 +176,7 @@ build_null -static
 check "a time before a sentence that is too short" refused "use a time from" --clock virtual --clock-stall 1ms
 check "threads that take turns for no time" stall_is_said turns "stands still at .* its threads take turns in calls that cost no time"
 check "a job that stays busy" stall_is_said busy "stands still at .* until the job is quiet .* thread [0-9]* (clock_stall) computes"
+check "a launcher that is killed" death_is_said
 check "a static program" warned "null is linked statically" "$tmp/null"
 check "a static program behind others" warned "null is linked statically" env -- "$tmp/null"
 check "a static program behind a folder of that name" warned_by_path "$tmp/folders:$tmp"

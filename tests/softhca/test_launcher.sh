@@ -81,6 +81,9 @@ exit_statuses() {
 	check "a command that isn't executable" status 126 "$SOFTHCA" run -- /etc/passwd
 	check "killed by SIGKILL" status 137 "$SOFTHCA" run -- sh -c 'kill -KILL $$'
 	check "killed by SIGSEGV" status 139 "$SOFTHCA" run -- sh -c 'kill -SEGV $$'
+	check "its message" says "$tmp/err" "^softhca: sh was ended by signal 11 (.*).$"
+	check "ended by SIGTERM" status 143 "$SOFTHCA" run -- sh -c 'kill -TERM $$'
+	check "without a message" test ! -s "$tmp/err"
 	check "SIGCHLD ignored" status 5 bash -c 'trap "" CHLD; exec "$0" run -- sh -c "exit 5"' "$SOFTHCA"
 	check "standard input" test "$(echo hello | "$SOFTHCA" run -- cat)" = hello
 }
@@ -250,6 +253,13 @@ deaths() {
 
 no_procs() { "$SOFTHCA" stat --json "${1##*/}" | grep -q '"procs": \[\]'; }
 
+# unwatched: the monitor can't watch. The command ends when the launcher has said so.
+unwatched() {
+	status 0 timeout 20 "${CLIENT%/*}/forbidden" "$SOFTHCA" run -- sh -c 'until grep -q monitor "$0"; do sleep 0.01; done' "$tmp/err"
+	check "a monitor that can't watch" test $? = 0
+	check "its message" says "$tmp/err" "monitor can't watch its processes (Too many open files in system), so the fabric has ended\\.$"
+}
+
 orphans() {
 	local m c
 	start '(exec setsid "$CLIENT" < "${0%/*}/hold") & exec sleep 60'
@@ -361,7 +371,7 @@ reports() {
 		"$("$SOFTHCA" options --json | grep -c '"name"')"
 }
 
-for t in exit_statuses usage_errors surroundings precedence signals deaths orphans nesting reports; do
+for t in exit_statuses usage_errors surroundings precedence signals deaths unwatched orphans nesting reports; do
 	echo "# $t"
 	$t
 done 2> "$tmp/log"

@@ -13,10 +13,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "../caught.h"
 #include "fixture.h"
 #include "fabric/epoch.h"
 #include "fabric/proc.h"
@@ -159,6 +161,40 @@ static void an_alive_lock_ends_with_its_process(void **state)
 	t_holds(!shca_proc_engine_alive(proc));
 }
 
+/* Checks that a process that can't take a lock says so before it is aborted. */
+static void a_lost_lock_is_said(void **state)
+{
+	pthread_mutex_t *lock = &u_fab.hdr->ctl_lock;
+	const struct rlimit none = {0, 0};
+	struct t_caught caught;
+	const char *said;
+	int status;
+	pid_t pid;
+
+	(void)state;
+	/* A holder dies, and the next one releases the lock without having repaired anything. */
+	pid = fork();
+	if (!pid)
+		_exit(pthread_mutex_lock(lock));
+	t_eq(waitpid(pid, &status, 0), pid);
+	t_eq(pthread_mutex_lock(lock), EOWNERDEAD);
+	t_eq(pthread_mutex_unlock(lock), 0);
+	t_catch(&caught);
+	pid = fork();
+	if (!pid) {
+		/* cmocka has a handler. */
+		signal(SIGABRT, SIG_DFL);
+		setrlimit(RLIMIT_CORE, &none);
+		shca_lock(lock);
+		_exit(0);
+	}
+	t_eq(waitpid(pid, &status, 0), pid);
+	said = t_caught_end(&caught);
+	t_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "wait status %#x", status);
+	t_true(strstr(said, "can't take a lock of its fabric"), "the process says: %s", said);
+	t_eq(shca_lock_init(lock), 0);
+}
+
 static void a_replaced_program_does_not_run(void **state)
 {
 	uint64_t before;
@@ -223,6 +259,7 @@ int main(void)
 		IN_FABRIC(a_wake_ends_a_sleep),
 		IN_FABRIC(a_process_runs_without_its_first_thread),
 		IN_FABRIC(an_alive_lock_ends_with_its_process),
+		IN_FABRIC(a_lost_lock_is_said),
 		IN_FABRIC(a_replaced_program_does_not_run),
 		IN_FABRIC(all_slots_taken),
 	};

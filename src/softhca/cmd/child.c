@@ -59,6 +59,15 @@ int shca_child_start(struct shca_child *child, const struct shca_signals *signal
 	return child->pid < 0 ? -errno : 0;
 }
 
+/* Returns true if users end a command by that signal. */
+static bool is_passed_on(int nr)
+{
+	for (size_t i = 0; i < sizeof(passed_on) / sizeof(passed_on[0]); i++)
+		if (passed_on[i] == nr)
+			return true;
+	return false;
+}
+
 /* Handles one change of a child's state. Returns true, with *status set, when the command has
  * ended. */
 static bool handle_change(struct shca_child *child, const siginfo_t *si, int *status)
@@ -68,12 +77,14 @@ static bool handle_change(struct shca_child *child, const siginfo_t *si, int *st
 
 	if (si->si_pid != child->pid) {
 		if (over && child->other)
-			child->other(child->arg, si->si_pid, si->si_code != CLD_EXITED);
+			child->other(child->arg, si);
 		return false;
 	}
 	if (si->si_code == CLD_STOPPED || si->si_code == CLD_CONTINUED)
 		child->stopped = si->si_code == CLD_STOPPED;
 	*status = si->si_code == CLD_EXITED ? si->si_status : SHCA_EXIT_SIGNAL + si->si_status;
+	if (over && si->si_code != CLD_EXITED && !is_passed_on(si->si_status))
+		child->signal = si->si_status;
 	return over;
 }
 

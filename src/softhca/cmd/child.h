@@ -22,8 +22,9 @@ struct shca_child {
 	pid_t pid;
 	bool stopped;
 	bool stop_asked; /* a terminal stop came: when the command stops, so does the launcher */
+	int signal; /* the signal that ended the command, unless users end commands by it; or 0 */
 	/* Called for every other child that ended; may be NULL. */
-	void (*other)(void *arg, pid_t pid, bool killed);
+	void (*other)(void *arg, const siginfo_t *how);
 	void *arg;
 	const struct shca_witness *witness;
 };

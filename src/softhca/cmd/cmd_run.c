@@ -96,15 +96,21 @@ static int start_monitor(struct run *run)
 }
 
 /* Handles the end of a child other than the command. Starts the monitor again if it was killed. */
-static void other_child(void *arg, pid_t pid, bool killed)
+static void other_child(void *arg, const siginfo_t *how)
 {
+	bool killed = how->si_code != CLD_EXITED;
 	struct run *run = arg;
 
-	if (pid == run->witness.pid)
+	if (how->si_pid == run->witness.pid)
 		run->witness.pid = 0;
-	if (pid != run->monitor)
+	if (how->si_pid != run->monitor)
 		return;
 	run->monitor = 0;
+	if (!killed && how->si_status)
+		shca_fail(0,
+			  "The fabric's monitor can't watch its processes (%s), so the fabric has "
+			  "ended.",
+			  strerror(how->si_status));
 	if (killed && run->restarts++ < MONITOR_RESTARTS && start_monitor(run))
 		run->monitor = 0;
 	if (killed && !run->monitor)
@@ -240,6 +246,9 @@ static int run_in_fabric(struct run *run)
 				   run->command[0], strerror(-rc));
 	else
 		status = shca_child_wait(&child, &run->signals);
+	if (child.signal)
+		shca_fail(0, "%s was ended by signal %d (%s).", run->command[0], child.signal,
+			  strsignal(child.signal));
 	tear_down(run);
 	return status;
 }

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/pidfd.h>
@@ -104,7 +105,7 @@ static void detach(void)
 	if (null > 2)
 		close(null);
 	if (chdir("/"))
-		_exit(1);
+		_exit(errno);
 	prctl(PR_SET_NAME, "softhca-monitor");
 }
 
@@ -166,7 +167,9 @@ static bool handle(struct monitor *monitor, const struct epoll_event *events, in
 	return true;
 }
 
-static void run(struct monitor *monitor)
+/* Watches until the launcher has ended. Returns 0 then, or an errno value if that isn't possible.
+ */
+static int run(struct monitor *monitor)
 {
 	struct shca_watch watch_turn = {0};
 	struct shca_stall stall = {.err = monitor->err};
@@ -190,7 +193,7 @@ static void run(struct monitor *monitor)
 		}
 		/* Without the set nobody would notice the end of anything: the fabric ends. */
 		if (error && error != EINTR)
-			return;
+			return error;
 		if (error)
 			continue;
 		if (shca_real_now() - looked >= LOOK_EACH_MS * 1000000ULL) {
@@ -198,14 +201,16 @@ static void run(struct monitor *monitor)
 			looked = shca_real_now();
 		}
 		if (!handle(monitor, events, n))
-			return;
+			return 0;
 	}
 }
 
 pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2])
 {
 	struct monitor monitor = {.fabric = fabric};
+	unsigned killed;
 	pid_t pid = fork();
+	int error;
 
 	if (pid)
 		return pid < 0 ? -errno : pid;
@@ -218,8 +223,16 @@ pid_t shca_monitor_start(struct shca_fabric *fabric, int fifo, const int alive[2
 		monitor.fds[AT_PROCS + i] = -1;
 	monitor.set = epoll_create1(EPOLL_CLOEXEC);
 	if (monitor.set >= 0 && !add(&monitor, AT_ALIVE, alive[0]) && !add(&monitor, AT_FIFO, fifo))
-		run(&monitor);
-	shca_watch_end(fabric);
+		error = run(&monitor);
+	else
+		error = errno;
+	killed = shca_watch_end(fabric);
+	/* The launcher, if it still runs, gives the reason. */
+	if (killed)
+		dprintf(monitor.err,
+			"softhca: %s, so %u of its processes, which were in virtual time, have "
+			"been killed.\n",
+			error ? "The fabric has ended" : "softhca run was killed", killed);
 	shca_fabric_remove(fabric->hdr->dir);
-	_exit(0);
+	_exit(error);
 }

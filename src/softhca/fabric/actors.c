@@ -103,7 +103,7 @@ void shca_actors_lock(struct shca_fabric *fabric)
 			shca_actor_grant(fabric, holder - 1);
 	}
 	if (rc)
-		abort();
+		shca_lock_failed(rc);
 }
 
 /* Wakes after the release: the woken thread begins by taking the lock. */

@@ -287,6 +287,13 @@ int shca_lock_init(pthread_mutex_t *m)
 	return -rc;
 }
 
+void shca_lock_failed(int error)
+{
+	shca_say("Process %d can't take a lock of its fabric (%s), and is aborted.", (int)getpid(),
+		 strerror(error));
+	abort();
+}
+
 void shca_lock(pthread_mutex_t *m)
 {
 	int rc = pthread_mutex_lock(m);
@@ -296,7 +303,7 @@ void shca_lock(pthread_mutex_t *m)
 	if (rc == EOWNERDEAD)
 		rc = pthread_mutex_consistent(m);
 	if (rc)
-		abort();
+		shca_lock_failed(rc);
 }
 
 void shca_unlock(pthread_mutex_t *m)

@@ -124,6 +124,8 @@ static inline unsigned shca_hca_index(const struct shca_fabric *fabric, const st
 
 /* Locks a robust mutex in shared memory, and takes it over from an owner that died. */
 void shca_lock(pthread_mutex_t *m);
+/* Ends the process, which can't go on without a lock, with a sentence. */
+void shca_lock_failed(int error) __attribute__((noreturn));
 void shca_unlock(pthread_mutex_t *m);
 int shca_lock_init(pthread_mutex_t *m);
 
