@@ -349,9 +349,10 @@ struct shca_hca {
 	_Atomic uint32_t next_pdn;
 	_Atomic uint32_t pds;
 	pthread_mutex_t ctl_lock; /* robust: XRC domains */
-	/* Link model: the time (ns) until which the port sends, and the times at which it receives
-	 * (link.c). */
+	/* Link model: the time (ns) until which the port sends, until when it isn't known what the
+	 * port sends then, and the times at which it receives (link.c). */
 	_Atomic uint64_t egress_free SHCA_ALIGNED;
+	_Atomic uint64_t egress_open;
 	uint64_t ingress; /* offset of a struct shca_calendar */
 	/* Process slot + 1 of the process that does an atomic on memory with that hash. */
 	_Atomic uint32_t atomic_locks[SHCA_ATOMIC_LOCKS] SHCA_ALIGNED;

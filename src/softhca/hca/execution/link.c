@@ -189,14 +189,24 @@ uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint6
 	return reserve(&from->egress_free, start, busy_time(from, to, bytes)) + shca_link_latency();
 }
 
-void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
-			 uint64_t bytes, uint64_t sent)
+bool shca_link_is_open(const struct shca_hca *from, uint64_t *until)
 {
-	uint64_t begin = at_port - shca_link_latency(), end = begin + busy_time(from, to, bytes);
+	uint64_t open = atomic_load_explicit(&from->egress_open, memory_order_relaxed);
 
-	atomic_compare_exchange_strong_explicit(&from->egress_free, &end,
-						begin + busy_time(from, to, sent),
-						memory_order_relaxed, memory_order_relaxed);
+	/* The message for which the port is open comes first. */
+	*until = open + 1;
+	return open >= shca_now();
+}
+
+bool shca_link_opens(struct shca_hca *from, uint64_t start, uint64_t *until)
+{
+	uint64_t free_at = atomic_load_explicit(&from->egress_free, memory_order_relaxed);
+
+	*until = free_at > start ? free_at : start;
+	if (*until <= shca_now())
+		return false;
+	atomic_store_explicit(&from->egress_open, *until, memory_order_relaxed);
+	return true;
 }
 
 uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,

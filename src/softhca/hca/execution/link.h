@@ -27,11 +27,17 @@ uint64_t shca_link_leave(struct shca_hca *from, const struct shca_hca *to, uint6
  * Returns when the last byte is there. */
 uint64_t shca_link_arrive(const struct shca_hca *from, struct shca_hca *to, uint64_t bytes,
 			  uint64_t *first);
-/* Shortens a message of `bytes`, for which shca_link_leave() returned `at_port`, to `sent` bytes:
- * the sender's port is free from there on. Does nothing if another message has been put behind this
- * one. */
-void shca_link_give_back(struct shca_hca *from, const struct shca_hca *to, uint64_t at_port,
-			 uint64_t bytes, uint64_t sent);
+/*
+ * A message that finds no receive takes the port only until its NAK is back. While the port is busy
+ * with others it isn't known yet how long that message will take: the port is *open* until then,
+ * and what is sent behind the message waits.
+ *
+ * Return true if a message has to wait until *until: shca_link_is_open() because the port is open,
+ * shca_link_opens() because the port is busy. The latter opens the port for a message that has no
+ * receive so far, and would leave at `start` at the earliest.
+ */
+bool shca_link_is_open(const struct shca_hca *from, uint64_t *until);
+bool shca_link_opens(struct shca_hca *from, uint64_t start, uint64_t *until);
 /* Returns the latency of the link, in ns. */
 uint64_t shca_link_latency(void);
 /* Returns how many bytes have left when the NAK to a first packet of `mtu` bytes is back, and the

@@ -33,24 +33,11 @@ static const uint32_t rnr_timer_us[32] = {
 
 /* ---------------------------------------------------------------- one message */
 
-/* Stops a message that found no receive, and gives the port's time for its unsent bytes back. The
- * target need not have been looked up in this step. */
-static void give_back_link(struct shca_req *req)
-{
-	struct shca_progress *progress = &req->qp->cur;
-	const struct shca_hca *to = &shca_self.fabric.hdr->hcas[req->qp->entry->dest_hca];
-
-	if (progress->arrives_at && !progress->to_us && progress->on_link < req->wqe->length)
-		shca_link_give_back(req->qp->ctx->hca, to, progress->at_port, req->wqe->length,
-				    progress->on_link);
-	progress->arrives_at = progress->on_link = 0;
-}
-
 /* Has the message sent again at `when`, over the link too. */
 static enum shca_step resend_at(struct shca_req *req, uint64_t when)
 {
 	if (!req->qp->cur.started)
-		give_back_link(req);
+		req->qp->cur.arrives_at = req->qp->cur.on_link = req->qp->cur.opened = 0;
 	req->qp->link_floor = when;
 	return shca_req_wait_until(req, when);
 }

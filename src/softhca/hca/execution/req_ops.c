@@ -55,6 +55,28 @@ static enum shca_step done(struct shca_req *req)
 	return SHCA_STEP_DONE;
 }
 
+/* Returns true if the message waits until req->when because its port is open for another one. */
+static bool is_behind(struct shca_req *req, const struct shca_hca *from)
+{
+	const struct shca_progress *progress = &req->qp->cur;
+
+	return shca_link_on() && !progress->arrives_at && !progress->opened &&
+	       shca_link_is_open(from, &req->when);
+}
+
+/* Returns true if the message, a SEND, waits until req->when for its port and its receive. */
+static bool opens(struct shca_req *req, enum shca_answer answer)
+{
+	struct shca_progress *progress = &req->qp->cur;
+
+	if (!shca_link_on() || progress->arrives_at || answer != SHCA_RNR ||
+	    req->qp->entry->type == IBV_QPT_UC)
+		return false;
+	progress->opened = shca_link_opens(req->qp->ctx->hca,
+					   shca_req_departs_at(req->qp, req->wqe), &req->when);
+	return progress->opened;
+}
+
 /* Fixes, once, when this message arrives under the link model, and when its first byte does. */
 static void schedule(struct shca_req *req, bool to_us)
 {
@@ -77,22 +99,23 @@ static void schedule(struct shca_req *req, bool to_us)
 
 /*
  * Reserves the link for a SEND, when it is looked at first and when its receive is found. Without
- * a receive only as many bytes arrive as leave before the NAK is back, and the sender's port is
- * given back then (resend_at()). But the receive may be posted until the message arrives. On an
- * unreliable connection there is no NAK, and all bytes arrive.
+ * a receive only as many bytes leave as do before the NAK is back. The receive may be posted until
+ * the message arrives: then the other bytes follow, behind what has been sent meanwhile. On an
+ * unreliable connection there is no NAK, and all bytes leave.
  */
 static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca, *to = req->target.hca;
-	uint64_t bytes = req->wqe->length, stop, from;
+	uint64_t bytes = req->wqe->length, departs = shca_req_departs_at(req->qp, req->wqe), stop;
+	uint64_t first_at;
 
 	if (!shca_link_on() ||
 	    (progress->arrives_at && (answer != SHCA_ACK || progress->on_link == bytes)))
 		return;
 	if (progress->arrives_at) {
-		from = progress->arrives_at;
-		progress->arrives_at = shca_link_arrive(us, to, bytes - progress->on_link, &from);
+		progress->arrives_at =
+			shca_link_send(us, to, bytes - progress->on_link, departs, &first_at);
 		progress->on_link = bytes;
 		return;
 	}
@@ -101,9 +124,8 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		progress->on_link = bytes;
 	else
 		progress->on_link = stop;
-	progress->first_at = progress->at_port =
-		shca_link_leave(us, to, bytes, shca_req_departs_at(req->qp, req->wqe));
-	progress->arrives_at = shca_link_arrive(us, to, progress->on_link, &progress->first_at);
+	progress->arrives_at =
+		shca_link_send(us, to, progress->on_link, departs, &progress->first_at);
 }
 
 /* Notes the result of copying `n` bytes. Bytes that arrived are answers: all retries are left for
@@ -236,7 +258,11 @@ static enum shca_step op_send(struct shca_req *req)
 	enum shca_answer answer;
 	int e;
 
+	if (is_behind(req, qp->ctx->hca))
+		return SHCA_STEP_WAIT;
 	answer = claim(req);
+	if (opens(req, answer))
+		return SHCA_STEP_WAIT;
 	schedule_send(req, answer);
 	if (answer == SHCA_ACK)
 		answer = shca_resp_scatter(&req->target, qp, qp->cur.rwqe, len, copy->dst,
@@ -287,6 +313,8 @@ static enum shca_step op_write(struct shca_req *req)
 	bool first = !qp->cur.started;
 	enum shca_step step;
 
+	if (is_behind(req, qp->ctx->hca))
+		return SHCA_STEP_WAIT;
 	schedule(req, false);
 	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_WRITE,
 				&copy->dst[0]);
@@ -332,6 +360,8 @@ static enum shca_step op_read(struct shca_req *req)
 
 	if (no_read_resources(req))
 		return refuse(req);
+	if (is_behind(req, req->target.hca))
+		return SHCA_STEP_WAIT;
 	schedule(req, true);
 	answer = shca_resp_rkey(&req->target, req->wqe, req->wqe->length, IBV_ACCESS_REMOTE_READ,
 				&copy->src[0]);
@@ -360,6 +390,8 @@ static enum shca_step op_atomic(struct shca_req *req)
 	/* IBA 9.7.4.1.5: an address that is not aligned is an invalid request. */
 	if (no_read_resources(req) || (req->wqe->remote_addr & 7))
 		return refuse(req);
+	if (is_behind(req, req->target.hca))
+		return SHCA_STEP_WAIT;
 	schedule(req, true);
 	/* The effect may not be seen before the request has arrived. */
 	at = qp->cur.arrives_at ? qp->cur.arrives_at - shca_link_latency() : 0;

@@ -79,8 +79,8 @@ struct shca_progress {
 	/* Link model. */
 	uint64_t arrives_at; /* time at which the last byte arrives; 0 = at once */
 	uint64_t first_at;   /* time at which the first byte arrives */
-	uint64_t at_port;    /* time at which the first byte of a SEND is at the target's port */
 	uint64_t on_link;    /* bytes that the target's port is reserved for */
+	bool opened;         /* a SEND: its port is open for it (link.h) */
 	bool to_us;          /* true if the data come here: a READ or an atomic */
 	/* The RNR NAK after which the message waits. */
 	uint64_t rnr_since; /* time at which the NAK came; 0 = the message doesn't wait */
