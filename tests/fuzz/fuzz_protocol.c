@@ -272,21 +272,6 @@ static void remote(struct input *in, const struct model_ep *ep, tq_le64 *addr, t
 	}
 }
 
-static struct tq_msg_env envelope(struct input *in, const struct world *world)
-{
-	uint8_t b = input_byte(in);
-
-	return (struct tq_msg_env){
-		.ctx = tq_put32(b & 0x40 ? input_number(in) : WORLD_CTX_ID),
-		.source = tq_put32(b & 0x80 ? input_number(in) : MODEL_HOSTILE),
-		.tag = tq_put32(b & 0x20 ? input_number(in) : (uint32_t)tags[b % 4]),
-		.cseq = tq_put32(input_number(in)),
-		.seq = tq_put32(input_number(in)),
-		.ask = b & 0x10 ? handle(in, &world->model.ep[MODEL_HOSTILE].core.tx_tuples)
-				: tq_put32(0),
-	};
-}
-
 /* Chooses match bits: those of the users' operations, or others. */
 static tq_le64 match_bits(struct input *in)
 {
@@ -295,20 +280,23 @@ static tq_le64 match_bits(struct input *in)
 	return tq_put64(entries_bits(b % 16) ^ (b >= 192 ? input_long(in) << b % 64 : 0));
 }
 
-static struct tq_msg_env_bits envelope_bits(struct input *in, const struct world *world)
+static struct tq_msg_env envelope(struct input *in, const struct world *world)
 {
-	struct tq_msg_env env = envelope(in, world);
-	uint8_t b = input_byte(in);
+	uint8_t b = input_byte(in), c = input_byte(in);
+	uint32_t header_len = world->prog.bits ? ENTRIES_HEADER : 0;
 
-	return (struct tq_msg_env_bits){
-		.ctx = env.ctx,
-		.source = env.source,
-		.cseq = env.cseq,
-		.seq = env.seq,
-		.ask = env.ask,
-		.mask_life = tq_put16((uint16_t)(b % 64 < 60 ? b % 4 : input_number(in))),
-		.header_len = tq_put16((uint16_t)(b < 224 ? ENTRIES_HEADER : input_number(in))),
-		.bits = match_bits(in),
+	return (struct tq_msg_env){
+		.ctx = tq_put32(b & 0x40 ? input_number(in) : WORLD_CTX_ID),
+		.source = tq_put32(b & 0x80 ? input_number(in) : MODEL_HOSTILE),
+		.tag = world->prog.bits
+			       ? match_bits(in)
+			       : tq_put64(b & 0x20 ? input_long(in) : (uint32_t)tags[b % 4]),
+		.cseq = tq_put32(input_number(in)),
+		.seq = tq_put32(input_number(in)),
+		.ask = b & 0x10 ? handle(in, &world->model.ep[MODEL_HOSTILE].core.tx_tuples)
+				: tq_put32(0),
+		.mask_life = tq_put16((uint16_t)(c % 64 < 60 ? c % 4 : input_number(in))),
+		.header_len = tq_put16((uint16_t)(c < 224 ? header_len : input_number(in))),
 	};
 }
 
@@ -330,9 +318,6 @@ union message {
 	struct tq_msg_answer answer;
 	struct tq_msg_cts cts;
 	struct tq_msg_cts_held cts_held;
-	struct tq_msg_eager_bits eager_bits;
-	struct tq_msg_rts_bits rts_bits;
-	struct tq_msg_held_bits held_bits;
 	struct tq_msg_mask mask;
 	uint8_t bytes[TQ_MSG_MAX + DATA_MAX];
 };
@@ -346,28 +331,30 @@ static uint32_t forge_as_sender(struct input *in, const struct world *world, uni
 	switch (m->hdr.type) {
 	case TQ_MSG_EAGER:
 		m->eager.env = envelope(in, world);
+		/* The first byte of the user's header decides what the users do. */
+		m->bytes[sizeof(m->eager)] = input_byte(in);
 		return (uint32_t)sizeof(m->eager) + input_below(in, DATA_MAX);
 	case TQ_MSG_RTS:
 		m->rts.env = envelope(in, world);
 		m->rts.length = tq_put64(input_long(in));
 		remote(in, there, &m->rts.addr, &m->rts.rkey);
 		m->rts.send_req = handle(in, &there->core.send_reqs);
-		return sizeof(m->rts);
+		m->rts.header[0] = input_byte(in);
+		return TQ_MSG_RTS_LEN(tq_get16(m->rts.env.header_len) % (TQ_HEADER_MAX + 1));
 	case TQ_MSG_SWITCH:
 		m->sw.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->sw.seq = tq_put32(input_number(in));
 		return sizeof(m->sw);
 	case TQ_MSG_HELD:
-		m->hdr.flags = (uint8_t)(1 + m->hdr.flags % TQ_HELD_MAX);
 		m->held.rx_tuple = handle(in, &here->core.rx_tuples);
-		for (unsigned i = 0; i < m->hdr.flags; i++)
-			m->held.one[i] = (struct tq_msg_held_one){
-				.seq = tq_put32(input_number(in)),
-				.cseq = tq_put32(input_number(in)),
-				.length = tq_put64(input_long(in)),
-			};
-		return (uint32_t)(offsetof(struct tq_msg_held, one) +
-				  m->hdr.flags * sizeof(m->held.one[0]));
+		m->held.seq = tq_put32(input_number(in));
+		m->held.cseq = tq_put32(input_number(in));
+		m->held.length = tq_put64(input_long(in));
+		m->held.tag = world->prog.bits ? match_bits(in)
+					       : tq_put64((uint32_t)tags[input_byte(in) % 4]);
+		m->held.header_len = tq_put16(world->prog.bits ? ENTRIES_HEADER : 0);
+		m->held.header[0] = input_byte(in);
+		return TQ_MSG_HELD_LEN(tq_get16(m->held.header_len));
 	case TQ_MSG_RECALLED:
 		m->recalled.rx_tuple = handle(in, &here->core.rx_tuples);
 		m->recalled.held = tq_put32(input_number(in));
@@ -390,44 +377,6 @@ static uint32_t forge_as_sender(struct input *in, const struct world *world, uni
 	return 0;
 }
 
-/* Forges a message of 1 with match bits. Returns its length. */
-static uint32_t forge_bits(struct input *in, const struct world *world, union message *m)
-{
-	const struct model_ep *here = &world->model.ep[MODEL_VICTIM],
-			      *there = &world->model.ep[MODEL_HOSTILE];
-
-	switch (m->hdr.type) {
-	case TQ_MSG_EAGER_BITS:
-		m->eager_bits.env = envelope_bits(in, world);
-		/* The first byte of the user's header decides what the users do. */
-		m->bytes[sizeof(m->eager_bits)] = input_byte(in);
-		return (uint32_t)sizeof(m->eager_bits) + input_below(in, DATA_MAX);
-	case TQ_MSG_RTS_BITS:
-		m->rts_bits.env = envelope_bits(in, world);
-		m->rts_bits.length = tq_put64(input_long(in));
-		remote(in, there, &m->rts_bits.addr, &m->rts_bits.rkey);
-		m->rts_bits.send_req = handle(in, &there->core.send_reqs);
-		m->rts_bits.header[0] = input_byte(in);
-		return sizeof(m->rts_bits);
-	case TQ_MSG_HELD_BITS:
-		m->held_bits.rx_tuple = handle(in, &here->core.rx_tuples);
-		m->held_bits.one = (struct tq_msg_held_one){
-			.seq = tq_put32(input_number(in)),
-			.cseq = tq_put32(input_number(in)),
-			.length = tq_put64(input_long(in)),
-		};
-		m->held_bits.bits = match_bits(in);
-		m->held_bits.header[0] = input_byte(in);
-		return sizeof(m->held_bits);
-	case TQ_MSG_MASK:
-		m->mask.ctx = tq_put32(WORLD_CTX_ID);
-		m->mask.life = tq_put16(input_byte(in));
-		m->mask.mask = match_bits(in);
-		return sizeof(m->mask);
-	}
-	return 0;
-}
-
 /* Forges a message of 1 as the receiver of a tuple. Returns its length. */
 static uint32_t forge_as_receiver(struct input *in, const struct world *world, union message *m)
 {
@@ -435,6 +384,11 @@ static uint32_t forge_as_receiver(struct input *in, const struct world *world, u
 			      *there = &world->model.ep[MODEL_HOSTILE];
 
 	switch (m->hdr.type) {
+	case TQ_MSG_MASK:
+		m->mask.ctx = tq_put32(WORLD_CTX_ID);
+		m->mask.life = tq_put16(input_byte(in));
+		m->mask.mask = match_bits(in);
+		return sizeof(m->mask);
 	case TQ_MSG_SRQN:
 		m->srqn.tx_tuple = handle(in, &here->core.tx_tuples);
 		m->srqn.rx_tuple = handle(in, &there->core.rx_tuples);
@@ -481,8 +435,6 @@ static void forge(struct input *in, struct world *world, unsigned what)
 	len = forge_as_sender(in, world, &m);
 	if (!len)
 		len = forge_as_receiver(in, world, &m);
-	if (!len)
-		len = forge_bits(in, world, &m);
 	if (!len) { /* any bytes */
 		len = 1 + input_below(in, sizeof(m));
 		input_bytes(in, &m, len);

@@ -257,12 +257,13 @@ static tq_le32 word(struct input *in)
 	return tq_put32(b == 255 ? input_number(in) : b - 128u);
 }
 
-static uint32_t length_of(uint8_t type, uint8_t flags)
+static uint32_t length_of(uint8_t type)
 {
 	static const uint8_t lengths[TQ_MSG_TYPES] = {
 		[TQ_MSG_EAGER] = sizeof(struct tq_msg_eager),
-		[TQ_MSG_RTS] = sizeof(struct tq_msg_rts),
+		[TQ_MSG_RTS] = TQ_MSG_RTS_LEN(0),
 		[TQ_MSG_SWITCH] = sizeof(struct tq_msg_switch),
+		[TQ_MSG_HELD] = TQ_MSG_HELD_LEN(0),
 		[TQ_MSG_RECALLED] = sizeof(struct tq_msg_recalled),
 		[TQ_MSG_NOTICE] = sizeof(struct tq_msg_notice),
 		[TQ_MSG_DATA] = sizeof(struct tq_msg_data),
@@ -277,15 +278,9 @@ static uint32_t length_of(uint8_t type, uint8_t flags)
 		[TQ_MSG_CTS_HELD] = sizeof(struct tq_msg_cts_held),
 		[TQ_MSG_CREDIT] = sizeof(struct tq_msg_hdr),
 		[TQ_MSG_BACKPRESSURE] = sizeof(struct tq_msg_backpressure),
-		[TQ_MSG_EAGER_BITS] = sizeof(struct tq_msg_eager_bits) + PEERS_HEADER,
-		[TQ_MSG_RTS_BITS] = sizeof(struct tq_msg_rts_bits),
-		[TQ_MSG_HELD_BITS] = sizeof(struct tq_msg_held_bits),
 		[TQ_MSG_MASK] = sizeof(struct tq_msg_mask),
 	};
 
-	if (type == TQ_MSG_HELD)
-		return (uint32_t)(offsetof(struct tq_msg_held, one) +
-				  flags * sizeof(struct tq_msg_held_one));
 	return type < TQ_MSG_TYPES ? lengths[type] : 8;
 }
 
@@ -313,35 +308,32 @@ void peers_message(struct input *in, unsigned how)
 	union {
 		struct tq_msg_hdr hdr;
 		struct tq_msg_eager eager;
-		struct tq_msg_eager_bits bits;
 		struct tq_msg_mask mask;
-		struct tq_msg_held_bits held_bits;
+		struct tq_msg_held held;
 		struct tq_msg_rts rts;
-		struct tq_msg_rts_bits rts_bits;
 		tq_le32 words[512];
 	} m = {0};
 	uint32_t len, i = 2;
 
 	m.hdr.type = input_byte(in) % (TQ_MSG_TYPES + 1);
-	m.hdr.flags = shape & 1 ? input_byte(in) : m.hdr.type == TQ_MSG_HELD;
+	m.hdr.flags = shape & 1 ? input_byte(in) : 0;
 	m.hdr.credits[0] = shape & 2 ? input_byte(in) : 0;
 	m.hdr.credits[1] = shape & 2 ? input_byte(in) : 0;
 	m.hdr.conn = shape & 4 ? word(in) : tq_put32(peers.from[peer].conn);
-	len = length_of(m.hdr.type, m.hdr.flags);
-	if (m.hdr.type == TQ_MSG_EAGER || m.hdr.type == TQ_MSG_RTS) {
-		m.eager.env.ctx = tq_put32(PEERS_CTX);
+	len = length_of(m.hdr.type);
+	if (tq_msg_has_envelope(m.hdr.type)) {
+		bool bits = shape & 64;
+
+		m.eager.env.ctx = tq_put32(bits ? PEERS_BITS_CTX : PEERS_CTX);
 		m.eager.env.source = tq_put32(peer);
-		m.eager.env.tag = tq_put32(input_byte(in) % 4);
-		i = 5;
-	}
-	if (m.hdr.type == TQ_MSG_EAGER_BITS || m.hdr.type == TQ_MSG_RTS_BITS) {
-		m.bits.env.ctx = tq_put32(shape & 64 ? PEERS_CTX : PEERS_BITS_CTX);
-		m.bits.env.source = tq_put32(peer);
-		m.bits.env.mask_life = tq_put16(input_byte(in) % 4);
-		m.bits.env.header_len = tq_put16(shape & 128 ? input_byte(in) : PEERS_HEADER);
-		m.bits.env.bits = tq_put64(peers_bits(input_byte(in)));
-		m.bits.env.ask = word(in);
-		i = sizeof(m.bits) / 4;
+		m.eager.env.mask_life = tq_put16(input_byte(in) % 4);
+		m.eager.env.header_len = tq_put16(shape & 128 ? input_byte(in)
+						  : bits      ? PEERS_HEADER
+							      : 0);
+		m.eager.env.tag = tq_put64(bits ? peers_bits(input_byte(in)) : input_byte(in) % 4);
+		m.eager.env.ask = word(in);
+		len += tq_get16(m.eager.env.header_len);
+		i = sizeof(m.eager) / 4;
 	} else if (m.hdr.type == TQ_MSG_MASK) {
 		m.mask.ctx = tq_put32(shape & 64 ? PEERS_CTX : PEERS_BITS_CTX);
 		i = 3;
@@ -350,12 +342,14 @@ void peers_message(struct input *in, unsigned how)
 		m.words[i] = word(in);
 	if (m.hdr.type == TQ_MSG_MASK)
 		m.mask.mask = tq_put64(peers_bits((uint8_t)tq_get64(m.mask.mask)));
-	if (m.hdr.type == TQ_MSG_HELD_BITS)
-		m.held_bits.bits = tq_put64(peers_bits((uint8_t)tq_get64(m.held_bits.bits)));
+	if (m.hdr.type == TQ_MSG_HELD) {
+		m.held.tag = tq_put64(shape & 64 ? peers_bits((uint8_t)tq_get64(m.held.tag))
+						 : tq_get64(m.held.tag) % 4);
+		m.held.header_len = tq_put16(shape & 64 ? PEERS_HEADER : 0);
+		len += tq_get16(m.held.header_len);
+	}
 	if (m.hdr.type == TQ_MSG_RTS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
 		name_readable(&m.rts.addr);
-	if (m.hdr.type == TQ_MSG_RTS_BITS && m.hdr.flags & (TQ_RTS_LOCAL | TQ_RTS_RKEY))
-		name_readable(&m.rts_bits.addr);
 	if (tq_msg_has_data(m.hdr.type))
 		len += input_number(in) % 1024;
 	if (shape & 8)

@@ -59,9 +59,10 @@ static void check_asking(struct model_ep *ep, int to, const void *msg)
 	struct model_sent *sent;
 	int32_t tag;
 
-	if (head->hdr.type != TQ_MSG_EAGER && head->hdr.type != TQ_MSG_RTS)
+	/* Tags of contexts with match bits aren't those of tuples. */
+	if (!tq_msg_has_envelope(head->hdr.type) || tq_get16(head->env.header_len))
 		return;
-	tag = (int32_t)tq_get32(head->env.tag);
+	tag = (int32_t)tq_get64(head->env.tag);
 	sent = sent_to(ep, to, tq_get32(head->env.ctx), tag);
 	if (tq_get32(head->env.ask)) {
 		t_true(makes_tuples(ep), "a tuple queue is asked for in protocol %d",
@@ -116,7 +117,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	struct model_ep *ep = net;
 	int to = addressee(ep, link);
 	uint8_t type = *(uint8_t *)buf;
-	/* An EAGER_BITS has more in front, but is not longer in all than an EAGER. */
+	/* What is in front of the data may be longer, but not the whole message. */
 	size_t head =
 		type == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager);
 	struct model_item *it;

@@ -227,7 +227,7 @@ static void copies(void)
 static void longest_eager(void)
 {
 	static const char *const params[] = {"eager_limit=4K", "copy_pool=256K", NULL};
-	const uint64_t len = 4096 + sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX;
+	const uint64_t len = 4096 + sizeof(struct tq_msg_eager) + TQ_HEADER_MAX;
 	const struct tq_net_ops *ops;
 	struct tq_ctx *ctx[2];
 	struct tq_sg copy;

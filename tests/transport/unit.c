@@ -52,10 +52,7 @@ static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
 {
 	(void)net, (void)to, (void)len, (void)flags;
-	if (((const struct tq_msg_hdr *)buf)->type == TQ_MSG_EAGER)
-		note_ask(&((const struct tq_msg_eager *)buf)->env);
-	else if (((const struct tq_msg_eager_bits *)buf)->env.ask.v)
-		note(&unit.asks, tq_get32(((const struct tq_msg_eager_bits *)buf)->env.ask));
+	note_ask(&((const struct tq_msg_eager *)buf)->env);
 	return 0;
 }
 
@@ -67,12 +64,11 @@ static int control(void *net, struct tq_link *to, const void *msg, uint32_t len,
 	if (hdr->type == TQ_MSG_RTS) {
 		note_ask(&((const struct tq_msg_rts *)msg)->env);
 		note(&unit.rts, tq_get32(((const struct tq_msg_rts *)msg)->send_req));
+		unit.rts_flags = hdr->flags;
 	} else if (hdr->type == TQ_MSG_SRQN) {
 		note(&unit.offers, tq_get32(((const struct tq_msg_srqn *)msg)->rx_tuple));
 	} else if (hdr->type == TQ_MSG_REFUSE) {
 		unit.ask_after = tq_get32(((const struct tq_msg_refuse *)msg)->after);
-	} else if (hdr->type == TQ_MSG_RTS_BITS) {
-		unit.rts_flags = hdr->flags;
 	} else if (hdr->type == TQ_MSG_SWITCH) {
 		unit.switches++;
 	} else if (hdr->type == TQ_MSG_FIN) {

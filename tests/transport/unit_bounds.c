@@ -18,7 +18,6 @@
 #define HELD_MAX 8192u
 #define NO_CTX   99u
 #define LENGTH   1000u
-#define HELD_LEN (offsetof(struct tq_msg_held, one) + sizeof(struct tq_msg_held_one))
 
 /* ---- the memory that a peer may use here ---- */
 
@@ -29,11 +28,11 @@ static bool rts_without_context(void)
 
 	unit_start(NULL, NULL);
 	for (uint32_t i = 0; i < RTS_MAX; i++)
-		unit_comes(&m, sizeof(m));
+		unit_comes(&m, TQ_MSG_RTS_LEN(0));
 	enough = !unit.given_up;
 	/* The second message comes from a peer that has failed, and is dropped. */
 	for (int i = 0; i < 2; i++)
-		unit_comes(&m, sizeof(m));
+		unit_comes(&m, TQ_MSG_RTS_LEN(0));
 	return unit_stop_excess() && enough && unit.stats.dropped == 1;
 }
 
@@ -60,7 +59,9 @@ static bool comes(uint64_t length, bool asking)
 {
 	const struct tq_msg_eager eager = {
 		.hdr = {.type = TQ_MSG_EAGER},
-		.env = {.ctx = tq_put32(UNIT_CTX), .ask = tq_put32(asking)},
+		.env = {.ctx = tq_put32(UNIT_CTX),
+			.ask = tq_put32(asking),
+			.mask_life = tq_put16(1)},
 	};
 	const struct tq_msg_rts rts = {
 		.hdr = {.type = TQ_MSG_RTS},
@@ -70,7 +71,7 @@ static bool comes(uint64_t length, bool asking)
 
 	unit.offers.n = unit.ask_after = 0;
 	if (length)
-		unit_comes(&rts, sizeof(rts));
+		unit_comes(&rts, TQ_MSG_RTS_LEN(0));
 	else
 		unit_comes(&eager, sizeof(eager));
 	return unit.offers.n;
@@ -94,7 +95,7 @@ static bool recalled(void)
 
 static bool held(void)
 {
-	struct tq_msg_held m = {.hdr = {.type = TQ_MSG_HELD, .flags = 1}};
+	struct tq_msg_held m = {.hdr = {.type = TQ_MSG_HELD}};
 	bool enough;
 
 	unit_start(NULL, NULL);
@@ -102,12 +103,12 @@ static bool held(void)
 		return false;
 	m.rx_tuple = tq_put32(unit.offers.of[0]);
 	for (uint32_t i = 0; i < HELD_MAX; i++) {
-		m.one[0].seq = m.one[0].cseq = tq_put32(i + 1);
-		unit_comes(&m, HELD_LEN);
+		m.seq = m.cseq = tq_put32(i + 1);
+		unit_comes(&m, TQ_MSG_HELD_LEN(0));
 	}
 	tq_core_poll(&unit.core);
 	enough = !unit.given_up;
-	unit_comes(&m, HELD_LEN);
+	unit_comes(&m, TQ_MSG_HELD_LEN(0));
 	tq_core_poll(&unit.core);
 	return unit_stop_excess() && enough;
 }
@@ -118,7 +119,7 @@ static void numbered(uint32_t tag, uint32_t number)
 {
 	const struct tq_msg_eager m = {
 		.hdr = {.type = TQ_MSG_EAGER},
-		.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put32(tag), .cseq = tq_put32(number)},
+		.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put64(tag), .cseq = tq_put32(number)},
 	};
 
 	unit_comes(&m, sizeof(m));

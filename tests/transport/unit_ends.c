@@ -40,7 +40,7 @@ static void eager_comes(void)
 		struct tq_msg_eager head;
 		char data[LENGTH];
 	} m = {.head = {.hdr = {.type = TQ_MSG_EAGER},
-			.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put32(TAG)}}};
+			.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put64(TAG)}}};
 
 	memcpy(m.data, text, LENGTH);
 	unit_comes(&m, sizeof(m));
@@ -49,10 +49,10 @@ static void eager_comes(void)
 static void rts_comes(void)
 {
 	const struct tq_msg_rts m = {.hdr = {.type = TQ_MSG_RTS},
-				     .env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put32(TAG)},
+				     .env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put64(TAG)},
 				     .length = tq_put64(100000)};
 
-	unit_comes(&m, sizeof(m));
+	unit_comes(&m, TQ_MSG_RTS_LEN(0));
 }
 
 /* Checks that a receive that has ended can be cancelled when its context is gone. */
@@ -146,13 +146,13 @@ static int append(void *user)
 
 static void bits_come(uint64_t bits, uint32_t number, bool asking)
 {
-	const struct tq_msg_eager_bits m = {.hdr = {.type = TQ_MSG_EAGER_BITS},
-					    .env = {.ctx = tq_put32(BITS_CTX),
-						    .cseq = tq_put32(number),
-						    .seq = tq_put32(number),
-						    .ask = tq_put32(asking),
-						    .mask_life = tq_put16(1),
-						    .bits = tq_put64(bits)}};
+	const struct tq_msg_eager m = {.hdr = {.type = TQ_MSG_EAGER},
+				       .env = {.ctx = tq_put32(BITS_CTX),
+					       .cseq = tq_put32(number),
+					       .seq = tq_put32(number),
+					       .ask = tq_put32(asking),
+					       .mask_life = tq_put16(1),
+					       .tag = tq_put64(bits)}};
 
 	unit_comes(&m, sizeof(m));
 }
@@ -189,13 +189,14 @@ static void hold(void)
 	const struct tq_msg_notice late = {.hdr = {.type = TQ_MSG_NOTICE, .flags = TQ_NOTICE_LATE},
 					   .rx_tuple = tq_put32(unit.offers.of[0]),
 					   .seq = tq_put32(1)};
-	const struct tq_msg_held_bits held = {.hdr = {.type = TQ_MSG_HELD_BITS},
-					      .rx_tuple = late.rx_tuple,
-					      .one = {.seq = late.seq, .cseq = late.seq},
-					      .bits = tq_put64(TAG)};
+	const struct tq_msg_held held = {.hdr = {.type = TQ_MSG_HELD},
+					 .rx_tuple = late.rx_tuple,
+					 .seq = late.seq,
+					 .cseq = late.seq,
+					 .tag = tq_put64(TAG)};
 
 	unit_comes(&late, sizeof(late));
-	unit_comes(&held, sizeof(held));
+	unit_comes(&held, TQ_MSG_HELD_LEN(0));
 	recalled_comes(1, 0);
 }
 
@@ -228,12 +229,12 @@ static bool drained_late(void)
 /* Checks that a message that waits in a removed context is dropped, so that its send ends. */
 static bool dropped(void)
 {
-	const struct tq_msg_rts_bits m = {.hdr = {.type = TQ_MSG_RTS_BITS},
-					  .env = {.ctx = tq_put32(BITS_CTX), .bits = tq_put64(TAG)},
-					  .length = tq_put64(100000)};
+	const struct tq_msg_rts m = {.hdr = {.type = TQ_MSG_RTS},
+				     .env = {.ctx = tq_put32(BITS_CTX), .tag = tq_put64(TAG)},
+				     .length = tq_put64(100000)};
 	bool ok = start_bits();
 
-	unit_comes(&m, sizeof(m));
+	unit_comes(&m, TQ_MSG_RTS_LEN(0));
 	ok = ok && nkept == 1 && !unit.fins;
 	tq_core_ctx_remove(bits_ctx);
 	ok = ok && unit.fins == 1;

@@ -106,9 +106,11 @@ static tq_entry_id appended;
 /* Takes in a message for the receive of TAG, which asks for a queue if `asking`. */
 static void eager_comes(bool asking)
 {
-	const struct tq_msg_eager m = {
-		.hdr = {.type = TQ_MSG_EAGER},
-		.env = {.ctx = tq_put32(UNIT_CTX), .tag = tq_put32(TAG), .ask = tq_put32(asking)}};
+	const struct tq_msg_eager m = {.hdr = {.type = TQ_MSG_EAGER},
+				       .env = {.ctx = tq_put32(UNIT_CTX),
+					       .tag = tq_put64(TAG),
+					       .ask = tq_put32(asking),
+					       .mask_life = tq_put16(1)}};
 
 	unit_comes(&m, sizeof(m));
 }

@@ -68,9 +68,10 @@ static void comes(uint32_t id, int32_t tag, bool asking)
 	const struct tq_msg_eager m = {
 		.hdr = {.type = TQ_MSG_EAGER},
 		.env = {.ctx = tq_put32(id),
-			.tag = tq_put32((uint32_t)tag),
+			.tag = tq_put64((uint32_t)tag),
 			.cseq = tq_put32(cseq++),
-			.ask = tq_put32(asking)},
+			.ask = tq_put32(asking),
+			.mask_life = tq_put16(1)},
 	};
 
 	unit_comes(&m, sizeof(m));
@@ -383,7 +384,7 @@ static bool announces_forever(void)
 	unit_start("promote_after", "4");
 	while (!unit.given_up && n < 2u << TQ_HANDLE_INDEX_BITS) {
 		m.env.cseq = tq_put32(n++);
-		unit_comes(&m, sizeof(m));
+		unit_comes(&m, TQ_MSG_RTS_LEN(0));
 		if (n >= 1u << TQ_HANDLE_INDEX_BITS)
 			tq_core_poll(&unit.core);
 	}

@@ -104,7 +104,7 @@ static bool unexpected_tags(unsigned shift)
 
 	start_with_records();
 	for (uint32_t i = 0; more && i < MANY; i++) {
-		msg.env.tag = tq_put32(i << shift);
+		msg.env.tag = tq_put64(i << shift);
 		msg.env.cseq = tq_put32(i);
 		unit_comes(&msg, sizeof(msg));
 		more = unit.ctx->unexpected_tags && grows(unit.ctx->unexpected_tags->hh.tbl);

@@ -14,7 +14,7 @@
 struct tq_net;
 
 #define TQ_ADDRESS_MAGIC   0x41517554u /* "TuQA" */
-#define TQ_ADDRESS_VERSION 3u          /* of the address and of all that goes over the wire */
+#define TQ_ADDRESS_VERSION 4u          /* of the address and of all that goes over the wire */
 
 struct tq_address {
 	tq_le32 magic;

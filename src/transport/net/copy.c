@@ -15,9 +15,9 @@
 
 #include "net/mem.h"
 
-/* The longest header before an eager message's data (EAGER_BITS), rounded up to cache lines. */
+/* The longest header before an eager message's data (EAGER), rounded up to cache lines. */
 #define HEADER 128u
-static_assert(sizeof(struct tq_msg_eager_bits) + TQ_HEADER_MAX <= HEADER, "the header has room");
+static_assert(sizeof(struct tq_msg_eager) + TQ_HEADER_MAX <= HEADER, "the header has room");
 
 /* Bytes and buffers of a slab. */
 #define SLAB_MIN ((size_t)64 << 10)

@@ -2,7 +2,6 @@
 /* Messages that arrive through the control lane: whole (eager), or announced (RTS). */
 #include "proto/arrive.h"
 
-#include "proto/decide.h"
 #include "proto/fetch.h"
 #include "proto/mask.h"
 #include "proto/match.h"
@@ -17,43 +16,57 @@
 #include "proto/settings.h"
 #include "proto/unexpected.h"
 
-/* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
- * sense, or there is no memory. Inline, because each message comes through here. */
-static inline __attribute__((always_inline)) struct tq_pair *
-pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source, unsigned has_bits)
-{
-	/* Most contexts have neither flag, so that one test rules both out. */
-	unsigned flags = (ctx->flags ^ has_bits) & (TQ_CTX_OPEN | TQ_CTX_BITS);
-	struct tq_pair *pair = NULL;
-	bool is_open;
-	int rank;
+#define NO_MEMORY "there is no memory left for a message from it"
 
-	if (flags & TQ_CTX_BITS) {
-		tq_peer_fail(peer, has_bits ? "it sent match bits to a context without them"
-					    : "it sent a tag to a context with match bits");
-		return NULL;
-	}
-	is_open = flags;
+/* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
+ * sense, or there is no memory. */
+static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source)
+{
+	bool is_open = ctx->flags & TQ_CTX_OPEN;
+	struct tq_pair *pair;
+
 	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
-	rank = is_open ? tq_core_ctx_join(ctx, peer) : (int)source;
-	pair = tq_pair_get(ctx, rank);
+	pair = tq_pair_get(ctx, is_open ? tq_core_ctx_join(ctx, peer) : (int)source);
 	if (!pair)
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+		tq_peer_fail(peer, NO_MEMORY);
 	return pair;
 }
 
-/* Returns the tuple of a message that has come, which counts for the tuple's policy, or NULL
- * without memory: the peer fails then. */
-static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag,
-				     const struct tq_msg_hdr *hdr)
+/* Returns true if messages of the context may have this envelope. */
+static bool check(const struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_env *env)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, tag);
+	uint64_t tag = tq_get64(env->tag);
 
+	if (tq_get16(env->header_len) != ctx->header_len) {
+		tq_peer_fail(peer, "its messages have headers of another length");
+		return false;
+	}
+	if (!(ctx->flags & TQ_CTX_BITS) && (tag > UINT32_MAX || (int32_t)tag == TQ_ANY_TAG)) {
+		TQ_COUNT(ctx->core->stats, dropped);
+		return false;
+	}
+	return true;
+}
+
+/* Returns the tuple of a message that has come, which counts for the tuple's policy. NULL: the
+ * message is to be ignored, or there is no memory, and the peer has failed. */
+static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
+{
+	struct tq_pair *pair =
+		check(ctx, peer, env) ? pair_of(ctx, peer, tq_get32(env->source)) : NULL;
+	struct tq_rx_tuple *tuple;
+
+	if (!pair)
+		return NULL;
+	if (!pair->heard || pair->mask_due)
+		tq_mask_announce(pair);
+	tuple = tq_rx_tuple_get(pair, tq_get64(env->tag) & ~pair->mask);
 	if (!tuple) {
-		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
+		tq_peer_fail(pair->peer, NO_MEMORY);
 		return NULL;
 	}
 	/* Tags that are used once have no place in the numbers of a tuple. */
@@ -63,19 +76,17 @@ static struct tq_rx_tuple *tuple_get(struct tq_pair *pair, uint64_t tag,
 	return tuple;
 }
 
-/* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
-static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
-				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
+/* Answers a message if it asks for its tuple's queue. */
+static void answer_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env *env)
 {
-	struct tq_pair *pair = pair_of(ctx, peer, tq_get32(env->source), 0);
+	uint32_t ask = tq_get32(env->ask);
 
-	if (!pair)
-		return NULL;
-	if ((int32_t)tq_get32(env->tag) == TQ_ANY_TAG) {
-		TQ_COUNT(ctx->core->stats, dropped);
-		return NULL;
-	}
-	return tuple_get(pair, tq_get32(env->tag), hdr);
+	if (!ask)
+		return;
+	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
+		tq_rx_tuple_handle_ask(tuple, ask);
+	else
+		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
 }
 
 /* Counts a message that comes through the control lane. A granted message counts when it is
@@ -87,27 +98,23 @@ static void count(struct tq_rx_tuple *tuple, uint64_t len)
 	tuple->pair->ctx->core->nmessages++;
 }
 
-/* Takes over what a message's envelope says. Returns NULL, and gives the peer up, if there was no
- * memory for the message. */
-static struct tq_unexpected *with_numbers(struct tq_unexpected *message, struct tq_peer *peer,
-					  const struct tq_msg_hdr *hdr, tq_le32 cseq, tq_le32 seq)
+/* Returns the record of a message, in no queue. NULL: there was no memory for it, and the peer was
+ * given up. */
+static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
+					 const struct tq_msg_env *env, const void *header,
+					 enum tq_unexpected_kind kind, uint64_t length)
 {
+	struct tq_unexpected *message =
+		tq_unexpected_new(tuple, tq_get64(env->tag), header, kind, length);
+
 	if (!message) {
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+		tq_peer_fail(tuple->pair->peer, NO_MEMORY);
 		return NULL;
 	}
-	message->cseq = tq_get32(cseq);
-	message->seq = tq_get32(seq);
+	message->cseq = tq_get32(env->cseq);
+	message->seq = tq_get32(env->seq);
 	message->flags = hdr->flags;
 	return message;
-}
-
-static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
-					 const struct tq_msg_env *env, enum tq_unexpected_kind kind,
-					 uint64_t length)
-{
-	return with_numbers(tq_unexpected_new(tuple->pair, tuple, kind, length), tuple->pair->peer,
-			    hdr, env->cseq, env->seq);
 }
 
 /* ---- eager ---- */
@@ -115,7 +122,9 @@ static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct
 /* Returns true if the first receive of the tuple takes a message of it, whatever its number. */
 static bool is_awaited(const struct tq_rx_tuple *tuple)
 {
-	return tuple->posted && !tuple->pair->nfenced && !tuple->pair->ctx->wild;
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	return tuple->posted && !tuple->pair->nfenced && !ctx->wild && !ctx->match_ops;
 }
 
 /* Gives the message to the receive that it matches, or to the queues. Returns true if the
@@ -123,6 +132,7 @@ static bool is_awaited(const struct tq_rx_tuple *tuple)
 static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, uint64_t len,
 		   struct tq_bounce *bounce)
 {
+	const void *header = msg + 1, *data = (const char *)header + tuple->pair->ctx->header_len;
 	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_unexpected *message;
 	bool kept;
@@ -132,13 +142,13 @@ static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, ui
 
 		DL_DELETE(tuple->posted, recv);
 		tq_rx_tuple_rest(tuple);
-		tq_fetch_at_once(recv, msg + 1, len);
+		tq_fetch_at_once(recv, data, len);
 		return false;
 	}
-	message = new_message(tuple, &msg->hdr, &msg->env, TQ_UNEXPECTED_EAGER, len);
+	message = new_message(tuple, &msg->hdr, &msg->env, header, TQ_UNEXPECTED_EAGER, len);
 	if (!message)
 		return false;
-	message->data = msg + 1;
+	message->data = data;
 	core->arriving = bounce;
 	tq_match_arrival(message);
 	kept = bounce && !core->arriving;
@@ -150,7 +160,7 @@ bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct t
 			uint32_t len, struct tq_bounce *bounce)
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
-	uint32_t ask = tq_get32(msg->env.ask);
+	uint64_t data_len = len - sizeof(*msg) - ctx->header_len;
 	bool kept;
 
 	if (!tuple)
@@ -159,10 +169,9 @@ bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct t
 		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
 		return false;
 	}
-	count(tuple, len - sizeof(*msg));
-	kept = arrive(tuple, msg, len - sizeof(*msg), bounce);
-	if (ask)
-		tq_rx_tuple_handle_ask(tuple, ask);
+	count(tuple, data_len);
+	kept = arrive(tuple, msg, data_len, bounce);
+	answer_ask(tuple, &msg->env);
 	return kept;
 }
 
@@ -202,10 +211,9 @@ static bool answer_direct(struct tq_rx_tuple *tuple, struct tq_unexpected *messa
 void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
 {
 	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
-	uint32_t ask = tq_get32(msg->env.ask);
 	struct tq_unexpected *message;
 
-	message = tuple ? new_message(tuple, &msg->hdr, &msg->env, TQ_UNEXPECTED_RTS,
+	message = tuple ? new_message(tuple, &msg->hdr, &msg->env, msg->header, TQ_UNEXPECTED_RTS,
 				      tq_get64(msg->length))
 			: NULL;
 	if (!message)
@@ -215,104 +223,10 @@ void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	message->send_req = tq_get32(msg->send_req);
 	if (answer_direct(tuple, message))
 		return;
-	count(tuple, message->length);
-	tq_match_arrival(message);
-	if (ask)
-		tq_rx_tuple_handle_ask(tuple, ask);
-}
-
-/* ---- with match bits ---- */
-
-/* Returns the tuple of a message that has come; NULL: the message is to be ignored. */
-static struct tq_rx_tuple *bits_tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
-					 const struct tq_msg_hdr *hdr,
-					 const struct tq_msg_env_bits *env)
-{
-	struct tq_pair *pair;
-
-	pair = pair_of(ctx, peer, tq_get32(env->source), TQ_CTX_BITS);
-	if (!pair)
-		return NULL;
-	if (tq_get16(env->header_len) != ctx->header_len) {
-		tq_peer_fail(peer, "its messages have headers of another length");
-		return NULL;
-	}
-	tq_mask_announce(pair);
-	return tuple_get(pair, tq_get64(env->bits) & ~pair->mask, hdr);
-}
-
-/* Answers a message if it asks for its tuple's queue. */
-static void bits_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env_bits *env)
-{
-	uint32_t ask = tq_get32(env->ask);
-
-	if (!ask)
-		return;
-	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
-		tq_rx_tuple_handle_ask(tuple, ask);
-	else
-		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
-}
-
-static struct tq_unexpected *new_bits_message(struct tq_rx_tuple *tuple,
-					      const struct tq_msg_hdr *hdr,
-					      const struct tq_msg_env_bits *env, const void *header,
-					      enum tq_unexpected_kind kind, uint64_t length)
-{
-	return with_numbers(tq_decide_new(tuple, tq_get64(env->bits), header, kind, length),
-			    tuple->pair->peer, hdr, env->cseq, env->seq);
-}
-
-bool tq_arrive_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer,
-			     const struct tq_msg_eager_bits *msg, uint32_t len,
-			     struct tq_bounce *bounce)
-{
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
-	const char *header = (const char *)(msg + 1);
-	struct tq_core *core = ctx->core;
-	struct tq_unexpected *message;
-	bool kept;
-
-	if (!tuple)
-		return false;
-	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
-		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
-		return false;
-	}
-	message = new_bits_message(tuple, &msg->hdr, &msg->env, header, TQ_UNEXPECTED_EAGER,
-				   len - sizeof(*msg) - ctx->header_len);
-	if (!message)
-		return false;
-	count(tuple, message->length);
-	message->data = header + ctx->header_len;
-	core->arriving = bounce;
-	tq_decide_arrival(message);
-	kept = bounce && !core->arriving;
-	core->arriving = NULL;
-	bits_ask(tuple, &msg->env);
-	return kept;
-}
-
-void tq_arrive_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer,
-			   const struct tq_msg_rts_bits *msg)
-{
-	struct tq_rx_tuple *tuple = bits_tuple_of(ctx, peer, &msg->hdr, &msg->env);
-	struct tq_unexpected *message;
-
-	message = tuple ? new_bits_message(tuple, &msg->hdr, &msg->env, msg->header,
-					   TQ_UNEXPECTED_RTS, tq_get64(msg->length))
-			: NULL;
-	if (!message)
-		return;
-	message->addr = tq_get64(msg->addr);
-	message->rkey = tq_get32(msg->rkey);
-	message->send_req = tq_get32(msg->send_req);
-	if (answer_direct(tuple, message))
-		return;
-	/* The message's receive isn't posted, and may never be. */
-	if (tuple->state == TQ_RX_TUPLE_DIRECT)
+	/* An entry for the message isn't posted, and may never be. */
+	if (ctx->match_ops)
 		tq_recall(tuple, TQ_RECALL_EARLY);
 	count(tuple, message->length);
-	tq_decide_arrival(message);
-	bits_ask(tuple, &msg->env);
+	tq_match_arrival(message);
+	answer_ask(tuple, &msg->env);
 }

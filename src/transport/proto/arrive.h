@@ -9,12 +9,6 @@
 /* Handles EAGER, of `len` bytes in all. Returns true if `bounce`, the message's buffer, is kept. */
 bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
 			uint32_t len, struct tq_bounce *bounce);
-/* Handles EAGER_BITS, as tq_arrive_on_eager() does. */
-bool tq_arrive_on_eager_bits(struct tq_ctx *ctx, struct tq_peer *peer,
-			     const struct tq_msg_eager_bits *msg, uint32_t len,
-			     struct tq_bounce *bounce);
-void tq_arrive_on_rts_bits(struct tq_ctx *ctx, struct tq_peer *peer,
-			   const struct tq_msg_rts_bits *msg);
 void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg);
 
 #endif

@@ -55,10 +55,6 @@ void tq_core_destroy(struct tq_core *core)
 	LL_FOREACH_SAFE(core->free_unexpected, message, next_message) {
 		free(message);
 	}
-	while ((message = (struct tq_unexpected *)core->free_bits)) {
-		core->free_bits = (struct tq_unexpected_bits *)message->next;
-		free(message);
-	}
 	tq_prefixes_destroy(core);
 	tq_handles_destroy(&core->send_reqs);
 	tq_handles_destroy(&core->recv_reqs);

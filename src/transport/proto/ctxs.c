@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "proto/ctx.h"
-#include "proto/decide.h"
+#include "proto/match.h"
 #include "proto/entry.h"
 #include "proto/net_ops.h"
 #include "proto/orphan.h"
@@ -170,7 +170,7 @@ static void decide_all(struct tq_ctx *ctx)
 {
 	for (int rank = 0; rank < ctx->npeers; rank++)
 		if (ctx->pairs[rank])
-			tq_decide_pair(ctx->pairs[rank]);
+			tq_match_pair(ctx->pairs[rank]);
 }
 
 /* Opens or closes a context with match bits. */

@@ -27,7 +27,7 @@
 static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len,
 		       struct tq_bounce *bounce)
 {
-	const struct tq_msg_eager *head = msg; /* the others begin alike */
+	const struct tq_msg_eager *head = msg; /* an RTS begins alike */
 	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(head->env.ctx));
 
 	if (!ctx) {
@@ -36,12 +36,7 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 	}
 	if (head->hdr.type == TQ_MSG_EAGER)
 		return tq_arrive_on_eager(ctx, peer, head, len, bounce);
-	if (head->hdr.type == TQ_MSG_EAGER_BITS)
-		return tq_arrive_on_eager_bits(ctx, peer, msg, len, bounce);
-	if (head->hdr.type == TQ_MSG_RTS)
-		tq_arrive_on_rts(ctx, peer, msg);
-	else
-		tq_arrive_on_rts_bits(ctx, peer, msg);
+	tq_arrive_on_rts(ctx, peer, msg);
 	return false;
 }
 
@@ -55,9 +50,6 @@ static bool handle_from_sender(struct tq_core *core, struct tq_peer *peer, const
 		return true;
 	case TQ_MSG_HELD:
 		tq_rx_tuple_on_held(core, peer, msg);
-		return true;
-	case TQ_MSG_HELD_BITS:
-		tq_rx_tuple_on_held_bits(core, peer, msg);
 		return true;
 	case TQ_MSG_RECALLED:
 		tq_rx_tuple_on_recalled(core, peer, msg);
@@ -121,8 +113,6 @@ bool tq_core_on_control(struct tq_core *core, struct tq_peer *peer, const void *
 	switch (((const struct tq_msg_hdr *)msg)->type) {
 	case TQ_MSG_EAGER:
 	case TQ_MSG_RTS:
-	case TQ_MSG_EAGER_BITS:
-	case TQ_MSG_RTS_BITS:
 		return on_message(core, peer, msg, len, bounce);
 	case TQ_MSG_DATA:
 		return tq_fetch_pieces_on_data(core, peer, msg, len, bounce);

@@ -27,8 +27,8 @@ static void drained(struct tq_recv_req *recv, int error)
 		free(data);
 		return;
 	}
-	taker = tq_unexpected_bits_of(message)->taker;
-	tq_unexpected_bits_of(message)->drain = NULL;
+	taker = message->taker;
+	message->drain = NULL;
 	message->kind = TQ_UNEXPECTED_EAGER;
 	message->data = data;
 	message->owned = true;
@@ -47,7 +47,7 @@ static void drained(struct tq_recv_req *recv, int error)
 void tq_drain_on_lost(struct tq_recv_req *recv, int error)
 {
 	struct tq_unexpected *message = recv->at_end == drained ? recv->req.user : NULL;
-	struct tq_entry *taker = message ? tq_unexpected_bits_of(message)->taker : NULL;
+	struct tq_entry *taker = message ? message->taker : NULL;
 
 	if (!taker)
 		return; /* the message goes with its queues */
@@ -65,8 +65,8 @@ bool tq_drain(struct tq_unexpected *message)
 	if (!buf.addr)
 		return false;
 	entry = tq_entry_new(message->pair->ctx, &want, &buf, message);
-	held = entry ? (struct tq_unexpected *)tq_unexpected_bits_new(
-			       message->rx_tuple, TQ_UNEXPECTED_HELD, message->length)
+	held = entry ? tq_unexpected_new(message->rx_tuple, message->tag, message->header,
+					 TQ_UNEXPECTED_HELD, message->length)
 		     : NULL;
 	if (!held) {
 		if (entry)
@@ -74,10 +74,9 @@ bool tq_drain(struct tq_unexpected *message)
 		free(buf.addr);
 		return false;
 	}
-	held->tag = message->tag;
 	held->seq = message->seq;
 	message->kind = TQ_UNEXPECTED_DRAINING;
-	tq_unexpected_bits_of(message)->drain = entry;
+	message->drain = entry;
 	entry->recv.at_end = drained;
 	TQ_COUNT(message->pair->ctx->core->stats, drained);
 	tq_fetch(&entry->recv, held);
@@ -86,7 +85,7 @@ bool tq_drain(struct tq_unexpected *message)
 
 void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry)
 {
-	tq_unexpected_bits_of(message)->taker = entry;
+	message->taker = entry;
 	/* The data may never come. */
 	entry->recv.pair = message->pair;
 	entry->recv.req.status.source = message->pair->rank;

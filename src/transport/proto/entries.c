@@ -4,7 +4,7 @@
 
 #include <errno.h>
 
-#include "proto/decide.h"
+#include "proto/match.h"
 #include "proto/entry.h"
 #include "proto/mask.h"
 #include "proto/pair.h"
@@ -72,11 +72,11 @@ static int start(struct tq_entry *entry, bool is_search)
 	int taken;
 
 	recall(entry, is_search);
-	if (is_search && tq_decide_is_open(entry)) {
+	if (is_search && tq_match_is_open(&entry->recv)) {
 		tq_entry_free(entry);
 		return -EAGAIN;
 	}
-	taken = tq_decide_waiting(entry, is_search, &gone);
+	taken = tq_match_waiting(&entry->recv, is_search, &gone);
 	if (gone)
 		return taken;
 	if (is_search) {

@@ -51,8 +51,7 @@ static void copy_pieces(struct tq_recv_req *recv)
 
 static bool keep_piece(struct tq_recv_req *recv, uint64_t offset, const void *data, uint64_t len)
 {
-	struct tq_unexpected *message =
-		tq_unexpected_new(recv->pair, NULL, TQ_UNEXPECTED_EAGER, len);
+	struct tq_unexpected *message = tq_unexpected_new_piece(recv->pair, len);
 
 	if (!message)
 		return false;

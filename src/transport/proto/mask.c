@@ -7,7 +7,7 @@
  */
 #include "proto/mask.h"
 
-#include "proto/decide.h"
+#include "proto/match.h"
 #include "proto/peer.h"
 #include "proto/policy.h"
 #include "proto/recall.h"

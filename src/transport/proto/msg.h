@@ -55,7 +55,7 @@ enum tq_msg_type {
 	TQ_MSG_EAGER = 1, /* envelope and data */
 	TQ_MSG_RTS,       /* envelope; the data stay where they are */
 	TQ_MSG_SWITCH,    /* later messages of the tuple are sent direct */
-	TQ_MSG_HELD,      /* some of the held messages that a RECALLED counts; comes before it */
+	TQ_MSG_HELD,      /* a held message that a RECALLED counts; comes before it */
 	TQ_MSG_RECALLED,  /* answer to RECALL */
 	TQ_MSG_DATA,      /* a piece of a message, answer to CTS_PIECES */
 	TQ_MSG_WRITTEN,   /* the RDMA write that a CTS asked for is complete (or failed) */
@@ -75,10 +75,6 @@ enum tq_msg_type {
 			      */
 	/* sender of a tuple -> its receiver */
 	TQ_MSG_NOTICE, /* a direct message is on its way: shows whether its receive is there */
-	/* EAGER and RTS of contexts with match bits */
-	TQ_MSG_EAGER_BITS,
-	TQ_MSG_RTS_BITS,
-	TQ_MSG_HELD_BITS, /* as HELD, one message each */
 	/* receiver -> sender */
 	TQ_MSG_MASK, /* the bits that the tuples of a context ignore */
 	TQ_MSG_TYPES
@@ -107,19 +103,21 @@ static_assert(sizeof(struct tq_msg_hdr) == 8, "wire format");
 struct tq_msg_env {
 	tq_le32 ctx;
 	tq_le32 source; /* the sender's rank */
-	tq_le32 tag;
-	tq_le32 cseq; /* number in (context, sender, receiver) */
-	tq_le32 seq;  /* number in the tuple, as far as its sender remembers; SWITCH sets it anew */
+	tq_le64 tag;    /* an MPI tag in its lower half, or match bits */
+	tq_le32 cseq;   /* number in (context, sender, receiver) */
+	tq_le32 seq; /* number in the tuple, as far as its sender remembers; SWITCH sets it anew */
 	tq_le32 ask; /* the sender's handle of the tuple if it asks for the tuple's queue, else 0 */
+	tq_le16 mask_life;  /* which of the masks that the receiver has named the sender uses */
+	tq_le16 header_len; /* of the user's header, as in all messages of the context */
 };
-static_assert(sizeof(struct tq_msg_env) == 24, "wire format");
+static_assert(sizeof(struct tq_msg_env) == 32, "wire format");
 
 struct tq_msg_eager {
 	struct tq_msg_hdr hdr;
 	struct tq_msg_env env;
-	/* data follow, to the end of the message */
+	/* the user's header and the data follow, to the end of the message */
 };
-static_assert(sizeof(struct tq_msg_eager) == 32, "wire format");
+static_assert(sizeof(struct tq_msg_eager) == 40, "wire format");
 
 struct tq_msg_rts {
 	struct tq_msg_hdr hdr;
@@ -127,42 +125,10 @@ struct tq_msg_rts {
 	tq_le64 length;
 	tq_le64 addr;
 	tq_le32 rkey;
-	tq_le32 send_req; /* the send's handle at its process */
+	tq_le32 send_req;              /* the send's handle at its process */
+	uint8_t header[TQ_HEADER_MAX]; /* the message ends behind env.header_len of these */
 };
-static_assert(sizeof(struct tq_msg_rts) == 56, "wire format");
-
-/* The envelope in contexts with match bits. Begins as struct tq_msg_env. */
-struct tq_msg_env_bits {
-	tq_le32 ctx;
-	tq_le32 source;
-	tq_le32 cseq;
-	tq_le32 seq;
-	tq_le32 ask;
-	tq_le16 mask_life;  /* which of the masks that the receiver has named the sender uses */
-	tq_le16 header_len; /* of the user's header */
-	tq_le64 bits;
-};
-static_assert(sizeof(struct tq_msg_env_bits) == 32, "wire format");
-static_assert(offsetof(struct tq_msg_env_bits, ctx) == offsetof(struct tq_msg_env, ctx),
-	      "the context is at one place in all messages that have one");
-
-struct tq_msg_eager_bits {
-	struct tq_msg_hdr hdr;
-	struct tq_msg_env_bits env;
-	/* the user's header and the data follow */
-};
-static_assert(sizeof(struct tq_msg_eager_bits) == 40, "wire format");
-
-struct tq_msg_rts_bits {
-	struct tq_msg_hdr hdr;
-	struct tq_msg_env_bits env;
-	tq_le64 length;
-	tq_le64 addr;
-	tq_le32 rkey;
-	tq_le32 send_req;
-	uint8_t header[TQ_HEADER_MAX]; /* zeros behind env.header_len */
-};
-static_assert(sizeof(struct tq_msg_rts_bits) == 112, "a small control buffer holds it");
+static_assert(sizeof(struct tq_msg_rts) == 112, "a small control buffer holds it");
 
 /* Receiver to sender. */
 struct tq_msg_mask {
@@ -182,35 +148,18 @@ struct tq_msg_switch {
 };
 static_assert(sizeof(struct tq_msg_switch) == 16, "wire format");
 
-struct tq_msg_held_one {
-	tq_le32 seq;
-	tq_le32 cseq;
-	tq_le64 length;
-};
-static_assert(sizeof(struct tq_msg_held_one) == 16, "wire format");
-
-/* As many as hdr.flags says, 1 to TQ_HELD_MAX. */
-#define TQ_HELD_MAX 6
 struct tq_msg_held {
 	struct tq_msg_hdr hdr;
 	tq_le32 rx_tuple;
-	tq_le32 zero;
-	struct tq_msg_held_one one[TQ_HELD_MAX];
+	tq_le32 seq;
+	tq_le32 cseq;
+	tq_le16 header_len;
+	tq_le16 zero;
+	tq_le64 length;
+	tq_le64 tag;
+	uint8_t header[TQ_HEADER_MAX]; /* the message ends behind header_len of these */
 };
-static_assert(sizeof(struct tq_msg_held) == 112, "a small control buffer holds it");
-/* The length of such a message. */
-#define TQ_MSG_HELD_LEN(n) \
-	((uint32_t)(offsetof(struct tq_msg_held, one) + (n) * sizeof(struct tq_msg_held_one)))
-
-struct tq_msg_held_bits {
-	struct tq_msg_hdr hdr;
-	tq_le32 rx_tuple;
-	tq_le32 zero;
-	struct tq_msg_held_one one;
-	tq_le64 bits;
-	uint8_t header[TQ_HEADER_MAX];
-};
-static_assert(sizeof(struct tq_msg_held_bits) == 88, "wire format");
+static_assert(sizeof(struct tq_msg_held) == 88, "wire format");
 
 struct tq_msg_recalled {
 	struct tq_msg_hdr hdr;
@@ -330,17 +279,21 @@ static inline bool tq_seq_before(uint32_t a, uint32_t b)
  * longest message with data is an EAGER with limits.control_data_max bytes. */
 #define TQ_MSG_MAX 112u
 
+/* The length of an RTS or HELD with a header of that many bytes of the user's. */
+#define TQ_MSG_RTS_LEN(header_len) ((uint32_t)(offsetof(struct tq_msg_rts, header) + (header_len)))
+#define TQ_MSG_HELD_LEN(header_len) \
+	((uint32_t)(offsetof(struct tq_msg_held, header) + (header_len)))
+
 /* Returns true if messages of this type may have data. */
 static inline bool tq_msg_has_data(uint8_t type)
 {
-	return type == TQ_MSG_EAGER || type == TQ_MSG_DATA || type == TQ_MSG_EAGER_BITS;
+	return type == TQ_MSG_EAGER || type == TQ_MSG_DATA;
 }
 
 /* Returns true if messages of this type begin with an envelope, which names their context. */
 static inline bool tq_msg_has_envelope(uint8_t type)
 {
-	return type == TQ_MSG_EAGER || type == TQ_MSG_RTS || type == TQ_MSG_EAGER_BITS ||
-	       type == TQ_MSG_RTS_BITS;
+	return type == TQ_MSG_EAGER || type == TQ_MSG_RTS;
 }
 
 /* Returns 0 if a message of `len` bytes is whole and of a type that exists, else -EPROTO. Says

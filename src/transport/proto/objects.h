@@ -231,8 +231,6 @@ struct tq_core {
 	uint32_t nfree_reqs[TQ_REQ_KINDS];
 	struct tq_unexpected *free_unexpected;
 	uint32_t nfree_unexpected;
-	struct tq_unexpected_bits *free_bits;
-	uint32_t nfree_bits;
 	struct {
 		struct tq_prefix *free; /* list */
 		struct tq_prefix *sink;

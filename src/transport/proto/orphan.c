@@ -29,23 +29,18 @@ struct tq_orphan {
 #define ORPHAN_RTS_MAX (1u << TQ_HANDLE_INDEX_BITS)
 #define ORPHAN_CREDITS 1024u
 
-static bool is_rts(uint8_t type)
-{
-	return type == TQ_MSG_RTS || type == TQ_MSG_RTS_BITS;
-}
-
 static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_t type,
 			uint32_t len)
 {
 	uint64_t most = 2 * (uint64_t)core->params->unexpected_limit +
 			(uint64_t)ORPHAN_CREDITS * core->limits->control_data_max;
 
-	return is_rts(type) ? peer->orphan_rts < ORPHAN_RTS_MAX : peer->orphan_bytes + len <= most;
+	return type == TQ_MSG_RTS ? peer->orphan_rts < ORPHAN_RTS_MAX : peer->orphan_bytes + len <= most;
 }
 
 static void orphan_count(struct tq_core *core, struct tq_orphan *orphan, int n)
 {
-	if (is_rts(((const struct tq_msg_hdr *)orphan->msg)->type))
+	if (((const struct tq_msg_hdr *)orphan->msg)->type == TQ_MSG_RTS)
 		orphan->peer->orphan_rts += (uint32_t)n;
 	else
 		orphan->peer->orphan_bytes += (uint64_t)((int64_t)orphan->len * n);

@@ -21,6 +21,11 @@ struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank)
 	pair->ctx = ctx;
 	pair->peer = ctx->peers[rank];
 	pair->rank = rank;
+	if (!(ctx->flags & TQ_CTX_BITS)) {
+		/* An MPI tag is match bits under the mask 0, which both sides know. */
+		pair->mask_life = pair->tx_mask_life = 1;
+		pair->heard = true;
+	}
 	DL_PREPEND2(pair->peer->pairs, pair, peer_prev, peer_next);
 	ctx->pairs[rank] = pair;
 	TQ_LEVEL(ctx->core->stats, pairs, 1);

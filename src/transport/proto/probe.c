@@ -46,7 +46,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 {
 	const struct tq_want want = tq_want_of(rank, tag);
 	int rc = tq_wild_check(ctx, rank, tag);
-	struct tq_rx_tuple *tuple;
+	struct tq_rx_tuple *tuple = NULL;
 
 	if (rc)
 		return rc;
@@ -64,7 +64,7 @@ static int look(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_unexpected 
 			tq_recall(tuple, TQ_RECALL_PROBE);
 		}
 	}
-	*message = tq_match_find(ctx, &want, UINT64_MAX);
+	*message = tuple || tq_want_is_wild(&want) ? tq_match_find(ctx, &want, tuple) : NULL;
 	if (*message)
 		return 1;
 	if (rank == TQ_ANY_SOURCE)

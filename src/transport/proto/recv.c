@@ -27,21 +27,19 @@ static int post_wild(struct tq_recv_req *recv)
 	const struct tq_want *want = &recv->want;
 	struct tq_ctx *ctx = recv->ctx;
 	struct tq_unexpected *message;
+	bool gone;
 
 	tq_rx_policy_wild(ctx, want);
-	message = tq_match_overtake(ctx, want);
-	if (message &&
-	    (tq_recall_would_fit(ctx, want) || tq_match_find(ctx, want, recv->order) != message))
-		TQ_COUNT(ctx->core->stats, recv_overtaking);
-	if (!message) {
-		tq_recall_fitting(ctx, want, TQ_RECALL_WILD);
-		message = tq_match_find(ctx, want, recv->order);
-	}
+	message = tq_match_overtake(ctx, want, NULL);
 	if (message) {
-		tq_unexpected_unlink(message);
-		tq_fetch(recv, message);
+		if (tq_recall_would_fit(ctx, want) || tq_match_find(ctx, want, NULL) != message)
+			TQ_COUNT(ctx->core->stats, recv_overtaking);
+		tq_match_take(recv, message);
 		return 0;
 	}
+	tq_recall_fitting(ctx, want, TQ_RECALL_WILD);
+	if (tq_match_waiting(recv, false, &gone))
+		return 0;
 	if (want->rank == TQ_ANY_SOURCE ? tq_ctx_check_deserted(ctx)
 					: ctx->pairs[want->rank]->peer->failed != 0)
 		return -EIO;
@@ -53,6 +51,7 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 {
 	struct tq_rx_tuple *tuple = tq_rx_tuple_get(pair, recv->want.tag);
 	struct tq_unexpected *message;
+	bool gone;
 
 	if (!tuple)
 		return -ENOMEM;
@@ -61,15 +60,12 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 		tq_rx_tuple_take(tuple, recv);
 		return 0;
 	}
-	message = tuple->unexpected ? tq_match_find(recv->ctx, &recv->want, recv->order) : NULL;
-	if (tuple->unexpected && !message) {
-		message = tq_match_overtake(recv->ctx, &recv->want);
-		if (message)
-			TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
-	}
+	if (tuple->unexpected && tq_match_waiting(recv, false, &gone))
+		return 0;
+	message = tuple->unexpected ? tq_match_overtake(recv->ctx, &recv->want, tuple) : NULL;
 	if (message) {
-		tq_unexpected_unlink(message);
-		tq_fetch(recv, message);
+		TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
+		tq_match_take(recv, message);
 		return 0;
 	}
 	if (pair->peer->failed)

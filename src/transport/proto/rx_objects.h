@@ -100,28 +100,21 @@ struct tq_unexpected {
 	const void *data;
 	struct tq_bounce *bounce;
 	bool owned;
-	bool has_bits; /* in struct tq_unexpected_bits */
-	bool counted;  /* among its peer's, and (EAGER) the record in unexpected_bytes */
+	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
+	bool queued;
+	bool blocked; /* the receive `passed` waits for the end of a fence */
+	bool offered; /* unexpected() has been asked */
+	uint64_t passed; /* order of the first receive that may yet be asked about the message */
+	void *taken;     /* struct tq_envelope.taken */
+	/* DRAINING: what gets the data, and the entry that has taken the message; NULL: none yet.
+	 */
+	struct tq_entry *drain, *taker;
 	struct tq_unexpected *next, *prev;             /* pair->unexpected */
 	struct tq_unexpected *tuple_next, *tuple_prev; /* tuple->unexpected, or ->held */
 	struct tq_unexpected *ctx_next, *ctx_prev;     /* ctx->unexpected */
 	struct tq_unexpected *tag_next, *tag_prev;     /* tag_record->first */
 	struct tq_unexpected_tag *tag_record;          /* the unexpected messages with its tag */
-};
-
-/* With match bits, of which `tag` has all. */
-struct tq_unexpected_bits {
-	struct tq_unexpected message;
-	/* The order of the first entry that may yet be asked about the message. */
-	uint64_t passed;
-	bool blocked; /* that entry waits for the end of a fence */
-	bool offered; /* unexpected() has been asked */
-	bool queued;
-	void *taken; /* struct tq_envelope.taken */
-	/* DRAINING: what gets the data, and the entry that has taken the message; NULL: none yet.
-	 */
-	struct tq_entry *drain, *taker;
-	uint8_t header[TQ_HEADER_MAX];
+	uint8_t header[TQ_HEADER_MAX];                 /* ctx->header_len bytes */
 };
 
 /* Unexpected messages of a context with one tag. */

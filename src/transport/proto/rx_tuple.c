@@ -127,7 +127,7 @@ void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
 	tuple->no_queue = TQ_NO_QUEUE_NEW;
 	tuple->info.promotions++;
 	/* Entries may pass over the messages that wait. */
-	if (tuple->unexpected && tuple->unexpected->has_bits)
+	if (tuple->unexpected && tuple->pair->ctx->match_ops)
 		tq_recall(tuple, TQ_RECALL_EARLY);
 	tq_rx_tuple_flow(tuple);
 }

@@ -9,7 +9,6 @@
 #include <assert.h>
 
 #include "proto/ctx.h"
-#include "proto/decide.h"
 #include "proto/match.h"
 #include "proto/msg.h"
 #include "proto/peer.h"
@@ -96,8 +95,6 @@ static void try_close(struct tq_rx_tuple *tuple)
 	for (message = tuple->held; message; message = next) {
 		next = message->tuple_next;
 		tuple->nheld++;
-		if (message->has_bits)
-			tq_unexpected_bits_of(message)->queued = true;
 		tq_unexpected_queue(message);
 	}
 	tuple->held = NULL;
@@ -136,91 +133,52 @@ void tq_rx_tuple_on_delivered(struct tq_rx_tuple *tuple)
  */
 #define HELD_MAX 8192u
 
-/* Returns the tuple of a HELD or HELD_BITS message; NULL: the message is to be ignored. */
-static struct tq_rx_tuple *held_tuple(struct tq_core *core, struct tq_peer *peer, tq_le32 handle,
-				      bool has_bits)
+/* Fails the tuple's sender if it may not hold one more message. Returns false then. */
+static bool check_held(struct tq_rx_tuple *tuple, const struct tq_msg_held *msg)
 {
-	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(handle));
+	const struct tq_pair *pair = tuple->pair;
 
-	if (!tuple)
-		return NULL;
-	if (tuple->state == TQ_RX_TUPLE_RECALLING && !tuple->recalled &&
-	    !(tuple->pair->ctx->flags & TQ_CTX_BITS) == !has_bits)
-		return tuple;
-	tq_peer_fail(peer, "it holds messages of a tuple that isn't recalled");
-	return NULL;
-}
-
-/* Fails the tuple's sender if it may not hold one more message of that length. Returns false then.
- */
-static bool check_held(struct tq_rx_tuple *tuple, const struct tq_msg_held_one *one)
-{
-	struct tq_peer *peer = tuple->pair->peer;
-
-	if (tq_get64(one->length) > tq_rx_tuple_max_len(tuple)) {
-		tq_peer_fail(peer, "it holds a message that is too long to be sent direct");
+	if (tuple->state != TQ_RX_TUPLE_RECALLING || tuple->recalled) {
+		tq_peer_fail(pair->peer, "it holds messages of a tuple that isn't recalled");
 		return false;
 	}
-	if (peer->nheld >= HELD_MAX) {
-		TQ_COUNT(tuple->pair->ctx->core->stats, excesses);
-		tq_peer_fail(peer, "it holds more messages than it can");
+	if (tq_get64(msg->length) > tq_rx_tuple_max_len(tuple)) {
+		tq_peer_fail(pair->peer, "it holds a message that is too long to be sent direct");
 		return false;
 	}
-	return true;
-}
-
-static bool add_held(struct tq_rx_tuple *tuple, struct tq_unexpected *message,
-		     const struct tq_msg_held_one *one)
-{
-	struct tq_peer *peer = tuple->pair->peer;
-	struct tq_core *core = peer->core;
-
-	if (!message) {
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+	if ((tq_get64(msg->tag) & ~pair->mask) != tuple->tag ||
+	    tq_get16(msg->header_len) != pair->ctx->header_len) {
+		tq_peer_fail(pair->peer, "it holds a message of another tuple");
 		return false;
 	}
-	message->cseq = tq_get32(one->cseq);
-	message->seq = tq_get32(one->seq);
-	DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
-	tuple->held_came++;
-	peer->nheld++;
-	TQ_LEVEL(core->stats, held_known, 1);
-	TQ_COUNT(core->stats, held);
+	if (pair->peer->nheld >= HELD_MAX) {
+		TQ_COUNT(pair->ctx->core->stats, excesses);
+		tq_peer_fail(pair->peer, "it holds more messages than it can");
+		return false;
+	}
 	return true;
 }
 
 void tq_rx_tuple_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg)
 {
-	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, false);
+	struct tq_rx_tuple *tuple = tq_rx_tuple_named(core, peer, tq_get32(msg->rx_tuple));
+	struct tq_unexpected *message;
 
-	for (unsigned i = 0; tuple && i < msg->hdr.flags; i++) {
-		const struct tq_msg_held_one *one = &msg->one[i];
-
-		if (!check_held(tuple, one) ||
-		    !add_held(tuple,
-			      tq_unexpected_new(tuple->pair, tuple, TQ_UNEXPECTED_HELD,
-						tq_get64(one->length)),
-			      one))
-			return;
-	}
-}
-
-void tq_rx_tuple_on_held_bits(struct tq_core *core, struct tq_peer *peer,
-			      const struct tq_msg_held_bits *msg)
-{
-	struct tq_rx_tuple *tuple = held_tuple(core, peer, msg->rx_tuple, true);
-	uint64_t bits = tq_get64(msg->bits);
-
-	if (!tuple || !check_held(tuple, &msg->one))
+	if (!tuple || !check_held(tuple, msg))
 		return;
-	if ((bits & ~tuple->pair->mask) != tuple->tag) {
-		tq_peer_fail(peer, "it holds a message of another tuple");
+	message = tq_unexpected_new(tuple, tq_get64(msg->tag), msg->header, TQ_UNEXPECTED_HELD,
+				    tq_get64(msg->length));
+	if (!message) {
+		tq_peer_fail(peer, "there is no memory left for a message from it");
 		return;
 	}
-	add_held(tuple,
-		 tq_decide_new(tuple, bits, msg->header, TQ_UNEXPECTED_HELD,
-			       tq_get64(msg->one.length)),
-		 &msg->one);
+	message->cseq = tq_get32(msg->cseq);
+	message->seq = tq_get32(msg->seq);
+	DL_APPEND2(tuple->held, message, tuple_prev, tuple_next);
+	tuple->held_came++;
+	peer->nheld++;
+	TQ_LEVEL(core->stats, held_known, 1);
+	TQ_COUNT(core->stats, held);
 }
 
 void tq_rx_tuple_on_recalled(struct tq_core *core, struct tq_peer *peer,

@@ -15,10 +15,8 @@ void tq_rx_tuple_take_out(struct tq_rx_tuple *tuple, struct tq_recv_req *recv);
 void tq_rx_tuple_on_delivered(struct tq_rx_tuple *tuple);
 /* Ends the tuple's receives, recall and queue because the peer has failed or was removed. */
 void tq_rx_tuple_fail(struct tq_rx_tuple *tuple, int error);
-/* Handle HELD, HELD_BITS and RECALLED. A peer whose counts don't add up fails. */
+/* Handle HELD and RECALLED. A peer whose counts don't add up fails. */
 void tq_rx_tuple_on_held(struct tq_core *core, struct tq_peer *peer, const struct tq_msg_held *msg);
-void tq_rx_tuple_on_held_bits(struct tq_core *core, struct tq_peer *peer,
-			      const struct tq_msg_held_bits *msg);
 void tq_rx_tuple_on_recalled(struct tq_core *core, struct tq_peer *peer,
 			     const struct tq_msg_recalled *msg);
 

@@ -25,28 +25,21 @@
 #include "proto/tx_tuple.h"
 #include "proto/tx_tuple_table.h"
 
-/* The arguments of a call of tq_core_send() or tq_core_send_bits(), and what they name. */
+/* The arguments of a send, and what they name. */
 struct sending {
 	struct tq_core *core;
 	struct tq_pair *pair;
 	struct tq_tx_tuple *tx_tuple; /* NULL: the message goes to no tuple queue */
-	uint64_t tag;
-	uint64_t bits; /* `bits` and `header`: only in contexts with match bits */
-	const void *header;
+	uint64_t tag;                 /* or match bits */
+	const void *header;           /* of ctx->header_len bytes */
 	const struct tq_buf *buf;
 	unsigned flags;
 	void *user;
 };
 
-/*
- * Marks a function of which each kind of context, with match bits and without, has its own copy, so
- * that messages without match bits need no instruction more.
- */
-#define PER_KIND static inline __attribute__((always_inline))
-
 /* ---- requests ---- */
 
-PER_KIND struct tq_send_req *send_req_new(const struct sending *sending)
+static struct tq_send_req *send_req_new(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send = tq_req_new(core, TQ_REQ_SEND, sizeof(*send));
@@ -118,16 +111,15 @@ static int give_up(struct tq_send_req *send, int error)
 
 /* ---- direct ---- */
 
-PER_KIND uint64_t direct_limit(const struct tq_tx_tuple *tuple, bool has_bits)
+static uint64_t direct_limit(const struct tq_tx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
-	return tq_min64(tuple->max_len,
-			ctx->core->limits->max_send - (has_bits ? ctx->prefix_len : 0));
+	return tq_min64(tuple->max_len, ctx->core->limits->max_send - ctx->prefix_len);
 }
 
 /* Sends the message to its tuple queue. -EAGAIN: the message has to go by RTS; -ENOMEM. */
-PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
+static int send_direct(struct tq_send_req *send)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -135,9 +127,9 @@ PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 	bool has_notice;
 	int rc;
 
-	if (!tq_tx_tuple_may_go_direct(tuple) || send->buf.len > direct_limit(tuple, has_bits))
+	if (!tq_tx_tuple_may_go_direct(tuple) || send->buf.len > direct_limit(tuple))
 		return -EAGAIN;
-	if (has_bits && !send->prefix)
+	if (tuple->pair->ctx->prefix_len && !send->prefix)
 		return -EAGAIN;
 	lane = tq_tx_lane_get(tuple);
 	if (!lane) {
@@ -153,7 +145,7 @@ PER_KIND int send_direct(struct tq_send_req *send, bool has_bits)
 	if (rc)
 		return rc;
 	tq_tx_tuple_note_post(tuple, send, lane);
-	if (has_bits)
+	if (send->prefix)
 		tq_overdue_watch(tuple);
 	if (has_notice)
 		tq_tx_policy_notice(tuple, send->seq);
@@ -175,9 +167,9 @@ static bool needs_library(const struct sending *sending)
  * the receiver recall the queue. */
 static bool suits_direct(const struct sending *sending)
 {
-	uint32_t pieces = sending->core->limits->max_sge - !!sending->header;
+	uint32_t pieces = sending->core->limits->max_sge - !!sending->pair->ctx->prefix_len;
 
-	return sending->buf->len <= direct_limit(sending->tx_tuple, true) &&
+	return pieces && sending->buf->len <= direct_limit(sending->tx_tuple) &&
 	       !needs_library(sending) &&
 	       (!sending->buf->ops || sending->buf->len <= tq_eager_max(sending->core) ||
 		tq_pieces_fit(sending->buf, pieces));
@@ -185,14 +177,25 @@ static bool suits_direct(const struct sending *sending)
 
 static struct tq_msg_env envelope(const struct sending *sending, uint32_t ask)
 {
+	const struct tq_pair *pair = sending->pair;
+
 	return (struct tq_msg_env){
-		.ctx = tq_put32(sending->pair->ctx->id),
-		.source = tq_put32((uint32_t)sending->pair->ctx->rank),
-		.tag = tq_put32((uint32_t)sending->tag),
-		.cseq = tq_put32(sending->pair->cseq),
+		.ctx = tq_put32(pair->ctx->id),
+		.source = tq_put32((uint32_t)pair->ctx->rank),
+		.tag = tq_put64(sending->tag),
+		.cseq = tq_put32(pair->cseq),
 		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
 		.ask = tq_put32(ask),
+		.mask_life = tq_put16(pair->tx_mask_life),
+		.header_len = tq_put16((uint16_t)pair->ctx->header_len),
 	};
+}
+
+/* Copies the user's header, if messages of the context have one. */
+static void put_header(const struct sending *sending, void *to)
+{
+	if (sending->pair->ctx->header_len)
+		memcpy(to, sending->header, sending->pair->ctx->header_len);
 }
 
 /* Returns the handle by which the message asks for a queue; 0: it doesn't ask. */
@@ -212,62 +215,22 @@ static uint32_t ask_handle(const struct sending *sending)
 	return tq_tx_tuple_ask(tuple);
 }
 
-static struct tq_msg_env_bits bits_envelope(const struct sending *sending, uint32_t ask)
-{
-	return (struct tq_msg_env_bits){
-		.ctx = tq_put32(sending->pair->ctx->id),
-		.source = tq_put32((uint32_t)sending->pair->ctx->rank),
-		.cseq = tq_put32(sending->pair->cseq),
-		.seq = tq_put32(sending->tx_tuple ? sending->tx_tuple->seq : 0),
-		.ask = tq_put32(ask),
-		.mask_life = tq_put16(sending->pair->tx_mask_life),
-		.header_len = tq_put16((uint16_t)sending->pair->ctx->header_len),
-		.bits = tq_put64(sending->bits),
-	};
-}
-
-/* Returns true if a buffer for eager messages has room for this one and what is in front of it. */
-static bool bits_eager_fits(const struct sending *sending)
-{
-	return sending->buf->len + sizeof(struct tq_msg_eager_bits) +
-		       sending->pair->ctx->header_len <=
-	       sending->core->limits->control_data_max + sizeof(struct tq_msg_eager);
-}
-
-static void bits_eager_head(const struct sending *sending, struct tq_msg_eager_bits *m,
-			    uint32_t ask)
-{
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER_BITS,
-			    sending->flags & TQ_SEND_NO_QUEUE ? TQ_ENV_NO_QUEUE : 0);
-	m->env = bits_envelope(sending, ask);
-	memcpy(m + 1, sending->header, sending->pair->ctx->header_len);
-}
-
-static void eager_head(const struct sending *sending, struct tq_msg_eager *m, uint32_t ask)
-{
-	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NO_QUEUE ? TQ_ENV_NO_QUEUE : 0);
-	m->env = envelope(sending, ask);
-}
-
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
-PER_KIND int send_eager(const struct sending *sending, bool has_bits)
+static int send_eager(const struct sending *sending)
 {
 	struct tq_core *core = sending->core;
-	uint32_t head = (uint32_t)(has_bits ? sizeof(struct tq_msg_eager_bits) +
-						      sending->pair->ctx->header_len
-					    : sizeof(struct tq_msg_eager));
+	uint32_t head = (uint32_t)sizeof(struct tq_msg_eager) + sending->pair->ctx->header_len;
 	uint32_t len = head + (uint32_t)sending->buf->len;
-	void *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
+	struct tq_msg_eager *m = core->ops->eager_buf(core->net, sending->pair->peer->link, len);
 	uint32_t ask;
 	int rc;
 
 	if (!m)
 		return -EAGAIN;
 	ask = ask_handle(sending);
-	if (has_bits)
-		bits_eager_head(sending, m, ask);
-	else
-		eager_head(sending, m, ask);
+	m->hdr = tq_msg_hdr(TQ_MSG_EAGER, sending->flags & TQ_SEND_NO_QUEUE ? TQ_ENV_NO_QUEUE : 0);
+	m->env = envelope(sending, ask);
+	put_header(sending, m + 1);
 	tq_buf_pack(sending->buf, 0, (char *)m + head, sending->buf->len);
 	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
 	if (rc < 0)
@@ -290,7 +253,7 @@ static bool ends_with_receive(const struct tq_pair *pair, unsigned flags)
  * Gets the memory that the answers to an RTS may need, in advance where a read or a direct send
  * may be asked for, and where a copy lets the send end at once. Returns the RTS's flags.
  */
-PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
+static uint8_t rts_memory(struct tq_send_req *send)
 {
 	const struct tq_core *core = send->req.core;
 	const struct tq_tx_tuple *tuple = send->tx_tuple;
@@ -305,64 +268,23 @@ PER_KIND uint8_t rts_memory(struct tq_send_req *send, bool has_bits)
 		loaded = tq_send_req_load(send);
 	if (send->sg.reg && !send->pieces && tq_wants_rget(core))
 		flags |= TQ_RTS_RKEY;
-	if (may_be_granted && (!loaded || (has_bits && !send->prefix) ||
-			       send->buf.len > direct_limit(tuple, has_bits) ||
-			       ends_with_receive(send->pair, send->flags)))
+	if (may_be_granted &&
+	    (!loaded || (send->pair->ctx->prefix_len && !send->prefix) ||
+	     send->buf.len > direct_limit(tuple) || ends_with_receive(send->pair, send->flags)))
 		flags |= TQ_RTS_NODIRECT;
 	send->nodirect = !may_be_granted || flags & TQ_RTS_NODIRECT;
 	return flags;
 }
 
-/* The part of an RTS that answers refer to. */
-struct rts {
-	uint8_t flags;
-	uint32_t ask;
-	tq_le64 addr;
-	tq_le32 rkey;
-};
-
-static int post_rts(const struct sending *sending, const struct tq_send_req *send,
-		    const struct rts *rts, unsigned flags)
+static int send_rts(const struct sending *sending, struct tq_send_req *send)
 {
 	struct tq_core *core = sending->core;
-	struct tq_msg_rts m = {
-		.hdr = tq_msg_hdr(TQ_MSG_RTS, rts->flags),
-		.env = envelope(sending, rts->ask),
-		.length = tq_put64(send->buf.len),
-		.addr = rts->addr,
-		.rkey = rts->rkey,
-		.send_req = tq_put32(send->handle),
-	};
-
-	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
-}
-
-static int post_rts_bits(const struct sending *sending, const struct tq_send_req *send,
-			 const struct rts *rts, unsigned flags)
-{
-	struct tq_core *core = sending->core;
-	struct tq_msg_rts_bits m = {
-		.hdr = tq_msg_hdr(TQ_MSG_RTS_BITS, rts->flags),
-		.env = bits_envelope(sending, rts->ask),
-		.length = tq_put64(send->buf.len),
-		.addr = rts->addr,
-		.rkey = rts->rkey,
-		.send_req = tq_put32(send->handle),
-	};
-
-	memcpy(m.header, sending->header, sending->pair->ctx->header_len);
-	return core->ops->control(core->net, sending->pair->peer->link, &m, sizeof(m), flags);
-}
-
-PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, bool has_bits)
-{
-	struct tq_core *core = sending->core;
-	uint8_t flags = rts_memory(send, has_bits);
+	uint8_t flags = rts_memory(send);
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
 	 * send without the users. */
 	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
-	struct rts rts = {.ask = ask_handle(sending)};
-	unsigned how = overlaps ? TQ_CONTROL_SOLICITED : 0;
+	uint32_t ask = ask_handle(sending);
+	struct tq_msg_rts m;
 	int rc;
 
 	if (sending->flags & TQ_SEND_NO_QUEUE)
@@ -372,16 +294,21 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 	send->handle = tq_handle_new(&core->send_reqs, send);
 	if (!send->handle || (!ends_now(send, false) && need_user(send)))
 		return -ENOMEM;
-	rts.flags = flags;
-	if (flags & TQ_RTS_RKEY)
-		rts.rkey = tq_put32(send->sg.reg->rkey);
-	if (flags & (TQ_RTS_RKEY | TQ_RTS_LOCAL))
-		rts.addr = tq_put64((uintptr_t)(send->sg.reg ? send->sg.addr : send->buf.addr));
-	rc = has_bits ? post_rts_bits(sending, send, &rts, how)
-		      : post_rts(sending, send, &rts, how);
+	m.hdr = tq_msg_hdr(TQ_MSG_RTS, flags);
+	m.env = envelope(sending, ask);
+	m.length = tq_put64(send->buf.len);
+	m.addr = tq_put64(flags & (TQ_RTS_RKEY | TQ_RTS_LOCAL)
+				  ? (uintptr_t)(send->sg.reg ? send->sg.addr : send->buf.addr)
+				  : 0);
+	m.rkey = tq_put32(flags & TQ_RTS_RKEY ? send->sg.reg->rkey : 0);
+	m.send_req = tq_put32(send->handle);
+	put_header(sending, m.header);
+	rc = core->ops->control(core->net, sending->pair->peer->link, &m,
+				TQ_MSG_RTS_LEN(sending->pair->ctx->header_len),
+				overlaps ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;
-	if (rts.ask)
+	if (ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
 	tq_send_req_set_state(send, TQ_SEND_REQ_RTS);
 	if (send->tx_tuple)
@@ -395,17 +322,23 @@ PER_KIND int send_rts(const struct sending *sending, struct tq_send_req *send, b
 
 /*
  * Finds the message's tuple, or makes its record if the message is long enough for a queue. Without
- * a record the message goes the traditional way. Returns 0 or -ENOMEM.
+ * a record the message goes the traditional way, as it does until the receiver has said which bits
+ * its tuples ignore. Returns 0 or -ENOMEM.
  */
 static int find_tx_tuple(struct sending *sending)
 {
-	struct tq_tx_tuple *tuple = NULL;
+	struct tq_pair *pair = sending->pair;
+	uint64_t tag = sending->tag & ~pair->tx_mask;
 	bool asks = tq_asks_for_queue(sending->core, sending->buf->len);
+	struct tq_tx_tuple *tuple = NULL;
 
-	if (asks || sending->pair->nqueued)
-		tuple = tq_tx_tuple_find(sending->pair, sending->tag);
+	if (sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life ||
+	    !tq_wants_tuples(sending->core))
+		return 0;
+	if (asks || pair->nqueued)
+		tuple = tq_tx_tuple_find(pair, tag);
 	if (!tuple && asks) {
-		tuple = tq_tx_tuple_make(sending->pair, sending->tag);
+		tuple = tq_tx_tuple_make(pair, tag);
 		if (!tuple)
 			return -ENOMEM;
 	}
@@ -427,40 +360,44 @@ static void consume_numbers(const struct sending *sending)
 	}
 }
 
-PER_KIND bool goes_eager(const struct sending *sending, bool has_bits)
+static bool goes_eager(const struct sending *sending)
 {
-	if (has_bits && !bits_eager_fits(sending))
-		return false;
+	const struct tq_core *core = sending->core;
+
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
-	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(sending->core);
+	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(core) &&
+	       sending->buf->len + sending->pair->ctx->header_len <= core->limits->control_data_max;
 }
 
 /* Gets memory for what is in front of the data, if the message may go to its tuple's queue. */
 static void add_prefix(const struct sending *sending, struct tq_send_req *send)
 {
-	const struct tq_ctx *ctx = sending->pair->ctx;
-
-	if (!send->tx_tuple || send->tx_tuple->state != TQ_TX_TUPLE_DIRECT ||
-	    needs_library(sending))
+	if (!sending->pair->ctx->prefix_len || !send->tx_tuple ||
+	    send->tx_tuple->state != TQ_TX_TUPLE_DIRECT || needs_library(sending))
 		return;
 	send->prefix = tq_prefix_get(sending->core);
 	if (!send->prefix)
 		return;
-	send->prefix->bits = htole64(sending->bits);
-	memcpy(send->prefix->header, sending->header, ctx->header_len);
+	send->prefix->bits = htole64(sending->tag);
+	put_header(sending, send->prefix->header);
 }
 
-PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_bits)
+static int start(struct sending *sending, struct tq_req **req)
 {
 	struct tq_core *core = sending->core;
 	struct tq_send_req *send;
-	int rc = -EAGAIN;
+	int rc = find_tx_tuple(sending);
 
+	if (rc)
+		return rc;
+	if (sending->pair->peer->failed)
+		return sending->pair->peer->failed;
 	if (sending->flags & TQ_SEND_BUFFERED && sending->buf->ops)
 		return -EINVAL;
-	if (goes_eager(sending, has_bits)) {
-		rc = send_eager(sending, has_bits);
+	rc = -EAGAIN;
+	if (goes_eager(sending)) {
+		rc = send_eager(sending);
 		if (rc != -EAGAIN) {
 			if (rc == 0)
 				consume_numbers(sending);
@@ -470,13 +407,12 @@ PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_
 	send = send_req_new(sending);
 	if (!send)
 		return -ENOMEM;
-	if (has_bits)
-		add_prefix(sending, send);
+	add_prefix(sending, send);
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
 	    !ends_with_receive(sending->pair, sending->flags))
-		rc = send_direct(send, has_bits);
+		rc = send_direct(send);
 	if (rc == -EAGAIN)
-		rc = send_rts(sending, send, has_bits);
+		rc = send_rts(sending, send);
 	if (rc < 0)
 		return give_up(send, rc);
 	consume_numbers(sending);
@@ -491,17 +427,15 @@ PER_KIND int start(const struct sending *sending, struct tq_req **req, bool has_
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 		 unsigned flags, void *user, struct tq_req **req)
 {
-	struct tq_core *core = ctx->core;
 	struct sending sending = {
-		.core = core,
+		.core = ctx->core,
 		.tag = (uint32_t)tag,
 		.buf = buf,
 		.flags = flags,
 		.user = user,
 	};
-	int rc;
 
-	tq_assert_held(core->lock);
+	tq_assert_held(ctx->core->lock);
 	if (tag == TQ_ANY_TAG || ctx->flags & TQ_CTX_BITS)
 		return -EINVAL;
 	sending.pair = tq_pair_get(ctx, rank);
@@ -509,28 +443,7 @@ int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		return tq_pair_error(ctx, rank);
 	if (tq_ctx_revoked(ctx, sending.tag))
 		return tq_ctx_revoked(ctx, sending.tag);
-	if (!(flags & TQ_SEND_NO_QUEUE) && tq_wants_tuples(core)) {
-		rc = find_tx_tuple(&sending);
-		if (rc)
-			return rc;
-	}
-	if (sending.pair->peer->failed)
-		return sending.pair->peer->failed;
-	return start(&sending, req, false);
-}
-
-/* Finds the message's tuple, if the receiver has said which bits its tuples ignore. */
-static int find_bits_tuple(struct sending *sending)
-{
-	const struct tq_core *core = sending->core;
-	const struct tq_pair *pair = sending->pair;
-
-	/* The bits and the header in front of the data are one piece more. */
-	if (!pair->tx_mask_life || sending->flags & TQ_SEND_NO_QUEUE || !tq_wants_tuples(core) ||
-	    core->limits->max_sge < 2)
-		return 0;
-	sending->tag = sending->bits & ~pair->tx_mask;
-	return find_tx_tuple(sending);
+	return start(&sending, req);
 }
 
 int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
@@ -538,13 +451,12 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
 {
 	struct sending sending = {
 		.core = ctx->core,
-		.bits = bits,
+		.tag = bits,
 		.header = header,
 		.buf = buf,
 		.flags = flags,
 		.user = user,
 	};
-	int rc;
 
 	tq_assert_held(ctx->core->lock);
 	if (!(ctx->flags & TQ_CTX_BITS))
@@ -552,12 +464,7 @@ int tq_core_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *h
 	sending.pair = tq_pair_get(ctx, rank);
 	if (!sending.pair)
 		return tq_pair_error(ctx, rank);
-	rc = find_bits_tuple(&sending);
-	if (rc)
-		return rc;
-	if (sending.pair->peer->failed)
-		return sending.pair->peer->failed;
-	return start(&sending, req, true);
+	return start(&sending, req);
 }
 
 /* ---- a start that is put off ---- */

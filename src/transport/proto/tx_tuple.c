@@ -220,63 +220,33 @@ static bool has_receive(const struct tq_tx_tuple *tuple, const struct tq_send_re
 	return tq_seq_before(send->seq, tuple->base + tuple->position);
 }
 
-/* Marks a held message as reported, and counts it. Returns its description for the receiver. */
-static struct tq_msg_held_one report_held(struct tq_send_req *send, uint32_t *count)
-{
-	assert(!send->reported);
-	send->reported = true;
-	++*count;
-	return (struct tq_msg_held_one){
-		.seq = tq_put32(send->seq),
-		.cseq = tq_put32(send->cseq),
-		.length = tq_put64(send->buf.len),
-	};
-}
-
-/* As send_held(), with match bits. */
-static int send_held_bits(struct tq_tx_tuple *tuple, uint32_t *count)
-{
-	const struct tq_ctx *ctx = tuple->pair->ctx;
-	struct tq_msg_held_bits m = {
-		.hdr = tq_msg_hdr(TQ_MSG_HELD_BITS, 0),
-		.rx_tuple = tq_put32(tuple->rx_tuple),
-	};
-	struct tq_send_req *send;
-
-	*count = 0;
-	DL_FOREACH(tuple->direct, send) {
-		if (has_receive(tuple, send))
-			continue;
-		m.one = report_held(send, count);
-		m.bits = tq_put64(le64toh(send->prefix->bits));
-		memcpy(m.header, send->prefix->header, ctx->header_len);
-		if (tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0))
-			return -1;
-	}
-	return 0;
-}
-
 /* Names the held messages: those that the receiver has posted nothing for. They stay on their
  * lane. Returns -1 if the peer has failed. */
 static int send_held(struct tq_tx_tuple *tuple, uint32_t *count)
 {
-	struct tq_msg_held m = {.rx_tuple = tq_put32(tuple->rx_tuple)};
+	uint32_t header_len = tuple->pair->ctx->header_len;
+	struct tq_msg_held m = {
+		.hdr = tq_msg_hdr(TQ_MSG_HELD, 0),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
+		.header_len = tq_put16((uint16_t)header_len),
+	};
 	struct tq_send_req *send;
-	uint8_t n = 0;
 
-	if (tuple->pair->ctx->flags & TQ_CTX_BITS)
-		return send_held_bits(tuple, count);
 	*count = 0;
 	DL_FOREACH(tuple->direct, send) {
 		if (has_receive(tuple, send))
 			continue;
-		m.one[n++] = report_held(send, count);
-		if (n < TQ_HELD_MAX && send->next)
-			continue;
-		m.hdr = tq_msg_hdr(TQ_MSG_HELD, n);
-		if (tq_peer_send(tuple->pair->peer, &m, TQ_MSG_HELD_LEN(n), 0))
+		assert(!send->reported);
+		send->reported = true;
+		++*count;
+		m.seq = tq_put32(send->seq);
+		m.cseq = tq_put32(send->cseq);
+		m.length = tq_put64(send->buf.len);
+		m.tag = tq_put64(send->tag);
+		if (header_len)
+			memcpy(m.header, send->prefix->header, header_len);
+		if (tq_peer_send(tuple->pair->peer, &m, TQ_MSG_HELD_LEN(header_len), 0))
 			return -1;
-		n = 0;
 	}
 	return 0;
 }

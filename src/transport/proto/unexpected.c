@@ -7,6 +7,7 @@
 #include "proto/unexpected.h"
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,8 +19,8 @@
 
 #define TAGS_IDLE 256u /* tags of a context that are remembered without messages */
 
-struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
-					enum tq_unexpected_kind kind, uint64_t length)
+static struct tq_unexpected *new_record(struct tq_pair *pair, enum tq_unexpected_kind kind,
+					uint64_t length)
 {
 	struct tq_core *core = pair->ctx->core;
 	struct tq_unexpected *message = core->free_unexpected;
@@ -33,55 +34,31 @@ struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple
 			return NULL;
 		TQ_LEVEL(core->stats, unexpected_records, 1);
 	}
-	*message = (struct tq_unexpected){
-		.kind = kind,
-		.pair = pair,
-		.rx_tuple = tuple,
-		.tag = tuple ? tuple->tag : 0,
-		.length = length,
-	};
+	/* Links, and the header, have no value before they are used. */
+	memset(message, 0, offsetof(struct tq_unexpected, next));
+	message->kind = kind;
+	message->pair = pair;
+	message->length = length;
 	return message;
 }
 
-struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
-						  enum tq_unexpected_kind kind, uint64_t length)
+struct tq_unexpected *tq_unexpected_new(struct tq_rx_tuple *tuple, uint64_t tag, const void *header,
+					enum tq_unexpected_kind kind, uint64_t length)
 {
-	struct tq_core *core = tuple->pair->ctx->core;
-	struct tq_unexpected_bits *message = core->free_bits;
+	struct tq_unexpected *message = new_record(tuple->pair, kind, length);
 
-	if (message) {
-		core->free_bits = (struct tq_unexpected_bits *)message->message.next;
-		core->nfree_bits--;
-	} else {
-		message = malloc(sizeof(*message));
-		if (!message)
-			return NULL;
-		TQ_LEVEL(core->stats, unexpected_records, 1);
-	}
-	*message = (struct tq_unexpected_bits){
-		.message = {.kind = kind,
-			    .has_bits = true,
-			    .pair = tuple->pair,
-			    .rx_tuple = tuple,
-			    .length = length},
-	};
+	if (!message)
+		return NULL;
+	message->rx_tuple = tuple;
+	message->tag = tag;
+	if (tuple->pair->ctx->header_len)
+		memcpy(message->header, header, tuple->pair->ctx->header_len);
 	return message;
 }
 
-static void free_bits(struct tq_core *core, struct tq_unexpected *message)
+struct tq_unexpected *tq_unexpected_new_piece(struct tq_pair *pair, uint64_t length)
 {
-	struct tq_entry *drain = tq_unexpected_bits_of(message)->drain;
-
-	if (drain)
-		drain->recv.req.user = NULL;
-	if (core->nfree_bits == TQ_FREE_MAX) {
-		free(message);
-		TQ_LEVEL(core->stats, unexpected_records, -1);
-		return;
-	}
-	message->next = (struct tq_unexpected *)core->free_bits;
-	core->free_bits = (struct tq_unexpected_bits *)message;
-	core->nfree_bits++;
+	return new_record(pair, TQ_UNEXPECTED_EAGER, length);
 }
 
 void tq_unexpected_count(struct tq_core *core, int64_t change)
@@ -163,10 +140,8 @@ void tq_unexpected_free(struct tq_unexpected *message)
 	}
 	if (message->counted)
 		uncount(message);
-	if (message->has_bits) {
-		free_bits(core, message);
-		return;
-	}
+	if (message->drain)
+		message->drain->recv.req.user = NULL;
 	if (core->nfree_unexpected < TQ_FREE_MAX) {
 		message->next = core->free_unexpected;
 		core->free_unexpected = message;
@@ -248,7 +223,7 @@ struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct
 {
 	const struct tq_unexpected_tag *record;
 
-	if (want->ignore)
+	if (!tq_unexpected_has_tags(ctx, want))
 		return ctx->unexpected;
 	record = find_tag(ctx, want->tag);
 	return record ? record->first : NULL;
@@ -317,12 +292,17 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	else
 		DL_PREPEND2(tuple->unexpected, message, tuple_prev, tuple_next);
 
-	/* With match bits the context's messages keep each sender's order. */
-	if (message->has_bits && message->next)
+	/* These lists keep each sender's order. */
+	if (message->next)
 		DL_PREPEND_ELEM2(pair->ctx->unexpected, message->next, message, ctx_prev, ctx_next);
 	else
 		DL_APPEND2(pair->ctx->unexpected, message, ctx_prev, ctx_next);
-	DL_APPEND2(message->tag_record->first, message, tag_prev, tag_next);
+	if (message->tuple_next)
+		DL_PREPEND_ELEM2(message->tag_record->first, message->tuple_next, message, tag_prev,
+				 tag_next);
+	else
+		DL_APPEND2(message->tag_record->first, message, tag_prev, tag_next);
+	message->queued = true;
 	TQ_LEVEL(core->stats, unexpected, 1);
 	if (message->kind < TQ_UNEXPECTED_HELD)
 		TQ_COUNT(core->stats, recv_unexpected);
@@ -345,6 +325,7 @@ static void leave_pair(struct tq_unexpected *message)
 {
 	DL_DELETE(message->pair->unexpected, message);
 	DL_DELETE2(message->pair->ctx->unexpected, message, ctx_prev, ctx_next);
+	message->queued = false;
 	TQ_LEVEL(message->pair->ctx->core->stats, unexpected, -1);
 }
 

@@ -8,17 +8,12 @@
 /* Changes the number of bytes kept. Asks the peers to send nothing eagerly when that is above the
  * limit, and takes the request back when that is well below the limit again. */
 void tq_unexpected_count(struct tq_core *core, int64_t change);
-/* Returns a message, in no queue; NULL: no memory. */
-struct tq_unexpected *tq_unexpected_new(struct tq_pair *pair, struct tq_rx_tuple *tuple,
+/* Returns a message of the tuple, in no queue, with a copy of the user's header, if messages of the
+ * context have one; NULL: no memory. */
+struct tq_unexpected *tq_unexpected_new(struct tq_rx_tuple *tuple, uint64_t tag, const void *header,
 					enum tq_unexpected_kind kind, uint64_t length);
-/* Returns a message with match bits, which are not set, in no queue; NULL: no memory. */
-struct tq_unexpected_bits *tq_unexpected_bits_new(struct tq_rx_tuple *tuple,
-						  enum tq_unexpected_kind kind, uint64_t length);
-/* Returns the record of a message with match bits. */
-static inline struct tq_unexpected_bits *tq_unexpected_bits_of(struct tq_unexpected *message)
-{
-	return (struct tq_unexpected_bits *)message;
-}
+/* Returns a piece of a message, in no queue and of no tuple; NULL: no memory. */
+struct tq_unexpected *tq_unexpected_new_piece(struct tq_pair *pair, uint64_t length);
 /* Frees a message that is in no queue, with its data. */
 void tq_unexpected_free(struct tq_unexpected *message);
 /* Puts the message into the queues of its pair, tuple and context, and copies its data to memory of
@@ -31,8 +26,13 @@ void tq_unexpected_leave_tuple(struct tq_unexpected *message);
 void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag);
 /* Takes a queued message out of all queues. */
 void tq_unexpected_unlink(struct tq_unexpected *message);
-/* Returns the context's first queued message with this tag, which the others follow by tag_next; or
- * if want->ignore is not 0 the first of all, which the others follow by ctx_next. NULL: none. */
+/* Returns true if the messages of any source that a receive is for all have one tag_record. */
+static inline bool tq_unexpected_has_tags(const struct tq_ctx *ctx, const struct tq_want *want)
+{
+	return !want->ignore && !ctx->match_ops;
+}
+/* Returns the first of those, which the others follow by tag_next; or else the first message of the
+ * context, which the others follow by ctx_next. NULL: none. */
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Frees the tags that a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);

@@ -17,19 +17,6 @@ int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
 	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
 }
 
-struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order)
-{
-	struct tq_recv_req *wild;
-
-	DL_FOREACH(ctx->wild, wild) {
-		if (wild->order >= order)
-			return NULL;
-		if (tq_want_fits(&wild->want, rank, tag))
-			return wild;
-	}
-	return NULL;
-}
-
 bool tq_wild_fits_tuple(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_recv_req *wild;

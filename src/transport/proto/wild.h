@@ -11,8 +11,5 @@ bool tq_wild_fits_tuple(const struct tq_rx_tuple *tuple);
  * if `rank` is TQ_ANY_SOURCE, which the context's user has promised not to use, or if the context
  * has match bits; -EBADMSG if `tag` is TQ_ANY_TAG, which the user has promised not to use. */
 int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag);
-/* Returns the first waiting wildcard that was posted before `order` and matches messages of that
- * rank and tag. */
-struct tq_recv_req *tq_wild_first(const struct tq_ctx *ctx, int rank, uint64_t tag, uint64_t order);
 
 #endif
