@@ -117,7 +117,7 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	struct model_ep *ep = net;
 	int to = addressee(ep, link);
 	uint8_t type = *(uint8_t *)buf;
-	/* What is in front of the data may be longer, but not the whole message. */
+	/* A header may be in front of the data, but the whole message isn't longer. */
 	size_t head =
 		type == TQ_MSG_DATA ? sizeof(struct tq_msg_data) : sizeof(struct tq_msg_eager);
 	struct model_item *it;

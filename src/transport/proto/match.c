@@ -6,8 +6,8 @@
  * A message is offered to the posted receives that fit, in their order, until one takes it. A
  * receive with a tag takes the first message that it is asked about. An entry, in a context with
  * match bits, may also pass a message over. Each entry is asked at most once about a message, and
- * what it has passed over stays passed over. What no entry has taken is offered to the user once
- * (unexpected()).
+ * what it has passed over stays passed over. A message that no entry has taken is offered to the
+ * user once (unexpected()).
  *
  * A message is *blocked* at a receive that may have to take another message first, one that is held
  * and not known here yet: while a tuple is being recalled no receive that it fits takes anything
@@ -46,8 +46,6 @@
 #define OVERTAKE_LOOK 32
 
 #define NO_MEMORY "there is no memory left for a message from it"
-
-/* ---- waiting messages ---- */
 
 /* Return the waiting messages that a receive, of this tuple or (NULL) a wildcard, may fit, in the
  * order in which it is asked about them. */
@@ -152,8 +150,7 @@ static bool may_pass_fence(const struct tq_unexpected *message)
 
 /* ---- taking ---- */
 
-/* Gives the message to the receive, which is in no list. */
-static void deliver(struct tq_recv_req *recv, struct tq_unexpected *message)
+void tq_match_take(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	struct tq_entry *entry = tq_entry_of(recv);
 
@@ -173,14 +170,6 @@ static void deliver(struct tq_recv_req *recv, struct tq_unexpected *message)
 		tq_fetch(recv, message);
 }
 
-/* Drops a message that there is no memory for: its sender has failed. */
-static void lose(struct tq_unexpected *message)
-{
-	if (message->queued)
-		tq_unexpected_unlink(message);
-	tq_unexpected_free(message);
-}
-
 /* Returns an entry for the transfer of one message to `take`; NULL: there is no memory, and the
  * message is lost with its peer. */
 static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_take *take)
@@ -191,7 +180,9 @@ static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_
 	if (entry)
 		return entry;
 	tq_peer_fail(message->pair->peer, NO_MEMORY);
-	lose(message);
+	if (message->queued)
+		tq_unexpected_unlink(message);
+	tq_unexpected_free(message);
 	return NULL;
 }
 
@@ -204,7 +195,7 @@ static void drop(struct tq_unexpected *message, const struct tq_take *take)
 	if (!entry)
 		return;
 	entry->recv.req.detached = !take->user;
-	deliver(&entry->recv, message);
+	tq_match_take(&entry->recv, message);
 }
 
 /* Moves the data to where the user wants them; the envelope stays in the queues. */
@@ -227,7 +218,7 @@ static void store(struct tq_unexpected *message, const struct tq_take *take)
 	} else {
 		tq_peer_fail(message->pair->peer, NO_MEMORY);
 	}
-	deliver(&entry->recv, message);
+	tq_match_take(&entry->recv, message);
 }
 
 /* Drops a message, which is in no queue: a receive without room takes it, so that for its sender it
@@ -298,7 +289,7 @@ static bool ask_entry(struct tq_entry *entry, struct tq_unexpected *message,
 		recv->buf = take.buf;
 		recv->req.user = take.user;
 	}
-	deliver(&taker->recv, message);
+	tq_match_take(&taker->recv, message);
 	return true;
 }
 
@@ -316,7 +307,7 @@ static bool ask_posted(struct tq_recv_req *recv, struct tq_unexpected *message)
 		DL_DELETE(recv->ctx->wild, recv);
 		recv->ctx->wild_gone = true;
 	}
-	deliver(recv, message);
+	tq_match_take(recv, message);
 	return true;
 }
 
@@ -439,11 +430,6 @@ void tq_match_arrival(struct tq_unexpected *message)
 
 /* ---- new receives ---- */
 
-void tq_match_take(struct tq_recv_req *recv, struct tq_unexpected *message)
-{
-	deliver(recv, message);
-}
-
 bool tq_match_is_open(const struct tq_recv_req *recv)
 {
 	struct tq_unexpected *message;
@@ -477,7 +463,7 @@ int tq_match_waiting(struct tq_recv_req *recv, bool is_search, bool *gone)
 		}
 		if (recv->req.kind == TQ_REQ_RECV) {
 			*gone = true;
-			deliver(recv, message);
+			tq_match_take(recv, message);
 			return 1;
 		}
 		taken += ask_entry(tq_entry_of(recv), message, &verdict);
@@ -490,10 +476,8 @@ int tq_match_waiting(struct tq_recv_req *recv, bool is_search, bool *gone)
 	return taken;
 }
 
-/* ---- the end of a fence ---- */
-
-/* One pass is enough: a message that was skipped stays when later ones go. What a matched receive
- * has kept from later receives comes later in the walk, or is another pair's
+/* One pass is enough: a message that was skipped stays when later ones go. A message that a matched
+ * receive has kept from later ones comes later in the walk, or is another pair's
  * (tq_match_settle()). */
 void tq_match_pair(struct tq_pair *pair)
 {

@@ -35,7 +35,8 @@ static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_
 	uint64_t most = 2 * (uint64_t)core->params->unexpected_limit +
 			(uint64_t)ORPHAN_CREDITS * core->limits->control_data_max;
 
-	return type == TQ_MSG_RTS ? peer->orphan_rts < ORPHAN_RTS_MAX : peer->orphan_bytes + len <= most;
+	return type == TQ_MSG_RTS ? peer->orphan_rts < ORPHAN_RTS_MAX
+				  : peer->orphan_bytes + len <= most;
 }
 
 static void orphan_count(struct tq_core *core, struct tq_orphan *orphan, int n)

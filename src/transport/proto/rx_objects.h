@@ -102,8 +102,8 @@ struct tq_unexpected {
 	bool owned;
 	bool counted; /* among its peer's, and (EAGER) the record in unexpected_bytes */
 	bool queued;
-	bool blocked; /* the receive `passed` waits for the end of a fence */
-	bool offered; /* unexpected() has been asked */
+	bool blocked;    /* the receive `passed` waits for the end of a fence */
+	bool offered;    /* unexpected() has been asked */
 	uint64_t passed; /* order of the first receive that may yet be asked about the message */
 	void *taken;     /* struct tq_envelope.taken */
 	/* DRAINING: what gets the data, and the entry that has taken the message; NULL: none yet.
