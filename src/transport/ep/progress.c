@@ -174,7 +174,10 @@ static int progress_unlock(struct tq_ep *ep)
 
 	count_progress(ep);
 	events = tq_ep_poll(ep);
-	tq_ep_complete_unlock(ep);
+	if (tq_core_has_ended(&ep->core))
+		tq_ep_complete_unlock(ep);
+	else
+		tq_ep_unlock(ep);
 	return events;
 }
 

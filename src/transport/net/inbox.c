@@ -314,6 +314,8 @@ int tq_inbox_poll(struct tq_net *net)
 	int events;
 
 	gather(inbox);
+	if (!inbox->nwatched)
+		return 0;
 	events = take_turns(net, first, inbox->nused, &bytes);
 	return events + take_turns(net, 0, first, &bytes);
 }
