@@ -48,7 +48,7 @@ void hca_control(struct model *model, int from, int to)
 	t_true(bounce || !kept, "%s: its buffer is kept", tq_msg_name(hdr->type));
 	/* A message that is not kept goes at once. A kept one may have been put already. */
 	if (bounce && !kept)
-		model_ops.bounce_put(here, bounce);
+		model_ops.bounce_put((struct tq_net *)here, bounce);
 	if (bounce)
 		it->msg = NULL;
 	model_item_free(it);

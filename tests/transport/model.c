@@ -77,7 +77,7 @@ static void check_asking(struct model_ep *ep, int to, const void *msg)
 	sent->n++;
 }
 
-static int op_control(void *net, struct tq_link *link, const void *msg, uint32_t len,
+static int op_control(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		      unsigned flags)
 {
 	struct model_ep *ep = model_enter(net);
@@ -96,7 +96,7 @@ static int op_control(void *net, struct tq_link *link, const void *msg, uint32_t
 	return 0;
 }
 
-static void *op_eager_buf(void *net, struct tq_link *link, uint32_t len)
+static void *op_eager_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
@@ -112,9 +112,10 @@ static void *op_eager_buf(void *net, struct tq_link *link, uint32_t len)
 	return ep->eager;
 }
 
-static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags)
+static int op_eager_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
+			 unsigned flags)
 {
-	struct model_ep *ep = net;
+	struct model_ep *ep = (struct model_ep *)net;
 	int to = addressee(ep, link);
 	uint8_t type = *(uint8_t *)buf;
 	/* A header may be in front of the data, but the whole message isn't longer. */
@@ -142,21 +143,21 @@ static int op_eager_send(void *net, struct tq_link *link, void *buf, uint32_t le
 	return 0;
 }
 
-static bool op_is_local(void *net, struct tq_link *link)
+static bool op_is_local(struct tq_net *net, struct tq_link *link)
 {
-	struct model_ep *ep = net;
+	struct model_ep *ep = (struct model_ep *)net;
 
 	return ep->model->conf.rings[ep->id] & 1u << addressee(ep, link);
 }
 
-static bool op_try_readable(void *net, struct tq_link *link)
+static bool op_try_readable(struct tq_net *net, struct tq_link *link)
 {
-	struct model_ep *ep = net;
+	struct model_ep *ep = (struct model_ep *)net;
 
 	return ep->model->conf.readable[ep->id] & 1u << addressee(ep, link);
 }
 
-static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)
+static int op_copy(struct tq_net *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len)
 {
 	struct model_ep *ep = model_enter(net);
 	int from = addressee(ep, link);
@@ -176,7 +177,7 @@ static int op_copy(void *net, struct tq_link *link, void *to, uint64_t addr, uin
 	return 0;
 }
 
-static bool op_prepare_data(void *net, struct tq_link *link)
+static bool op_prepare_data(struct tq_net *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -186,7 +187,7 @@ static bool op_prepare_data(void *net, struct tq_link *link)
 	return ep->data_sure;
 }
 
-static void op_bounce_put(void *net, struct tq_bounce *bounce)
+static void op_bounce_put(struct tq_net *net, struct tq_bounce *bounce)
 {
 	struct model_ep *ep = model_enter(net);
 	struct tq_bounce *kept;
@@ -202,7 +203,7 @@ static void op_bounce_put(void *net, struct tq_bounce *bounce)
 	free(kept);
 }
 
-static void op_backpressure(void *net, bool stop)
+static void op_backpressure(struct tq_net *net, bool stop)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -212,7 +213,7 @@ static void op_backpressure(void *net, bool stop)
 
 /* ---- lanes ---- */
 
-static struct tq_lane *op_lane_get(void *net, struct tq_link *link)
+static struct tq_lane *op_lane_get(struct tq_net *net, struct tq_link *link)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_conf *conf = &ep->model->conf;
@@ -238,7 +239,7 @@ static struct tq_lane *op_lane_get(void *net, struct tq_link *link)
 	return NULL;
 }
 
-static void op_lane_put(void *net, struct tq_lane *lane)
+static void op_lane_put(struct tq_net *net, struct tq_lane *lane)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -255,7 +256,7 @@ static void direct_lane(struct model_ep *ep, int to, struct tq_lane *lane, uint3
 	t_true(!lane->outstanding || lane->srqn == srqn, "two tuples on one hold lane");
 }
 
-static int op_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
+static int op_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		     const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	struct model_ep *ep = model_enter(net);
@@ -316,7 +317,7 @@ static int op_direct(void *net, struct tq_link *link, struct tq_lane *lane, uint
 	return 0;
 }
 
-static void op_report(void *net, struct tq_lane *lane)
+static void op_report(struct tq_net *net, struct tq_lane *lane)
 {
 	struct model_ep *ep = model_enter(net);
 	int qp = model_qp(lane->node, lane->idx);
@@ -330,7 +331,7 @@ static void op_report(void *net, struct tq_lane *lane)
 		done->lazy = false;
 }
 
-static void op_remind(void *net)
+static void op_remind(struct tq_net *net)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -365,21 +366,21 @@ static int rdma(struct model_ep *ep, enum model_kind kind, struct tq_link *link,
 	return 0;
 }
 
-static int op_read(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
-		   uint32_t rkey, void *token)
+static int op_read(struct tq_net *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
+		   uint64_t addr, uint32_t rkey, void *token)
 {
 	return rdma(model_enter(net), MODEL_READ, link, sg, nsg, addr, rkey, token);
 }
 
-static int op_write(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
-		    uint32_t rkey, void *token)
+static int op_write(struct tq_net *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
+		    uint64_t addr, uint32_t rkey, void *token)
 {
 	return rdma(model_enter(net), MODEL_WRITE, link, sg, nsg, addr, rkey, token);
 }
 
 /* ---- connections, and the clock ---- */
 
-static void op_peer_fail(void *net, struct tq_link *link, const char *why)
+static void op_peer_fail(struct tq_net *net, struct tq_link *link, const char *why)
 {
 	struct model_ep *ep = model_enter(net);
 	int to = addressee(ep, link);
@@ -436,7 +437,8 @@ static void start_ep(struct model *model, int id)
 				.confirmed = model->conf.lanes_ready ? ~0u : 0,
 			};
 	}
-	tq_core_init(&ep->core, &model_ops, ep, &ep->limits, &ep->params, &ep->stats);
+	tq_core_init(&ep->core, &model_ops, (struct tq_net *)ep, &ep->limits, &ep->params,
+		     &ep->stats);
 	for (int p = 0; p < model->conf.neps; p++) {
 		ep->links[p].ep = ep;
 		ep->links[p].to = p;

@@ -74,7 +74,7 @@ static void reg_gone(struct model_ep *ep, struct model_reg *reg)
 	free(reg);
 }
 
-struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
+struct tq_reg *model_op_reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
@@ -87,7 +87,7 @@ struct tq_reg *model_op_reg(void *net, void *addr, uint64_t len, bool write, voi
 	return &reg->reg;
 }
 
-void model_op_unreg(void *net, struct tq_reg *what, void *cookie)
+void model_op_unreg(struct tq_net *net, struct tq_reg *what, void *cookie)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg = reg_find(ep, what);
@@ -96,7 +96,7 @@ void model_op_unreg(void *net, struct tq_reg *what, void *cookie)
 	reg_gone(ep, reg);
 }
 
-bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
+bool model_op_copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
 	struct model_ep *ep = model_enter(net);
 
@@ -110,7 +110,7 @@ bool model_op_copy_get(void *net, uint64_t len, struct tq_sg *sg)
 	return true;
 }
 
-bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
+bool model_op_reserve_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg;
@@ -128,7 +128,7 @@ bool model_op_reserve_get(void *net, uint64_t len, struct tq_sg *sg)
 	return true;
 }
 
-void model_op_copy_put(void *net, struct tq_sg *sg)
+void model_op_copy_put(struct tq_net *net, struct tq_sg *sg)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_reg *reg = reg_find(ep, sg->reg);

@@ -24,7 +24,7 @@ static struct tq_srq *srq_new(struct model *model, int ep)
 	return srq;
 }
 
-struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
+struct tq_srq *model_op_srq_get(struct tq_net *net, uint32_t *srqn)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model *model = ep->model;
@@ -48,7 +48,8 @@ struct tq_srq *model_op_srq_get(void *net, uint32_t *srqn)
 	return srq;
 }
 
-int model_op_srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
+int model_op_srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
+		      void *token)
 {
 	struct model_ep *ep = model_enter(net);
 	struct model_recv *recv;
@@ -91,7 +92,7 @@ static void srq_clear(struct tq_srq *srq)
 	srq->nrecvs = 0;
 }
 
-void model_op_srq_put(void *net, struct tq_srq *srq, bool safe)
+void model_op_srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {
 	struct model_ep *ep = model_enter(net);
 

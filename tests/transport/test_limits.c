@@ -231,7 +231,7 @@ static void longest_eager(void)
 	const struct tq_net_ops *ops;
 	struct tq_ctx *ctx[2];
 	struct tq_sg copy;
-	void *net;
+	struct tq_net *net;
 
 	many_start_apart(2, params, ctx);
 	ops = many_eps[0]->core.ops;

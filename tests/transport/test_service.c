@@ -382,14 +382,14 @@ static void buffered_to_write(void)
 	       "the message isn't written");
 }
 
-static struct tq_reg *register_nothing(void *net, void *addr, uint64_t len, bool write,
+static struct tq_reg *register_nothing(struct tq_net *net, void *addr, uint64_t len, bool write,
 				       void **cookie)
 {
 	(void)net, (void)addr, (void)len, (void)write, (void)cookie;
 	return NULL;
 }
 
-static bool copy_nothing(void *net, uint64_t len, struct tq_sg *copy)
+static bool copy_nothing(struct tq_net *net, uint64_t len, struct tq_sg *copy)
 {
 	(void)net, (void)len, (void)copy;
 	return false;

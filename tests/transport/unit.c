@@ -41,7 +41,7 @@ static void note_ask(const struct tq_msg_env *env)
 		note(&unit.asks, tq_get32(env->ask));
 }
 
-static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
+static void *eager_buf(struct tq_net *net, struct tq_link *to, uint32_t len)
 {
 	static uint64_t buf[32];
 
@@ -49,14 +49,16 @@ static void *eager_buf(void *net, struct tq_link *to, uint32_t len)
 	return len <= sizeof(buf) && !unit.no_eager ? buf : NULL;
 }
 
-static int eager_send(void *net, struct tq_link *to, void *buf, uint32_t len, unsigned flags)
+static int eager_send(struct tq_net *net, struct tq_link *to, void *buf, uint32_t len,
+		      unsigned flags)
 {
 	(void)net, (void)to, (void)len, (void)flags;
 	note_ask(&((const struct tq_msg_eager *)buf)->env);
 	return 0;
 }
 
-static int control(void *net, struct tq_link *to, const void *msg, uint32_t len, unsigned flags)
+static int control(struct tq_net *net, struct tq_link *to, const void *msg, uint32_t len,
+		   unsigned flags)
 {
 	const struct tq_msg_hdr *hdr = msg;
 
@@ -77,7 +79,7 @@ static int control(void *net, struct tq_link *to, const void *msg, uint32_t len,
 	return 0;
 }
 
-static struct tq_reg *reg(void *net, void *addr, uint64_t len, bool write, void **cookie)
+static struct tq_reg *reg(struct tq_net *net, void *addr, uint64_t len, bool write, void **cookie)
 {
 	static struct tq_reg memory;
 
@@ -85,24 +87,24 @@ static struct tq_reg *reg(void *net, void *addr, uint64_t len, bool write, void 
 	return unit.registers ? &memory : NULL;
 }
 
-static void unreg(void *net, struct tq_reg *memory, void *cookie)
+static void unreg(struct tq_net *net, struct tq_reg *memory, void *cookie)
 {
 	(void)net, (void)memory, (void)cookie;
 }
 
-static bool copy_get(void *net, uint64_t len, struct tq_sg *sg)
+static bool copy_get(struct tq_net *net, uint64_t len, struct tq_sg *sg)
 {
 	(void)net, (void)len, (void)sg;
 	return false;
 }
 
-static struct tq_lane *lane_get(void *net, struct tq_link *to)
+static struct tq_lane *lane_get(struct tq_net *net, struct tq_link *to)
 {
 	(void)net, (void)to;
 	return NULL;
 }
 
-static struct tq_srq *srq_get(void *net, uint32_t *srqn)
+static struct tq_srq *srq_get(struct tq_net *net, uint32_t *srqn)
 {
 	(void)net;
 	*srqn = 7;
@@ -110,37 +112,38 @@ static struct tq_srq *srq_get(void *net, uint32_t *srqn)
 	return (struct tq_srq *)&unit.queues;
 }
 
-static int srq_post(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg, void *token)
+static int srq_post(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
+		    void *token)
 {
 	(void)net, (void)srq, (void)sg, (void)nsg;
 	unit.posted = token;
 	return 0;
 }
 
-static void srq_put(void *net, struct tq_srq *srq, bool safe)
+static void srq_put(struct tq_net *net, struct tq_srq *srq, bool safe)
 {
 	(void)net, (void)srq, (void)safe;
 	unit.queues--;
 }
 
-static void backpressure(void *net, bool stop)
+static void backpressure(struct tq_net *net, bool stop)
 {
 	(void)net;
 	unit.backpressured = stop;
 }
 
-static void peer_fail(void *net, struct tq_link *to, const char *why)
+static void peer_fail(struct tq_net *net, struct tq_link *to, const char *why)
 {
 	(void)net, (void)to;
 	unit.given_up = why;
 }
 
-static void remind(void *net)
+static void remind(struct tq_net *net)
 {
 	(void)net;
 }
 
-static bool is_local(void *net, struct tq_link *to)
+static bool is_local(struct tq_net *net, struct tq_link *to)
 {
 	(void)net, (void)to;
 	return false;

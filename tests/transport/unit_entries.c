@@ -33,18 +33,18 @@ static struct tq_peer other;
 static struct tq_net_ops network;
 static void *posted; /* the send or RDMA operation that was posted last */
 
-static struct tq_lane *lane_get(void *net, struct tq_link *link)
+static struct tq_lane *lane_get(struct tq_net *net, struct tq_link *link)
 {
 	(void)net, (void)link;
 	return (struct tq_lane *)&network;
 }
 
-static void lane_put(void *net, struct tq_lane *lane)
+static void lane_put(struct tq_net *net, struct tq_lane *lane)
 {
 	(void)net, (void)lane;
 }
 
-static int direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
+static int direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		  const struct tq_sg *sg, int nsg, unsigned flags, void *token)
 {
 	(void)net, (void)link, (void)lane, (void)srqn, (void)sg, (void)nsg, (void)flags;
@@ -52,7 +52,7 @@ static int direct(void *net, struct tq_link *link, struct tq_lane *lane, uint32_
 	return 0;
 }
 
-static int post_write(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
+static int post_write(struct tq_net *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		      uint64_t addr, uint32_t rkey, void *token)
 {
 	(void)net, (void)link, (void)sg, (void)nsg, (void)addr, (void)rkey;

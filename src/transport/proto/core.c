@@ -19,7 +19,7 @@
 
 /* ---- start and end ---- */
 
-void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
+void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, struct tq_net *net,
 		  const struct tq_net_limits *limits, const struct tq_params *params,
 		  struct tq_stats *stats)
 {

@@ -11,7 +11,7 @@
 #include "proto/objects.h"
 
 /* Starts the protocol. All that is pointed to must outlive the core. */
-void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, void *net,
+void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, struct tq_net *net,
 		  const struct tq_net_limits *limits, const struct tq_params *params,
 		  struct tq_stats *stats);
 /* Frees all; no request ends by that. */

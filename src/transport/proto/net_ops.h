@@ -16,7 +16,9 @@
 /* Types of the protocol. */
 struct tq_core;
 struct tq_peer;
-/* Types of the network: its side of a peer, a hold lane, a tuple queue, a control buffer. */
+/* Types of the network: its whole, its side of a peer, a hold lane, a tuple queue, a control
+ * buffer. */
+struct tq_net;
 struct tq_link;
 struct tq_lane;
 struct tq_srq;
@@ -74,7 +76,7 @@ struct tq_net_ops {
 	 * message is copied. The copy waits inside when there is no credit or the queue is full;
 	 * the first one connects. -EIO: the peer has failed; -ENOMEM.
 	 */
-	int (*control)(void *net, struct tq_link *link, const void *msg, uint32_t len,
+	int (*control)(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
 		       unsigned flags);
 
 	/*
@@ -84,94 +86,97 @@ struct tq_net_ops {
 	 * more eager data. (Neither counts right after prepare_data() has returned true: DATA
 	 * answers a receive, and must come through.)
 	 */
-	void *(*eager_buf)(void *net, struct tq_link *link, uint32_t len);
-	int (*eager_send)(void *net, struct tq_link *link, void *buf, uint32_t len, unsigned flags);
+	void *(*eager_buf)(struct tq_net *net, struct tq_link *link, uint32_t len);
+	int (*eager_send)(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
+			  unsigned flags);
 	/* Prepares for a DATA message. Returns true if one would go at once (credit, queue,
 	 * buffer). The protocol sends pieces only then, and asks again at tq_core_poll(). */
-	bool (*prepare_data)(void *net, struct tq_link *link);
+	bool (*prepare_data)(struct tq_net *net, struct tq_link *link);
 
 	/* Returns true if messages with data reach the peer sooner than what goes to a tuple queue,
 	 * and without the HCA: through shared memory. */
-	bool (*is_local)(void *net, struct tq_link *link);
+	bool (*is_local)(struct tq_net *net, struct tq_link *link);
 
 	/* Returns true if this process may read the memory of the peer, a process of its node, so
 	 * that the peer probably may read this one's. Finds that out on first use. */
-	bool (*try_readable)(void *net, struct tq_link *link);
+	bool (*try_readable)(struct tq_net *net, struct tq_link *link);
 	/* Copies by the CPU `len` bytes that an unanswered RTS has announced at `addr` in the
 	 * memory of a readable peer. Returns 0, or -EIO: then `to` may hold anything. */
-	int (*copy)(void *net, struct tq_link *link, void *to, uint64_t addr, uint64_t len);
+	int (*copy)(struct tq_net *net, struct tq_link *link, void *to, uint64_t addr,
+		    uint64_t len);
 
 	/* Returns true if control messages wait, and go on whatever the peer's user does: the
 	 * peer returns credit. */
-	bool (*control_moves)(void *net, struct tq_link *link);
+	bool (*control_moves)(struct tq_net *net, struct tq_link *link);
 
 	/* Gets memory from the registered, bounded pool of copies; its reg is in `sg`. Returns
 	 * false if the pool is empty. */
-	bool (*copy_get)(void *net, uint64_t len, struct tq_sg *sg);
+	bool (*copy_get)(struct tq_net *net, uint64_t len, struct tq_sg *sg);
 	/* Gets at most limits.control_data_max bytes from a small reserve, for data that are on
 	 * their way, after which the memory is given back. */
-	bool (*reserve_get)(void *net, uint64_t len, struct tq_sg *sg);
-	void (*copy_put)(void *net, struct tq_sg *sg); /* of both */
+	bool (*reserve_get)(struct tq_net *net, uint64_t len, struct tq_sg *sg);
+	void (*copy_put)(struct tq_net *net, struct tq_sg *sg); /* of both */
 
 	/*
 	 * Returns an exclusive hold lane that is usable towards the peer now, or NULL: then one
 	 * is being connected if the limits allow, and tq_core_on_lane_ready() is called. lane_put()
 	 * takes back a lane on which nothing is outstanding.
 	 */
-	struct tq_lane *(*lane_get)(void *net, struct tq_link *link);
-	void (*lane_put)(void *net, struct tq_lane *lane);
+	struct tq_lane *(*lane_get)(struct tq_net *net, struct tq_link *link);
+	void (*lane_put)(struct tq_net *net, struct tq_lane *lane);
 
 	/* Sends to a tuple's SRQ on a hold lane (or TQ_DIRECT_BULK). Ends with
 	 * tq_core_on_sent(token). -EAGAIN: the queue is full; not with TQ_DIRECT_BULK, where the
 	 * network queues. -EIO. */
-	int (*direct)(void *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
+	int (*direct)(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
 		      const struct tq_sg *sg, int nsg, unsigned flags, void *token);
 	/* Has lazy sends on the lane reported as soon as they are complete. */
-	void (*report)(void *net, struct tq_lane *lane);
+	void (*report)(struct tq_net *net, struct tq_lane *lane);
 
 	/* RDMA on the bulk lane, in chunks, queued inside; the remote memory is one piece. Ends
 	 * with tq_core_on_rdma_done(token). A write of at most max_inline bytes needs no
 	 * registration. -EIO, -ENOMEM. */
-	int (*read)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg, uint64_t addr,
-		    uint32_t rkey, void *token);
-	int (*write)(void *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
+	int (*read)(struct tq_net *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
+		    uint64_t addr, uint32_t rkey, void *token);
+	int (*write)(struct tq_net *net, struct tq_link *link, const struct tq_sg *sg, int nsg,
 		     uint64_t addr, uint32_t rkey, void *token);
 
 	/* Starts an atomic operation. Returns and ends as read() and write() do. The former value
 	 * in the peer's memory comes into the 8 bytes of `sg`. */
-	int (*atomic)(void *net, struct tq_link *link, const struct tq_atomic *atomic,
+	int (*atomic)(struct tq_net *net, struct tq_link *link, const struct tq_atomic *atomic,
 		      const struct tq_sg *sg, uint64_t addr, uint32_t rkey, void *token);
 
 	/* Has tq_core_on_reminded() called once, after a time in which most messages arrive. */
-	void (*remind)(void *net);
+	void (*remind)(struct tq_net *net);
 
 	/* Returns an empty tuple queue; NULL: at a limit. */
-	struct tq_srq *(*srq_get)(void *net, uint32_t *srqn);
+	struct tq_srq *(*srq_get)(struct tq_net *net, uint32_t *srqn);
 	/* Posts a receive, to which the network adds the sink up to max_direct. Ends with
 	 * tq_core_on_delivered(token). -EAGAIN: no room in the queue or in the CQ; an empty queue
 	 * has room for one. */
-	int (*srq_post)(void *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
+	int (*srq_post)(struct tq_net *net, struct tq_srq *srq, const struct tq_sg *sg, int nsg,
 			void *token);
 	/* Gives a tuple queue back. One that is empty and `safe`, as no sender will send to it
 	 * any more, is kept for another tuple. Others are withdrawn with the receives in them:
 	 * they are destroyed soon, which tq_core_on_srqs_gone() reports. Until then a sender that
 	 * gave no answer may still fill those receives. */
-	void (*srq_put)(void *net, struct tq_srq *srq, bool safe);
+	void (*srq_put)(struct tq_net *net, struct tq_srq *srq, bool safe);
 
 	/* Registers user memory, which the HCA reads, or writes to, until unreg(). NULL: the
 	 * memory can't be registered. */
-	struct tq_reg *(*reg)(void *net, void *addr, uint64_t len, bool write, void **cookie);
-	void (*unreg)(void *net, struct tq_reg *reg, void *cookie);
+	struct tq_reg *(*reg)(struct tq_net *net, void *addr, uint64_t len, bool write,
+			      void **cookie);
+	void (*unreg)(struct tq_net *net, struct tq_reg *reg, void *cookie);
 
 	/* Gives back a control buffer that tq_core_on_control() kept. */
-	void (*bounce_put)(void *net, struct tq_bounce *bounce);
+	void (*bounce_put)(struct tq_net *net, struct tq_bounce *bounce);
 	/* Tells all peers (or those that ask later) to stop or resume eager sends, as
 	 * unexpected data are at their limit, or below it again. */
-	void (*backpressure)(void *net, bool stop);
+	void (*backpressure)(struct tq_net *net, bool stop);
 
 	/* Called when the protocol has failed the peer, see tq_peer_fail(). The network takes
 	 * nothing more for the peer, logs `why`, and ends what is posted towards it. */
-	void (*peer_fail)(void *net, struct tq_link *link, const char *why);
+	void (*peer_fail)(struct tq_net *net, struct tq_link *link, const char *why);
 };
 
 /* ---- reported by the network ---- */

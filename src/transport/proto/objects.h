@@ -172,7 +172,7 @@ struct tq_orphan;
 
 struct tq_core {
 	const struct tq_net_ops *ops;
-	void *net;
+	struct tq_net *net;
 	const struct tq_net_limits *limits;
 	const struct tq_params *params;
 	struct tq_stats *stats;
