@@ -33,7 +33,7 @@ at_most() {
 }
 
 count idle 0
-at_most "$syncs" "sync points of $ranks ranks that start and end" 5000
+at_most "$syncs" "sync points of $ranks ranks that start and end" 4500
 at_most "$waits" "waits for all processes of $ranks ranks that start and end" 300
 few_syncs=$syncs few_waits=$waits
 SOFTHCA_TRACE=$log.trace count idle 0

@@ -12,12 +12,10 @@
 #include "net/mem.h"
 #include "net/srq.h"
 
-/* Buffers of a new queue that are posted in one call. Their work requests are on the stack. */
-#define POST_AT_ONCE 8u
-#define USE_AT_ONCE  8u  /* used buffers that are posted again at once */
-#define USE_AFTER    4u  /* polls after which fewer are: not between a message and its answer */
-#define SPARES       16u /* buffers made at a time */
-#define DEPTH_LEAST  16u /* buffers of a bank's class, where memory is scarce */
+#define USE_AT_ONCE 8u  /* used buffers that are posted again at once */
+#define USE_AFTER   4u  /* polls after which fewer are: not between a message and its answer */
+#define SPARES      16u /* buffers made at a time */
+#define DEPTH_LEAST 16u /* buffers of a bank's class, where memory is scarce */
 
 struct tq_bounce {
 	struct tq_work work;
@@ -130,23 +128,24 @@ static uint32_t bank_depth(const struct tq_net *net, int cls)
 	return (uint32_t)depth;
 }
 
-/* Posts the buffers of a new queue, many in one call. */
+/* Posts the buffers of a new queue in one call. There may be thousands, so their work requests are
+ * not on the stack. */
 static int bounces_post(struct tq_bank *bank, struct tq_bounces *chunk)
 {
-	struct bounce_wr some[POST_AT_ONCE];
+	struct bounce_wr *all = malloc(chunk->n * sizeof(*all));
 	struct ibv_recv_wr *bad;
-	uint32_t at, n;
-	int rc = 0;
+	int rc;
 
-	for (at = 0; !rc && at < chunk->n; at += n) {
-		for (n = 0; n < POST_AT_ONCE && at + n < chunk->n; n++) {
-			chunk->bounce[at + n].bank = bank;
-			bounce_wr(&chunk->bounce[at + n], &some[n]);
-			if (n)
-				some[n - 1].wr.next = &some[n].wr;
-		}
-		rc = ibv_post_srq_recv(bank->srq[chunk->bounce[0].cls], &some[0].wr, &bad);
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < chunk->n; i++) {
+		chunk->bounce[i].bank = bank;
+		bounce_wr(&chunk->bounce[i], &all[i]);
+		if (i)
+			all[i - 1].wr.next = &all[i].wr;
 	}
+	rc = ibv_post_srq_recv(bank->srq[chunk->bounce[0].cls], &all[0].wr, &bad);
+	free(all);
 	return -rc;
 }
 

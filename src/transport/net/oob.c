@@ -15,9 +15,6 @@
  * registered memory. */
 #define RECVS 256
 #define SENDS 64
-/* Receives that are posted in one call. Their work requests are on the stack, also when a datagram
- * has come, and one is posted again. */
-#define POST_AT_ONCE 8u
 
 #define GRH  40  /* bytes in front of each datagram that was received */
 #define ROOM 256 /* bytes of a buffer, the GRH included */
@@ -87,27 +84,47 @@ static void received(struct tq_net *net, const uint8_t *bytes, uint32_t len)
 		TQ_COUNT(net->stats, dropped);
 }
 
-/* Posts receives for n datagrams, which lie one after the other, many in one call. */
-static int post_recvs(struct tq_oob *oob, struct datagram *datagrams, uint32_t n)
+/* A receive that is about to be posted. */
+struct recv_wr {
+	struct ibv_recv_wr wr;
+	struct ibv_sge sge;
+};
+
+static void recv_wr(const struct tq_oob *oob, struct datagram *datagram, struct recv_wr *to)
 {
-	struct ibv_recv_wr wr[POST_AT_ONCE], *bad;
-	struct ibv_sge sge[POST_AT_ONCE];
-	uint32_t at, i;
-	int rc = 0;
+	to->sge = (struct ibv_sge){(uintptr_t)datagram->bytes, ROOM, oob->reg.lkey};
+	to->wr = (struct ibv_recv_wr){
+		.wr_id = (uintptr_t)&datagram->work,
+		.sg_list = &to->sge,
+		.num_sge = 1,
+	};
+}
 
-	for (at = 0; !rc && at < n; at += i) {
-		for (i = 0; i < POST_AT_ONCE && at + i < n; i++) {
-			struct datagram *datagram = &datagrams[at + i];
+static void post_again(struct tq_oob *oob, struct datagram *datagram)
+{
+	struct recv_wr one;
+	struct ibv_recv_wr *bad;
 
-			sge[i] = (struct ibv_sge){(uintptr_t)datagram->bytes, ROOM, oob->reg.lkey};
-			wr[i] = (struct ibv_recv_wr){.wr_id = (uintptr_t)&datagram->work,
-						     .sg_list = &sge[i],
-						     .num_sge = 1};
-			if (i)
-				wr[i - 1].next = &wr[i];
-		}
-		rc = ibv_post_recv(oob->qp, wr, &bad);
+	recv_wr(oob, datagram, &one);
+	ibv_post_recv(oob->qp, &one.wr, &bad);
+}
+
+/* Posts all receives in one call. Their work requests take too much memory for the stack. */
+static int post_all(struct tq_oob *oob)
+{
+	struct recv_wr *all = malloc(oob->nrecvs * sizeof(*all));
+	struct ibv_recv_wr *bad;
+	int rc;
+
+	if (!all)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < oob->nrecvs; i++) {
+		recv_wr(oob, &oob->recvs[i], &all[i]);
+		if (i)
+			all[i - 1].wr.next = &all[i].wr;
 	}
+	rc = ibv_post_recv(oob->qp, &all[0].wr, &bad);
+	free(all);
 	return -rc;
 }
 
@@ -119,7 +136,7 @@ static void recv_done(struct tq_net *net, struct tq_work *work, const struct ibv
 		return; /* flushed */
 	if (wc->byte_len >= GRH && wc->byte_len <= ROOM)
 		received(net, datagram->bytes + GRH, wc->byte_len - GRH);
-	post_recvs(net->oob, datagram, 1);
+	post_again(net->oob, datagram);
 }
 
 static void send_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
@@ -306,7 +323,7 @@ int tq_oob_open(struct tq_net *net, uint64_t nonce, tq_oob_handler *handler)
 		goto release_scq;
 	error = to_rts(net);
 	if (!error)
-		error = post_recvs(oob, oob->recvs, oob->nrecvs);
+		error = post_all(oob);
 	if (!error)
 		return 0;
 	ibv_destroy_qp(oob->qp);
