@@ -51,7 +51,8 @@ load_totals() {
 
 # Includes UndefinedBehaviorSanitizer.
 group_asan() {
-	sanitized asan address,undefined libasan.so ASAN_OPTIONS=verify_asan_link_order=0:abort_on_error=1 :detect_leaks=0
+	sanitized asan address,undefined libasan.so ASAN_OPTIONS=verify_asan_link_order=0:abort_on_error=1 \
+		":detect_leaks=0:suppressions=$top/tests/mpi/asan.supp"
 }
 
 # A forked child that opens a device starts an engine thread, which die_after_fork=0 allows. The history is long because suppressions
