@@ -200,6 +200,7 @@ struct mca_coll_tupleq {
 	int allgather; /* bytes of a block up to which MPI_Allgather(v) is done all at once */
 	int memory;    /* bytes that are kept for later operations (nbc_memory.h) */
 	opal_mutex_t lock;
+	unsigned long long settled[2];         /* communicators in state DECLINED and READY */
 	struct mca_coll_tupleq_module *active; /* list of modules with nonblocking operations */
 	_Atomic int nonblocking; /* operations of `active`; also read without the lock */
 	bool progressing;        /* mca_coll_tupleq_progress() is registered */
@@ -235,6 +236,14 @@ void mca_coll_tupleq_request_construct(ompi_request_t *request);
 /* Writes a line that coll_base_verbose of 10 shows. */
 void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
+
+/* Warns, for the first communicator of this process alone, that collectives are slower from here
+ * on. */
+void mca_coll_tupleq_warn_unserved(ompi_communicator_t *comm, const char *problem);
+
+/* Registers a counter as a performance variable of MPI_T. Returns an Open MPI error. */
+int mca_coll_tupleq_register_counter(const mca_base_component_t *version, const char *name,
+				     const char *help, unsigned long long *value);
 
 /* ---- setup.c ---- */
 /* Starts to bring a new communicator to READY or DECLINED, the same state on all processes. Returns

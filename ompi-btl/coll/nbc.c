@@ -333,12 +333,8 @@ int mca_coll_tupleq_nbc_register(const mca_base_component_t *version)
 	};
 
 	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-		int rc = mca_base_component_pvar_register(
-			version, counters[i].name, counters[i].help, OPAL_INFO_LVL_4,
-			MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
-			MCA_BASE_VAR_BIND_NO_OBJECT,
-			MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL,
-			NULL, counters[i].value);
+		int rc = mca_coll_tupleq_register_counter(version, counters[i].name,
+							  counters[i].help, counters[i].value);
 
 		if (rc < 0)
 			return rc;

@@ -8,7 +8,6 @@
 #include "coll.h"
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 
 /* The longest address (bytes) of an endpoint: that of this version of the library. */
@@ -182,19 +181,6 @@ static void choose_shape(struct mca_coll_tupleq_setup *setup)
 	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes);
 }
 
-/* Says, for the first communicator of this process, that collectives are slower from here on. */
-static void warn_unregistered(const struct mca_coll_tupleq_setup *setup)
-{
-	static atomic_flag warned = ATOMIC_FLAG_INIT;
-
-	if (!atomic_flag_test_and_set(&warned))
-		opal_output(0,
-			    "coll tupleq, %s, rank %d: Open MPI's own collectives are used, "
-			    "because %s.",
-			    setup->module->comm->c_name, ompi_comm_rank(setup->module->comm),
-			    setup->problem);
-}
-
 static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_info *segment_info)
 {
 	struct mca_coll_tupleq_group *group = &setup->module->group;
@@ -218,7 +204,7 @@ static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_inf
 			"shared memory can't be registered (either the limit of locked memory, "
 			"ulimit -l, is too low, or the adapter has no more registrations)";
 		if (rc == -ENOMEM)
-			warn_unregistered(setup);
+			mca_coll_tupleq_warn_unserved(setup->module->comm, setup->problem);
 		return;
 	}
 	segment_info->addr = (uintptr_t)group->segment;
@@ -451,6 +437,7 @@ static void settle(struct mca_coll_tupleq_setup *setup, bool agreed)
 			module->comm, "not every process can take part: barriers are messages, and "
 				      "other components do the other collectives");
 	}
+	mca_coll_tupleq.settled[agreed]++;
 	mca_coll_tupleq_set_state(module, agreed ? TUPLEQ_READY : TUPLEQ_DECLINED);
 }
 

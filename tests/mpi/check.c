@@ -312,7 +312,7 @@ static bool is_in_use(const char *variable)
 {
 	bool of_coll = !strncmp(variable, "coll_", 5);
 
-	return exists("pml_tupleq_puts") && (!of_coll || exists("coll_tupleq_rounds"));
+	return exists("pml_tupleq_puts") && (!of_coll || exists("coll_tupleq_nbc"));
 }
 
 long long t_resident(void)
