@@ -7,7 +7,7 @@
  */
 #include "check.h"
 
-enum { BYTES = 11 * 4096, WORDS = 512 };
+enum { BYTES = 11 * 4096, WORDS = 512, SHORT = 2000, COPIES = 2000, LARGE = 3500000 };
 
 /* Sends a message from each buffer. The buffers stay, so their registrations are good. */
 static void fill_cache(int buffers)
@@ -100,6 +100,37 @@ static void attach(int buffers)
 	t_end();
 }
 
+/* Sends short messages that aren't received yet, so that the sender copies them. */
+static void fill_copies(int messages)
+{
+	static char in[SHORT], out[SHORT];
+	MPI_Request *sends = t_alloc((size_t)messages * sizeof(*sends));
+
+	for (int i = 0; i < messages; i++)
+		MPI_Isend(out, SHORT, MPI_BYTE, t_rank ^ 1, 3, MPI_COMM_WORLD, &sends[i]);
+	MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; i < messages; i++)
+		MPI_Recv(in, SHORT, MPI_BYTE, t_rank ^ 1, 3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	MPI_Waitall(messages, sends, MPI_STATUSES_IGNORE);
+	MPI_Barrier(MPI_COMM_WORLD);
+	free(sends);
+}
+
+/* Makes a window for which there is room if the memory for copies makes some. */
+static void copies(int buffers)
+{
+	char *memory = calloc(1, LARGE);
+	MPI_Win win;
+
+	t_begin("MPI_Win_create after %d buffers and copies of messages", buffers);
+	fill_cache(buffers);
+	fill_copies(buffers ? COPIES : 0);
+	MPI_Win_create(memory, LARGE, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	MPI_Win_free(&win);
+	free(memory);
+	t_end();
+}
+
 /* Makes a communicator, which coll/tupleq must serve. */
 static void communicator(int buffers)
 {
@@ -121,7 +152,7 @@ static const struct {
 } kinds[] = {
 	{"accumulate", accumulate},     {"create", create},
 	{"allocate", allocate},         {"attach", attach},
-	{"communicator", communicator},
+	{"communicator", communicator}, {"copies", copies},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 

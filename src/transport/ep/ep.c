@@ -95,7 +95,10 @@ int tq_open(const struct tq_params *params, const struct tq_job *job,
 	if (error)
 		goto free_ep;
 	init_net(ep, cache);
+	/* With the lock, as the cache may be asked for room. */
+	tq_lock(&ep->lock);
 	error = tq_net_open(&ep->net);
+	tq_unlock(&ep->lock);
 	if (error)
 		goto free_ep;
 	tq_core_init(&ep->core, &tq_net_ops, &ep->net, &ep->net.limits, &ep->params, &ep->stats);

@@ -3,8 +3,8 @@
  * The pool has registered buffers of power-of-two sizes (and room for a header), cut from slabs.
  * One slab, for messages up to eager_limit, is made when the pool is opened and is never freed, so
  * it serves such messages even where no more memory can be registered. Others are made when their
- * size runs out, so that a small job locks little memory. Where the pool's limit is reached, slabs
- * of other sizes with nothing in use are freed.
+ * size runs out, so that a small job locks little memory. Where the pool's limit is reached, or
+ * other memory can't be registered, slabs with nothing in use are freed.
  */
 #include "net/copy.h"
 
@@ -67,23 +67,30 @@ static void slab_free(struct tq_net *net, struct tq_slab *slab)
 	free(slab);
 }
 
+/* Frees a slab with nothing in use. Returns false if there is none. */
+static bool free_idle(struct tq_net *net)
+{
+	struct tq_slab *slab;
+
+	for (int size = 0; size < TQ_COPY_CLASSES; size++) {
+		DL_FOREACH(net->copies->slabs[size], slab) {
+			if (slab->used || slab->stays)
+				continue;
+			slab_free(net, slab);
+			return true;
+		}
+	}
+	return false;
+}
+
 /* Makes room for `len` bytes of slab within the limit. */
 static bool make_room(struct tq_net *net, size_t len)
 {
-	struct tq_copies *copies = net->copies;
-	struct tq_slab *slab, *next;
-	uint64_t limit = (uint64_t)net->params->copy_pool;
-	int size;
-
-	for (size = 0; copies->bytes + len > limit && size < TQ_COPY_CLASSES; size++) {
-		DL_FOREACH_SAFE(copies->slabs[size], slab, next) {
-			if (copies->bytes + len <= limit)
-				break;
-			if (!slab->used && !slab->stays)
-				slab_free(net, slab);
-		}
+	while (net->copies->bytes + len > (uint64_t)net->params->copy_pool) {
+		if (!free_idle(net))
+			return false;
 	}
-	return copies->bytes + len <= limit;
+	return true;
 }
 
 static struct tq_slab *slab_make(struct tq_net *net, int size)
@@ -312,12 +319,15 @@ int tq_copies_open(struct tq_net *net)
 		tq_log(net->job, TQ_LOG_ERROR, "%s can't be registered: %s%s.", what,
 		       strerror(-error), tq_limit_hint(error));
 		tq_copies_close(net);
+		return error;
 	}
-	return error;
+	net->mem->free_idle = free_idle;
+	return 0;
 }
 
 void tq_copies_close(struct tq_net *net)
 {
+	net->mem->free_idle = NULL;
 	reserve_close(net, &net->copies->pieces);
 	reserve_close(net, &net->copies->msgs);
 	pool_close(net);

@@ -74,17 +74,33 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access,
 	return 0;
 }
 
-/* Has the cache end idle registrations, after one failed with `rc`. Returns true if another try may
- * succeed. */
+/* Ends registrations that nothing uses, after one failed with `rc`: idle ones of the cache, or else
+ * memory of the library's own. Returns true if another try may succeed. */
 static bool make_room(struct tq_net *net, int rc)
 {
-	if ((rc != -ENOMEM && rc != -EAGAIN) || !net->cache || !net->cache->make_room)
-		return false;
 	tq_assert_held(net->lock);
-	if (!net->cache->make_room(net->cache->arg))
+	if (rc != -ENOMEM && rc != -EAGAIN)
+		return false;
+	if ((!net->cache || !net->cache->make_room || !net->cache->make_room(net->cache->arg)) &&
+	    (!net->mem->free_idle || !net->mem->free_idle(net)))
 		return false;
 	TQ_COUNT(net->stats, reg_evicted);
 	return true;
+}
+
+/* Registers memory of the library's own. NULL: errno says why not. */
+static struct ibv_mr *register_own(struct tq_net *net, void *addr, size_t len, int access)
+{
+	struct ibv_mr *mr;
+	int rc;
+
+	do {
+		mr = ibv_reg_mr(net->dev.pd, addr, len, access);
+		rc = mr ? 0 : errno;
+	} while (rc && make_room(net, -rc));
+	if (rc)
+		errno = rc;
+	return mr;
 }
 
 int tq_mem_expose(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr)
@@ -189,11 +205,8 @@ void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
 	own->addr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (own->addr == MAP_FAILED)
 		goto free;
-	do {
-		own->mr = ibv_reg_mr(net->dev.pd, own->addr, len, ACCESS);
-		rc = own->mr ? 0 : errno;
-	} while (rc && make_room(net, -rc));
-	if (rc)
+	own->mr = register_own(net, own->addr, len, ACCESS);
+	if (!own->mr)
 		goto unmap;
 	fill_reg(reg, own->mr);
 	LL_PREPEND(net->mem->own, own);
@@ -201,6 +214,7 @@ void *tq_mem_alloc(struct tq_net *net, size_t len, struct tq_reg *reg)
 	return own->addr;
 
 unmap:
+	rc = errno;
 	munmap(own->addr, len);
 	errno = rc;
 free:
@@ -285,7 +299,7 @@ static void sink_range_open(struct tq_net *net)
 		error = -sink_map(mem, len);
 		if (error)
 			break;
-		mem->sink = ibv_reg_mr(net->dev.pd, mem->sink_range, len, IBV_ACCESS_LOCAL_WRITE);
+		mem->sink = register_own(net, mem->sink_range, len, IBV_ACCESS_LOCAL_WRITE);
 		if (mem->sink)
 			return;
 		error = errno;
@@ -308,8 +322,11 @@ static void sink_open(struct tq_net *net)
 	/* The sink is one more piece of each receive. */
 	if (dev->attr.max_srq_sge < 2)
 		goto describe;
-	if (net->params->null_mr)
-		mem->sink = ibv_alloc_null_mr(dev->pd);
+	if (net->params->null_mr) {
+		do
+			mem->sink = ibv_alloc_null_mr(dev->pd);
+		while (!mem->sink && make_room(net, -errno));
+	}
 	if (mem->sink) {
 		net->limits.max_direct = net->limits.max_send;
 		what = "null MR";
@@ -352,8 +369,8 @@ static void all_open(struct tq_net *net)
 	int error;
 
 	for (int write = 0; write < 2; write++) {
-		mem->all[write] = ibv_reg_mr(net->dev.pd, NULL, SIZE_MAX,
-					     (write ? ACCESS : READ) | IBV_ACCESS_ON_DEMAND);
+		mem->all[write] = register_own(net, NULL, SIZE_MAX,
+					       (write ? ACCESS : READ) | IBV_ACCESS_ON_DEMAND);
 		if (mem->all[write]) {
 			fill_reg(&mem->all_reg[write], mem->all[write]);
 			continue;

@@ -34,8 +34,11 @@ struct tq_mem {
 	struct tq_reg all_reg[2];
 	struct tq_own *own;      /* list */
 	struct tq_mr *abandoned; /* list */
-	_Atomic bool full;       /* a registration has failed for lack of memory */
-	bool warned;             /* the log says that messages are slow because of that */
+	/* Frees some memory of the library's own that nothing uses. Returns false if there is none.
+	 * NULL: there is none. */
+	bool (*free_idle)(struct tq_net *net);
+	_Atomic bool full; /* a registration has failed for lack of memory */
+	bool warned;       /* the log says that messages are slow because of that */
 	struct ibv_mr *sink;
 	void *sink_range; /* NULL: the sink is a null MR */
 	size_t sink_range_len;
@@ -49,8 +52,8 @@ void tq_mem_close(struct tq_net *net);
 struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
 			      void **cookie);
 void tq_mem_reg_put(struct tq_net *net, struct tq_reg *reg, void *cookie);
-/* Registers memory of the caller's; access: TQ_ACCESS_*. If there is no room, asks the cache for
- * it. */
+/* Registers memory of the caller's; access: TQ_ACCESS_*. If there is no room, idle registrations of
+ * the cache and of the library are ended. */
 int tq_mem_expose(struct tq_net *net, void *addr, size_t len, unsigned access, struct tq_mr **mr);
 /* Registers memory without asking the cache, for the cache itself. This function and the four below
  * need no lock: a cache calls them, with locks of its own. */
