@@ -246,9 +246,10 @@ static int find_own_key(const struct end *end, struct tq_rma *rma)
 
 /*
  * Returns the OPAL error of an operation that can't be started. osc/rdma tries again for ever with
- * all errors but OPAL_ERR_NOT_SUPPORTED. If memory is lacking, more tries are of use only while
- * other operations are under way, whose ends give memory back. Otherwise the failure counts towards
- * REGISTRATION_TRIES, at which the job ends.
+ * all errors but OPAL_ERR_NOT_SUPPORTED. If memory is lacking, all that was idle has made room
+ * already. While other operations are under way, their ends give memory back, so more tries are of
+ * use. Otherwise only messages might end, and the failure counts towards REGISTRATION_TRIES, at
+ * which the job ends.
  */
 static int refuse(const struct end *end, const struct tq_rma *rma, int rc)
 {

@@ -131,6 +131,27 @@ static void copies(int buffers)
 	t_end();
 }
 
+/* Puts a buffer for whose registration there is room if the memory for copies makes some. */
+static void put(int buffers)
+{
+	char *memory = calloc(1, LARGE / 2), *buf = t_alloc(LARGE / 2);
+	MPI_Win win;
+
+	t_begin("MPI_Put after %d buffers and copies of messages", buffers);
+	MPI_Win_create(memory, LARGE / 2, 1, MPI_INFO_NULL, MPI_COMM_WORLD, &win);
+	fill_cache(buffers);
+	fill_copies(buffers ? COPIES : 0);
+	memset(buf, t_rank + 1, LARGE / 2);
+	MPI_Win_fence(0, win);
+	MPI_Put(buf, LARGE / 2, MPI_BYTE, t_right, 0, LARGE / 2, MPI_BYTE, win);
+	MPI_Win_fence(0, win);
+	t_true(memory[0] == t_left + 1 && !memcmp(memory, memory + 1, LARGE / 2 - 1), "the data");
+	MPI_Win_free(&win);
+	free(buf);
+	free(memory);
+	t_end();
+}
+
 /* Makes a communicator, which coll/tupleq must serve. */
 static void communicator(int buffers)
 {
@@ -150,9 +171,13 @@ static const struct {
 	const char *name;
 	void (*run)(int buffers);
 } kinds[] = {
-	{"accumulate", accumulate},     {"create", create},
-	{"allocate", allocate},         {"attach", attach},
-	{"communicator", communicator}, {"copies", copies},
+	{"accumulate", accumulate},
+	{"create", create},
+	{"allocate", allocate},
+	{"attach", attach},
+	{"communicator", communicator},
+	{"copies", copies},
+	{"put", put},
 };
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 

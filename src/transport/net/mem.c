@@ -74,6 +74,15 @@ int tq_mem_register(struct tq_net *net, void *addr, size_t len, unsigned access,
 	return 0;
 }
 
+/* Frees memory of the library's own that nothing uses. Returns false if there is none. */
+static bool free_idle(struct tq_net *net)
+{
+	if (!net->mem->free_idle || !net->mem->free_idle(net))
+		return false;
+	TQ_COUNT(net->stats, reg_evicted);
+	return true;
+}
+
 /* Ends registrations that nothing uses, after one failed with `rc`: idle ones of the cache, or else
  * memory of the library's own. Returns true if another try may succeed. */
 static bool make_room(struct tq_net *net, int rc)
@@ -81,9 +90,8 @@ static bool make_room(struct tq_net *net, int rc)
 	tq_assert_held(net->lock);
 	if (rc != -ENOMEM && rc != -EAGAIN)
 		return false;
-	if ((!net->cache || !net->cache->make_room || !net->cache->make_room(net->cache->arg)) &&
-	    (!net->mem->free_idle || !net->mem->free_idle(net)))
-		return false;
+	if (!net->cache || !net->cache->make_room || !net->cache->make_room(net->cache->arg))
+		return free_idle(net);
 	TQ_COUNT(net->stats, reg_evicted);
 	return true;
 }
@@ -159,21 +167,33 @@ static void warn_full(struct tq_net *net)
 	       net->dev.attr.max_mr);
 }
 
+/* Gets the registration of a user's buffer. NULL: it can't be registered; if that is for lack of
+ * memory, tq_mem.full is true. */
+static struct tq_mr *get_registration(struct tq_net *net, void *addr, uint64_t len, bool write,
+				      void **cookie)
+{
+	unsigned access = TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0);
+	struct tq_mr *mr;
+
+	/* The cache may make room by dropping idle registrations. */
+	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
+	if (net->cache)
+		return net->cache->get(net->cache->arg, addr, len, write, cookie);
+	return tq_mem_register(net, addr, len, access, &mr) ? NULL : mr;
+}
+
 struct tq_reg *tq_mem_reg_get(struct tq_net *net, void *addr, uint64_t len, bool write,
 			      void **cookie)
 {
-	struct tq_mr *mr = NULL;
+	struct tq_mr *mr;
 
 	tq_assert_held(net->lock);
 	if (net->mem->all[write])
 		return &net->mem->all_reg[write];
-	/* The cache may make room by dropping idle registrations. */
-	atomic_store_explicit(&net->mem->full, false, memory_order_relaxed);
-	if (net->cache)
-		mr = net->cache->get(net->cache->arg, addr, len, write, cookie);
-	else if (tq_mem_register(net, addr, len, TQ_ACCESS_READ | (write ? TQ_ACCESS_WRITE : 0),
-				 &mr))
-		mr = NULL;
+	do
+		mr = get_registration(net, addr, len, write, cookie);
+	while (!mr && atomic_load_explicit(&net->mem->full, memory_order_relaxed) &&
+	       free_idle(net));
 	if (!mr) {
 		TQ_COUNT(net->stats, reg_failed);
 		if (atomic_load_explicit(&net->mem->full, memory_order_relaxed))
