@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group mpi: MPI programs that check the data that they receive. Sourced by run.sh.
 
-takes mpi 500 100
+takes mpi 600 100
 needs mpi "${mpi_packages[@]}"
 
 # mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
@@ -92,6 +92,7 @@ group_mpi() {
 	[ "${PML-tupleq}" = tupleq ] || return 0
 	PML=btl run_mpi mpi/btl.list ""
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
+	wanted room.sh && run room.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/room.sh"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
 	wanted bench_signal.sh && pass_or_fail bench_signal.sh 300 "$top/tests/bench_signal.sh"
