@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_room.c - test_room [mapping]: the registrations of a cache that nothing uses make room for
- * tq_mr_expose(), for another endpoint with its sink, a null MR or a mapping, and
- * for the control buffers of late connections. Those in use don't. Under "softhca run --max-mr" or
+ * tq_mr_expose(), for another endpoint with its sink (a null MR, or a mapping), and for the control
+ * buffers of late connections. Registrations in use stay. Under "softhca run --max-mr" or
  * "--memlock".
  */
 #include <errno.h>
