@@ -66,7 +66,7 @@ static void test_behind(void **state)
 	t_pair_free(&next);
 }
 
-/* The same where the port is busy when both are posted. */
+/* Checks that too where the port is busy when both are posted. */
 static void test_behind_busy(void **state)
 {
 	struct t_dev *dev = *state;
