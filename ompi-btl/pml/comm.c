@@ -72,7 +72,7 @@ int mca_pml_tupleq_add_comm(ompi_communicator_t *comm)
 	int rc;
 
 	if (series_is_predefined(comm))
-		series_add_peer_error();
+		series_show_last_error();
 	rc = add_comm(comm);
 	if (rc != OMPI_SUCCESS && series_is_predefined(comm))
 		series_abort();

@@ -191,6 +191,7 @@ static int enable(bool on)
 		return rc;
 	mca_pml_tupleq.life = TUPLEQ_ENABLED;
 	opal_progress_register(progress);
+	series_add_peer_error();
 	mca_pml_tupleq_params_warn("ompi", "pml", mca_pml_tupleq_log);
 	mca_pml_tupleq_params_warn("ompi", "coll", mca_pml_tupleq_log);
 	return mca_pml_tupleq.stats ? mca_pml_tupleq_report_open() : OMPI_SUCCESS;

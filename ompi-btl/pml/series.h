@@ -105,7 +105,7 @@ static inline int series_peer_error(void)
 }
 
 /* Adds the error class and its code, as MPI_Add_error_class() and MPI_Add_error_code() do, which
- * can't be called in MPI_Init. Called when MPI_COMM_WORLD is added. */
+ * can't be called in MPI_Init. Called when the PML is enabled, before there are communicators. */
 static inline void series_add_peer_error(void)
 {
 	static const char text[MPI_MAX_ERROR_STRING] = SERIES_PEER_ERROR;
@@ -117,6 +117,11 @@ static inline void series_add_peer_error(void)
 	code = ompi_mpi_errcode_add(class);
 	ompi_mpi_errnum_add_string(class, text, sizeof(text));
 	ompi_mpi_errnum_add_string(code, text, sizeof(text));
+}
+
+/* Updates MPI_COMM_WORLD's attribute for the errors that were added. */
+static inline void series_show_last_error(void)
+{
 	ompi_attr_set_fint(COMM_ATTR, &ompi_mpi_comm_world.comm,
 			   &ompi_mpi_comm_world.comm.c_keyhash, MPI_LASTUSEDCODE,
 			   ompi_mpi_errcode_lastused, true);

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sessions.c - sessions [alone]: communicators that are made of a group, as MPI 4's sessions make
- * them, several at once, and their descendants. alone: without MPI_Init. Two ranks or more.
+ * sessions.c - sessions [alone|widowed]: communicators that are made of a group, as MPI 4's
+ * sessions make them, several at once, and their descendants. alone: without MPI_Init. widowed: so,
+ * and rank 1 dies; mpirun --enable-recovery is needed, as in errors.c. Two ranks or more.
  */
+#include <unistd.h>
+
 #include "check.h"
 
 #ifdef MPI_SESSION_NULL /* a macro of Open MPI, whose MPI_VERSION is 3.1 */
@@ -119,9 +122,34 @@ static int alone(void)
 	return 0;
 }
 
+/* Checks that an operation with a process that has died returns an error that says so. */
+static int widowed(void)
+{
+	char text[MPI_MAX_ERROR_STRING + 1] = "";
+	int word, rc, len;
+	MPI_Comm comm;
+
+	open_session();
+	comm = from_group(0);
+	MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN);
+	MPI_Barrier(comm);
+	if (rank == 1)
+		_exit(0);
+	rc = MPI_Recv(&word, 1, MPI_INT, 1, TAG, comm, MPI_STATUS_IGNORE);
+	MPI_Error_string(rc, text, &len);
+	printf("%s rank %d: the error says \"%s\"\n", strstr(text, "has died") ? "ok" : "not ok",
+	       rank, text);
+	fflush(stdout);
+	_exit(0);
+}
+
 int main(int argc, char **argv)
 {
-	if (argc > 1 && !strcmp(argv[1], "alone"))
+	const char *how = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(how, "widowed"))
+		return widowed();
+	if (!strcmp(how, "alone"))
 		return alone();
 	t_init(&argc, &argv, 2);
 	t_begin("sessions: communicators of a group beside MPI_COMM_WORLD");
