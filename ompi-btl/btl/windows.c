@@ -3,7 +3,7 @@
  * Keeps osc/rdma from windows that it gets wrong (series_btl_window_fault()), so that Open MPI
  * takes the next module. Open MPI doesn't ask BTLs about windows. So a hook at the end of MPI_Init
  * puts a function of this file in front of the one by which osc/rdma's component offers itself for
- * a window, and a hook in MPI_Finalize takes that back.
+ * a window, and changes a default of osc/rdma. A hook in MPI_Finalize takes the function back.
  */
 #include "windows.h"
 
@@ -127,6 +127,22 @@ static int query(ompi_win_t *win, void **base, size_t size, int disp_unit,
 	return -1;
 }
 
+/*
+ * Keeps osc/rdma from the adapter's atomic operations in accumulates, unless the user has set how
+ * many elements may have them. Open MPI 4.1 loses what MPI_Get_accumulate fetches by them, if a
+ * type is derived. Each accumulate takes the window's lock, so a read and a write do as well.
+ */
+static void avoid_atomics(void)
+{
+	mca_base_var_source_t source;
+	unsigned long *most = NULL;
+	int variable = mca_base_var_find("ompi", "osc", "rdma", "network_max_amo");
+
+	if (variable >= 0 && !mca_base_var_get_value(variable, &most, &source, NULL) && most &&
+	    source == MCA_BASE_VAR_SOURCE_DEFAULT)
+		*most = 0;
+}
+
 static void on_init(int argc, char **argv, int requested, int *provided)
 {
 	(void)argc;
@@ -136,6 +152,7 @@ static void on_init(int argc, char **argv, int requested, int *provided)
 	rdma = find_component("rdma");
 	if (!rdma)
 		return;
+	avoid_atomics();
 	query_rdma = rdma->osc_query;
 	rdma->osc_query = query;
 }
