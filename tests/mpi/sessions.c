@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sessions.c - sessions [alone|widowed]: communicators that are made of a group, as MPI 4's
- * sessions make them, several at once, and their descendants. alone: without MPI_Init. widowed: so,
- * and rank 1 dies; mpirun --enable-recovery is needed, as in errors.c. Two ranks or more.
+ * sessions.c - sessions [alone|again|widowed]: communicators that are made of a group, as MPI 4's
+ * sessions make them, several at once, and their descendants. alone: without MPI_Init. again: so,
+ * by sessions one after the other. widowed: without MPI_Init, and rank 1 dies; mpirun
+ * --enable-recovery is needed, as in errors.c. Two ranks or more.
  */
 #include <unistd.h>
 
@@ -122,6 +123,19 @@ static int alone(void)
 	return 0;
 }
 
+/* Opens sessions when all earlier ones have ended, which ends and starts the components, too. */
+static int again(void)
+{
+	for (int i = 0; i < 6; i++) {
+		open_session();
+		all_of();
+		close_session();
+	}
+	if (rank == 0)
+		puts("ok sessions: without MPI_Init, one after the other");
+	return 0;
+}
+
 /* Checks that an operation with a process that has died returns an error that says so. */
 static int widowed(void)
 {
@@ -151,6 +165,8 @@ int main(int argc, char **argv)
 		return widowed();
 	if (!strcmp(how, "alone"))
 		return alone();
+	if (!strcmp(how, "again"))
+		return again();
 	t_init(&argc, &argv, 2);
 	t_begin("sessions: communicators of a group beside MPI_COMM_WORLD");
 	open_session();
