@@ -89,7 +89,7 @@ static bool tuples(unsigned shift)
 	for (uint64_t i = 0; more && i < MANY; i++)
 		more = tq_tx_tuple_make(pair, i << shift) && tq_rx_tuple_get(pair, i << shift) &&
 		       grows(pair->tx_tuples->hh.tbl) && grows(pair->rx_tuples->hh.tbl);
-	ok = spreads(pair->tx_tuples->hh.tbl, "sender's tuples", shift) &
+	ok = spreads(pair->tx_tuples->hh.tbl, "sender's tuples", shift) &&
 	     spreads(pair->rx_tuples->hh.tbl, "receiver's tuples", shift);
 	return unit_stop() && ok;
 }
@@ -213,7 +213,7 @@ int main(void)
 		ok[2] &= shift > 12 || unexpected_tags(shift);
 		ok[3] &= shift < 4 || shift > 12 || idle_lanes(shift);
 		ok[4] &= keys("links or requests", set_number, shift);
-		ok[5] &= keys("targets", set_target, shift) & keys("nodes", set_node, shift);
+		ok[5] &= keys("targets", set_target, shift) && keys("nodes", set_node, shift);
 		ok[6] &= shift > 20 || keys("look-ups", set_locator, shift);
 	}
 	unit_check("tables", "contexts", ok[0]);
