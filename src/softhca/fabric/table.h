@@ -146,6 +146,50 @@ static inline void *shca_table_peek(const struct shca_fabric *fabric, const stru
 										: NULL;
 }
 
+/* What a search found last: an entry of one kind. All zero before the first search. */
+struct shca_table_last {
+	const struct shca_hca *hca;
+	void *entry;
+	uint32_t idx;
+};
+
+/* Returns the state in which the last entry has that number, or SHCA_FREE if it hasn't. The memory
+ * of an entry stays, and a number names one object as long as that is there. */
+static inline enum shca_entry_state shca_table_last_state(const struct shca_table_last *last,
+							  const struct shca_hca *hca,
+							  uint32_t number)
+{
+	uint64_t word;
+
+	if (last->hca != hca || !last->entry)
+		return SHCA_FREE;
+	word = atomic_load_explicit((_Atomic uint64_t *)last->entry, memory_order_acquire);
+	return shca_word_number(word) == number ? shca_word_state(word) : SHCA_FREE;
+}
+
+/* Do what shca_table_find() and shca_table_peek() do, but look first at the entry that was found
+ * last, which takes a quarter of the instructions. */
+static inline void *shca_table_find_again(const struct shca_fabric *fabric,
+					  const struct shca_hca *hca, enum shca_kind kind,
+					  uint32_t number, struct shca_table_last *last)
+{
+	if (shca_table_last_state(last, hca, number) != SHCA_LIVE) {
+		last->hca = hca;
+		last->entry = shca_table_find(fabric, hca, kind, number, &last->idx);
+	}
+	return last->entry;
+}
+static inline void *shca_table_peek_again(const struct shca_fabric *fabric,
+					  const struct shca_hca *hca, enum shca_kind kind,
+					  uint32_t number, struct shca_table_last *last)
+{
+	if (shca_table_last_state(last, hca, number) < SHCA_LIVE) {
+		last->hca = hca;
+		last->entry = shca_table_peek(fabric, hca, kind, number);
+	}
+	return last->entry;
+}
+
 /* Returns the state word of any entry. */
 static inline uint64_t shca_table_state_word(const void *entry)
 {

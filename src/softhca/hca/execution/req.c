@@ -193,8 +193,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *runs, unsigned *n)
 {
 	struct shca_swqe *wqe = req->wqe;
+	struct shca_qp *qp = req->qp;
 	uint64_t left = wqe->length;
-	unsigned proc;
 
 	*n = 0;
 	if (wqe->flags & IBV_SEND_INLINE) {
@@ -207,12 +207,14 @@ static bool local_runs(struct shca_req *req, uint32_t access, struct shca_run *r
 	}
 	for (unsigned i = 0; left && i < wqe->num_sge; i++) {
 		const struct ibv_sge *sge = &shca_swqe_sges(wqe)[i];
+		const struct shca_mr_entry *region;
 
 		if (!sge->length)
 			continue;
-		if (shca_mr_check(req->qp->ctx->hca, sge->lkey, req->qp->pdn, sge->addr,
-				  sge->length, access, &runs[*n], &proc) ||
-		    proc != shca_self.slot)
+		region = shca_table_find_again(&shca_self.fabric, qp->ctx->hca, SHCA_MR, sge->lkey,
+					       &qp->last_own_region);
+		if (shca_mr_check(region, shca_self.slot, qp->pdn, sge->addr, sge->length, access,
+				  &runs[*n]))
 			return false;
 		left -= sge->length;
 		(*n)++;

@@ -11,11 +11,12 @@
 #include "hca/memory/mr.h"
 #include "link.h"
 
-static enum shca_answer find_srq(struct shca_target *target, uint32_t srqn)
+static enum shca_answer find_srq(struct shca_target *target, uint32_t srqn,
+				 struct shca_table_last *last)
 {
 	struct shca_fabric *fabric = &shca_self.fabric;
 	struct shca_srq_entry *entry =
-		shca_table_find(fabric, target->hca, SHCA_SRQ, srqn, &target->srq_idx);
+		shca_table_find_again(fabric, target->hca, SHCA_SRQ, srqn, last);
 
 	/* The number belongs to another domain, to a dead SRQ, or to none that is XRC (IBA A14:
 	 * invalid XRCSRQ). */
@@ -24,6 +25,7 @@ static enum shca_answer find_srq(struct shca_target *target, uint32_t srqn)
 		return SHCA_NAK_INV;
 	}
 	target->srq = entry;
+	target->srq_idx = last->idx;
 	target->rq = &entry->rq;
 	target->pdn = target->rkey_pdn = entry->pdn;
 	target->owner =
@@ -91,7 +93,7 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 	if (me->dest_hca >= fabric->hdr->nhcas)
 		return SHCA_SILENT;
 	target->hca = &fabric->hdr->hcas[me->dest_hca];
-	entry = shca_table_find(fabric, target->hca, SHCA_QP, me->dest_qpn, &target->qp_idx);
+	entry = shca_table_find_again(fabric, target->hca, SHCA_QP, me->dest_qpn, &qp->last_target);
 	if (!entry || entry->type != type || !may_receive(entry) ||
 	    entry->dest_qpn != qp->ibv.qp_base.qp_num || entry->dest_hca != qp->ctx->hca_idx)
 		return SHCA_SILENT;
@@ -100,10 +102,11 @@ enum shca_answer shca_resp_find(struct shca_qp *qp, const struct shca_swqe *wqe,
 		return SHCA_SILENT;
 	}
 	target->qp = entry;
+	target->qp_idx = qp->last_target.idx;
 	if (__builtin_expect(shca_qp_state(entry) == IBV_QPS_RTR, 0))
 		establish(target);
 	if (type == IBV_QPT_XRC_RECV)
-		return find_srq(target, wqe->srqn);
+		return find_srq(target, wqe->srqn, &qp->last_srq);
 	shca_resp_bind(target);
 	return SHCA_ACK;
 }
@@ -306,15 +309,16 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 		shca_rq_wqe(&shca_self.fabric, target->owner, target->rq, slot);
 	uint32_t max = target->rq->max_sge < SHCA_MAX_RUNS ? target->rq->max_sge : SHCA_MAX_RUNS;
 	uint32_t num = wqe->num_sge < max ? wqe->num_sge : max;
-	unsigned proc;
 
 	*n = 0;
 	for (uint32_t i = 0; len && i < num; i++) {
 		uint64_t part = wqe->sge[i].length < len ? wqe->sge[i].length : len;
+		const struct shca_mr_entry *region =
+			shca_table_find_again(&shca_self.fabric, target->hca, SHCA_MR,
+					      wqe->sge[i].lkey, &qp->last_target_region);
 
-		if (shca_mr_check(target->hca, wqe->sge[i].lkey, target->pdn, wqe->sge[i].addr,
-				  part, IBV_ACCESS_LOCAL_WRITE, &runs[*n], &proc) ||
-		    proc != target->owner)
+		if (shca_mr_check(region, target->owner, target->pdn, wqe->sge[i].addr, part,
+				  IBV_ACCESS_LOCAL_WRITE, &runs[*n]))
 			return shca_resp_receive_failed(target, qp, slot, IBV_WC_LOC_PROT_ERR);
 		len -= part;
 		(*n)++;
@@ -327,15 +331,14 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 static bool find_memory(const struct shca_target *target, const struct shca_swqe *wqe, uint64_t len,
 			uint32_t access, struct shca_run *run)
 {
-	unsigned proc;
-
 	/* The QP's own flags come first (IBA 9.7.4.1.2). */
 	if (!(target->qp->access & access))
 		return false;
 	*run = (struct shca_run){0};
-	return !len || (!shca_mr_check(target->hca, wqe->rkey, target->rkey_pdn, wqe->remote_addr,
-				       len, access, run, &proc) &&
-			proc == target->owner);
+	return !len ||
+	       !shca_mr_check(
+		       shca_table_find(&shca_self.fabric, target->hca, SHCA_MR, wqe->rkey, NULL),
+		       target->owner, target->rkey_pdn, wqe->remote_addr, len, access, run);
 }
 
 enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,

@@ -23,6 +23,12 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND)
 
+static bool holds(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len)
+{
+	return addr >= entry->iova && len <= entry->length &&
+	       addr - entry->iova <= entry->length - len;
+}
+
 static int translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len,
 		     struct shca_run *run)
 {
@@ -30,7 +36,7 @@ static int translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t 
 		*run = (struct shca_run){.len = len, .null = true};
 		return 0;
 	}
-	if (addr < entry->iova || len > entry->length || addr - entry->iova > entry->length - len)
+	if (!holds(entry, addr, len))
 		return -EACCES;
 	*run = (struct shca_run){.addr = entry->va + (addr - entry->iova),
 				 .len = len,
@@ -40,23 +46,21 @@ static int translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t 
 	return 0;
 }
 
-int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-		  uint32_t access, struct shca_run *run, unsigned *proc)
+int shca_mr_check(const struct shca_mr_entry *entry, unsigned owner, uint32_t pdn, uint64_t addr,
+		  uint64_t len, uint32_t access, struct shca_run *run)
 {
-	struct shca_mr_entry *entry = shca_table_find(&shca_self.fabric, hca, SHCA_MR, key, NULL);
-
-	if (!entry || entry->pdn != pdn || (entry->access & access) != access)
+	if (!entry || entry->pdn != pdn || (entry->access & access) != access ||
+	    shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed)) !=
+		    owner)
 		return -EACCES;
-	*proc = shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
 	return translate(entry, addr, len, run);
 }
 
-int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
-		      struct shca_run *run)
+void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len)
 {
-	struct shca_mr_entry *entry = shca_table_peek(&shca_self.fabric, hca, SHCA_MR, key);
-
-	return entry ? translate(entry, addr, len, run) : -EACCES;
+	if (!entry || (entry->flags & SHCA_MR_NULL) || !holds(entry, addr, len))
+		return NULL;
+	return (void *)(uintptr_t)(entry->va + (addr - entry->iova));
 }
 
 static bool may_lock_all(void)

@@ -17,17 +17,17 @@ struct shca_mr {
 };
 
 /*
- * Checks that [addr, addr + len) may be used with `key` in protection domain pdn, with all flags of
- * `access` (ibv_access_flags; 0 = local read). Returns 0, with *run in the memory of process *proc,
- * or -EACCES. len > 0. Inside an epoch.
+ * Checks that the region that a key was found to name (NULL: none) is process `owner`'s, and that
+ * [addr, addr + len) of it may be used in protection domain pdn with all flags of `access`
+ * (ibv_access_flags; 0 = local read). Returns 0, with *run in the memory of that process, or
+ * -EACCES. len > 0. Inside an epoch.
  */
-int shca_mr_check(struct shca_hca *hca, uint32_t key, uint32_t pdn, uint64_t addr, uint64_t len,
-		  uint32_t access, struct shca_run *run, unsigned *proc);
+int shca_mr_check(const struct shca_mr_entry *entry, unsigned owner, uint32_t pdn, uint64_t addr,
+		  uint64_t len, uint32_t access, struct shca_run *run);
 
-/* Translates an address of own memory whose key was checked before. Returns 0, or -EACCES if the
- * region is gone. len > 0. */
-int shca_mr_translate(struct shca_hca *hca, uint32_t key, uint64_t addr, uint64_t len,
-		      struct shca_run *run);
+/* Returns where an address of own memory is whose region was checked before. Returns NULL if there
+ * is no such memory: the region is gone (`entry` NULL), or is the null MR. len > 0. */
+void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len);
 
 /* Checks whether a region of that place and length may have that access. Returns 0 or -errno. */
 int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access);

@@ -257,7 +257,6 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 {
 	struct shca_context *ctx = shca_ctx(pd->context);
 	struct shca_run run;
-	unsigned proc;
 
 	if (shca_opt(&shca_self.fabric, SHCA_O_ODP) == SHCA_ODP_OFF)
 		return EOPNOTSUPP;
@@ -272,8 +271,10 @@ int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t
 		if (!sge[i].length)
 			continue;
 		shca_epoch_enter(exec);
-		rc = shca_mr_check(ctx->hca, sge[i].lkey, ((struct shca_pd *)pd)->pdn, sge[i].addr,
-				   sge[i].length, write ? IBV_ACCESS_LOCAL_WRITE : 0, &run, &proc);
+		rc = shca_mr_check(
+			shca_table_find(&shca_self.fabric, ctx->hca, SHCA_MR, sge[i].lkey, NULL),
+			shca_self.slot, ((struct shca_pd *)pd)->pdn, sge[i].addr, sge[i].length,
+			write ? IBV_ACCESS_LOCAL_WRITE : 0, &run);
 		shca_epoch_exit(exec);
 		if (rc)
 			return EFAULT;

@@ -43,6 +43,7 @@ struct shca_cq {
 	/* The completion that the extended interface reads, and its time stamp (ns). */
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
+	struct shca_table_last last_region; /* where the last payload went */
 	uint32_t empty_polls;
 	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
 	uint32_t comp_events_given, async_events_given; /* hca/event_ack.h */

@@ -51,22 +51,23 @@ static struct shca_rq_local *rq_of(struct shca_context *ctx, const struct shca_c
 
 /* Copies a completion's payload into the memory of its receive. The sender checked the receive's
  * keys. */
-static void scatter(const struct shca_cq *cq, const struct shca_rwqe *wqe,
-		    const struct shca_cqe *cqe)
+static void scatter(struct shca_cq *cq, const struct shca_rwqe *wqe, const struct shca_cqe *cqe)
 {
-	struct shca_hca *hca = shca_ctx(cq->ibv.context)->hca;
+	const struct shca_hca *hca = shca_ctx(cq->ibv.context)->hca;
 	const uint8_t *from = shca_cq_data(cq, cqe);
 	uint32_t left = cqe->payload;
 
 	for (uint32_t i = 0; left && i < wqe->num_sge; i++) {
 		uint32_t n = wqe->sge[i].length < left ? wqe->sge[i].length : left;
-		struct shca_run run;
-
 		/* The key is only translated, not checked again. A region that was deregistered
 		 * since takes its data with it. */
-		if (!shca_mr_translate(hca, wqe->sge[i].lkey, wqe->sge[i].addr, n, &run) &&
-		    !run.null)
-			memcpy((void *)(uintptr_t)run.addr, from, n);
+		void *to =
+			shca_mr_translate(shca_table_peek_again(&shca_self.fabric, hca, SHCA_MR,
+								wqe->sge[i].lkey, &cq->last_region),
+					  wqe->sge[i].addr, n);
+
+		if (to)
+			memcpy(to, from, n);
 		from += n;
 		left -= n;
 	}

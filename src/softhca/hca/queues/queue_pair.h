@@ -133,8 +133,10 @@ struct shca_qp {
 	struct shca_timer timer;
 	struct shca_progress cur;
 	struct shca_copy copy; /* runs of the message in progress */
-	uint8_t *datagram;     /* UD: the GRH and the data of the message in progress */
-	_Atomic uint32_t psn;  /* of the next send; written like `cur` and by ibv_modify_qp() */
+	/* What the last message found: most often the next one's, too. */
+	struct shca_table_last last_target, last_srq, last_own_region, last_target_region;
+	uint8_t *datagram;    /* UD: the GRH and the data of the message in progress */
+	_Atomic uint32_t psn; /* of the next send; written like `cur` and by ibv_modify_qp() */
 	struct shca_rq_ahead ahead; /* addresses where the next message may find its receive */
 	/* Latest visible_at of a send's completion: later completions are seen no earlier. */
 	uint64_t last_visible;
