@@ -94,7 +94,7 @@ static void flush_posted(struct shca_qp *qp, struct shca_cqe *cqe)
 
 	pthread_mutex_lock(&qp->rq.lock);
 	shca_epoch_enter(exec);
-	while (!shca_rq_claim(&shca_self.fabric, shca_self.slot, qp->rq.shared, &slot))
+	while (shca_rq_claim((char *)qp->rq.ring, qp->rq.shared, &slot))
 		flush_one(qp, cqe, slot);
 	shca_epoch_exit(exec);
 	pthread_mutex_unlock(&qp->rq.lock);

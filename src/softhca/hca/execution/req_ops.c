@@ -271,8 +271,7 @@ static enum shca_step op_send(struct shca_req *req)
 		return shca_req_answer(req, answer);
 	if (first) {
 		shca_add(&qp->entry->counters[SHCA_C_SENDS], 1);
-		shca_rq_look_ahead(&shca_self.fabric, req->target.owner, req->target.rq,
-				   qp->cur.rwqe, &qp->ahead);
+		shca_rq_look_ahead(req->target.receives, req->target.rq, qp->cur.rwqe, &qp->ahead);
 	}
 	if (!qp->cur.held && shca_cq_carries(req->target.cq, copy, len, &payload.bounce))
 		return complete_receive(req, &payload);

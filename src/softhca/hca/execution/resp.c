@@ -30,6 +30,7 @@ static enum shca_answer find_srq(struct shca_target *target, uint32_t srqn,
 	target->pdn = target->rkey_pdn = entry->pdn;
 	target->owner =
 		shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
+	target->receives = shca_rq_map(fabric, target->owner, target->rq);
 	target->cq = shca_table_entry(fabric, &target->hca->tables[SHCA_CQ], entry->cq);
 	return SHCA_ACK;
 }
@@ -52,6 +53,7 @@ void shca_resp_bind(struct shca_target *target)
 		target->rq = &target->srq->rq;
 		target->pdn = target->srq->pdn;
 	}
+	target->receives = shca_rq_map(fabric, target->owner, target->rq);
 }
 
 static bool may_receive(const struct shca_qp_entry *entry)
@@ -130,23 +132,23 @@ enum shca_answer shca_resp_psn(const struct shca_qp *qp, const struct shca_swqe 
 
 enum shca_answer shca_resp_claim(struct shca_target *target, uint32_t *slot)
 {
-	int rc;
+	bool found;
 
 	target->wakes_us = false;
 	if (shca_fault_draw(SHCA_O_FAULT_RNR, target->hca))
 		return SHCA_RNR;
-	rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
+	if (!target->receives)
+		return SHCA_SILENT;
+	found = shca_rq_claim(target->receives, target->rq, slot);
 	/* An unreliable message is dropped, and waits for nothing. */
-	if (rc == -EAGAIN && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
+	if (!found && target->qp->type != IBV_QPT_UD && target->qp->type != IBV_QPT_UC) {
 		shca_rq_add_waiter(target->rq);
-		rc = shca_rq_claim(&shca_self.fabric, target->owner, target->rq, slot);
-		target->wakes_us = rc == -EAGAIN;
+		found = shca_rq_claim(target->receives, target->rq, slot);
+		target->wakes_us = !found;
 	}
 	if (target->srq && atomic_load_explicit(&target->rq->limit, memory_order_relaxed))
 		shca_srq_check_limit(target->hca, target->srq);
-	if (rc)
-		return rc == -EAGAIN ? SHCA_RNR : SHCA_SILENT;
-	return SHCA_ACK;
+	return found ? SHCA_ACK : SHCA_RNR;
 }
 
 void shca_resp_hold(struct shca_target *target, uint32_t slot)
@@ -281,7 +283,7 @@ void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_
 	if (shca_qp_state(target->qp) == IBV_QPS_ERR)
 		shca_resp_complete(target, qp, &no_request, slot, IBV_WC_WR_FLUSH_ERR, 0, NULL);
 	else
-		shca_rq_return(&shca_self.fabric, target->owner, target->rq, slot);
+		shca_rq_return(target->receives, target->rq, slot);
 }
 
 enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shca_qp *qp,
@@ -305,8 +307,7 @@ enum shca_answer shca_resp_receive_failed(struct shca_target *target, struct shc
 enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *qp, uint32_t slot,
 				   uint64_t len, struct shca_run *runs, unsigned *n)
 {
-	const struct shca_rwqe *wqe =
-		shca_rq_wqe(&shca_self.fabric, target->owner, target->rq, slot);
+	const struct shca_rwqe *wqe = shca_rq_wqe(target->receives, target->rq, slot);
 	uint32_t max = target->rq->max_sge < SHCA_MAX_RUNS ? target->rq->max_sge : SHCA_MAX_RUNS;
 	uint32_t num = wqe->num_sge < max ? wqe->num_sge : max;
 

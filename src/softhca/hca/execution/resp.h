@@ -27,6 +27,7 @@ struct shca_target {
 	struct shca_srq_entry *srq; /* NULL: the QP's own receive queue */
 	uint32_t srq_idx;
 	struct shca_rq *rq;
+	char *receives; /* memory of *rq (shca_rq_map()); NULL: the owner's memory is gone */
 	struct shca_cq_entry *cq; /* of receives */
 	unsigned owner;           /* process slot that owns the receives, their memory and the CQ;
 				     SHCA_NO_PROC: the target was not found */

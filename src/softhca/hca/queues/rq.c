@@ -236,23 +236,9 @@ void shca_rq_mark(struct shca_rq_local *rq, bool *slots)
 		slots[(next - 1) & rq->mask] = true;
 }
 
-/* Returns the ring and the WQEs of a queue of process `proc`, or NULL if this process can't map
- * them. */
-static char *reach(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq)
-{
-	return shca_arena(fabric, proc, rq->ring,
-			  rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
-}
-
-/* Returns the WQE of a slot behind the ring at `mem`. */
-static char *wqe_at(char *mem, const struct shca_rq *rq, uint32_t slot)
-{
-	return mem + (rq->wqes - rq->ring) + (uint64_t)(slot & (rq->size - 1)) * rq->stride;
-}
-
 static _Atomic uint32_t *next_returned(char *mem, const struct shca_rq *rq, uint32_t slot)
 {
-	return &((struct shca_rwqe *)(void *)wqe_at(mem, rq, slot))->next_returned;
+	return &shca_rq_wqe(mem, rq, slot)->next_returned;
 }
 
 /* Returns the word of the stack after a change that puts `next`, a slot + 1, on top. */
@@ -276,31 +262,24 @@ static bool claim_returned(char *mem, struct shca_rq *rq, uint32_t *slot)
 	return true;
 }
 
-void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t slot)
+void shca_rq_return(char *mem, struct shca_rq *rq, uint32_t slot)
 {
-	char *mem = reach(fabric, proc, rq);
 	uint64_t word = atomic_load(&rq->returned);
 
-	if (!mem)
-		return;
 	do
 		atomic_store(next_returned(mem, rq, slot), (uint32_t)word);
 	while (!atomic_compare_exchange_weak(&rq->returned, &word, changed_top(word, slot + 1)));
 }
 
-int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot)
+bool shca_rq_claim(char *mem, struct shca_rq *rq, uint32_t *slot)
 {
-	char *mem = reach(fabric, proc, rq);
-	_Atomic uint64_t *ring;
+	_Atomic uint64_t *ring = (_Atomic uint64_t *)(void *)mem;
 	uint64_t head;
 
-	if (!mem)
-		return -ESRCH;
 	if (__builtin_expect(atomic_load_explicit(&rq->returned, memory_order_relaxed) & UINT32_MAX,
 			     0) &&
 	    claim_returned(mem, rq, slot))
-		return 0;
-	ring = (_Atomic uint64_t *)(void *)mem;
+		return true;
 	head = atomic_load_explicit(&rq->head, memory_order_relaxed);
 	for (;;) {
 		uint64_t e =
@@ -310,7 +289,7 @@ int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq,
 			uint64_t again = atomic_load_explicit(&rq->head, memory_order_relaxed);
 
 			if (again == head)
-				return -EAGAIN;
+				return false;
 			head = again;
 			continue;
 		}
@@ -325,27 +304,10 @@ int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq,
 			e = atomic_load_explicit(&ring[(head + 1) & (rq->size - 1)],
 						 memory_order_relaxed);
 			if ((uint32_t)(e >> 32) == (uint32_t)(head + 2))
-				__builtin_prefetch(wqe_at(mem, rq, (uint32_t)e));
-			return 0;
+				__builtin_prefetch(shca_rq_wqe(mem, rq, (uint32_t)e));
+			return true;
 		}
 	}
-}
-
-void shca_rq_look_ahead(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
-			uint32_t slot, struct shca_rq_ahead *ahead)
-{
-	/* The slot was claimed, so the queue is mapped. */
-	char *mem = reach(fabric, proc, rq);
-	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
-
-	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
-	ahead->wqe = wqe_at(mem, rq, slot);
-}
-
-struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
-			      uint32_t slot)
-{
-	return (struct shca_rwqe *)(void *)wqe_at(reach(fabric, proc, rq), rq, slot);
 }
 
 void shca_rq_add_waiter(struct shca_rq *rq)

@@ -59,19 +59,34 @@ static inline struct shca_rwqe *shca_rq_own_wqe(const struct shca_rq_local *rq, 
 
 /* ---------------------------------------------------------------- any process, inside an epoch */
 
-/* Takes the oldest receive of a queue of process `proc` and stores its WQE slot. Returns 0, -EAGAIN
- * if none is posted, or -ESRCH if the owner's memory is gone. */
-int shca_rq_claim(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t *slot);
+/* Returns the ring and the WQEs of a queue of process `proc`, the `mem` of the functions below, or
+ * NULL if the owner's memory is gone. */
+static inline char *shca_rq_map(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq)
+{
+	return shca_arena(fabric, proc, rq->ring,
+			  rq->wqes - rq->ring + (uint64_t)rq->size * rq->stride);
+}
+/* Returns the WQE of a slot. */
+static inline struct shca_rwqe *shca_rq_wqe(char *mem, const struct shca_rq *rq, uint32_t slot)
+{
+	return (struct shca_rwqe *)(void *)(mem + (rq->wqes - rq->ring) +
+					    (uint64_t)(slot & (rq->size - 1)) * rq->stride);
+}
+/* Takes the oldest receive and stores its WQE slot. Returns false if none is posted. */
+bool shca_rq_claim(char *mem, struct shca_rq *rq, uint32_t *slot);
 /* Gives a claimed receive back: the next claim takes it. */
-void shca_rq_return(struct shca_fabric *fabric, unsigned proc, struct shca_rq *rq, uint32_t slot);
+void shca_rq_return(char *mem, struct shca_rq *rq, uint32_t slot);
 /* Stores the addresses that the next claim of the queue will read if nobody else claims before: the
  * next position and, on a queue with one receive at a time, the WQE that this claim had. The owner
  * wrote both last, so a requester fetches them while it still prepares its message. */
-void shca_rq_look_ahead(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
-			uint32_t slot, struct shca_rq_ahead *ahead);
-/* Returns the WQE of a slot, in the memory of process `proc`. */
-struct shca_rwqe *shca_rq_wqe(struct shca_fabric *fabric, unsigned proc, const struct shca_rq *rq,
-			      uint32_t slot);
+static inline void shca_rq_look_ahead(char *mem, const struct shca_rq *rq, uint32_t slot,
+				      struct shca_rq_ahead *ahead)
+{
+	uint64_t head = atomic_load_explicit(&rq->head, memory_order_relaxed);
+
+	ahead->position = mem + (head & (rq->size - 1)) * sizeof(uint64_t);
+	ahead->wqe = shca_rq_wqe(mem, rq, slot);
+}
 /* Registers this process as waiting for a receive. The caller tries to claim once more after this;
  * from then on its engine is woken when one is posted. */
 void shca_rq_add_waiter(struct shca_rq *rq);
