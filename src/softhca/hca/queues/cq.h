@@ -44,6 +44,8 @@ struct shca_cq {
 	struct ibv_wc cur_wc;
 	uint64_t cur_ts;
 	struct shca_table_last last_region; /* where the last payload went */
+	struct shca_rq_local *read_rq; /* queue of the last receive that was read, which is locked;
+					  NULL outside of a poll */
 	uint32_t empty_polls;
 	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
 	uint32_t comp_events_given, async_events_given; /* hca/event_ack.h */
@@ -99,8 +101,10 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solici
 void shca_cq_deliver_payloads(struct shca_cq *cq);
 /* Turns a completion into a work completion, delivers its payload, and frees its WQE slot. Returns
  * 0, or -ENOENT if its queue is gone, as with mlx5 when an SRQ was destroyed before its completions
- * were polled, or has no such request. The caller holds cq->lock. */
+ * were polled, or has no such request. The caller holds cq->lock, and before it lets that go calls
+ * shca_cq_stop_reading(): until then a receive queue may stay locked. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
+void shca_cq_stop_reading(struct shca_cq *cq);
 /* Counts an empty poll, and yields the CPU after many of them. */
 void shca_cq_idle(struct shca_cq *cq);
 

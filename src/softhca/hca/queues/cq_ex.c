@@ -28,7 +28,8 @@ static int next(struct shca_cq *cq)
 	}
 	cq->cur_ts = cqe->visible_at ? cqe->visible_at : shca_now();
 	rc = shca_cq_read(cq, cqe, &cq->cur_wc);
-	shca_cq_pop(cq);
+	shca_cq_stop_reading(cq);
+	shca_cq_pop(cq, cqe);
 	pthread_mutex_unlock(&cq->lock);
 	if (rc)
 		return EINVAL;

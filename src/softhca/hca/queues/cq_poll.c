@@ -93,6 +93,14 @@ void shca_cq_deliver_payloads(struct shca_cq *cq)
 	pthread_mutex_unlock(&cq->lock);
 }
 
+void shca_cq_stop_reading(struct shca_cq *cq)
+{
+	if (!cq->read_rq)
+		return;
+	pthread_mutex_unlock(&cq->read_rq->lock);
+	cq->read_rq = NULL;
+}
+
 static int read_recv(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc)
 {
 	struct shca_context *ctx = shca_ctx(cq->ibv.context);
@@ -105,7 +113,13 @@ static int read_recv(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_
 	wc->wr_id = wqe->wr_id;
 	if (cqe->payload)
 		scatter(cq, wqe, cqe);
-	shca_rq_release(rq, cqe->wqe);
+	/* Completions in a row are mostly of one queue: lock it once. */
+	if (cq->read_rq != rq) {
+		shca_cq_stop_reading(cq);
+		pthread_mutex_lock(&rq->lock);
+		cq->read_rq = rq;
+	}
+	shca_rq_release_locked(rq, cqe->wqe);
 	return 0;
 }
 
@@ -169,9 +183,10 @@ int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 		if (!cqe)
 			break;
 		err = shca_cq_read(cq, cqe, &wc[got]);
-		shca_cq_pop(cq);
+		shca_cq_pop(cq, cqe);
 		got += !err;
 	}
+	shca_cq_stop_reading(cq);
 	if (got)
 		__atomic_store_n(&cq->empty_polls, 0, __ATOMIC_RELAXED);
 	pthread_mutex_unlock(&cq->lock);

@@ -292,16 +292,13 @@ struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
 	return NULL;
 }
 
-void shca_cq_pop(struct shca_cq *cq)
+void shca_cq_pop(struct shca_cq *cq, struct shca_cqe *cqe)
 {
-	struct shca_cqe *slot;
-
 	if (cq->npending) {
 		shca_cq_heap_pop(cq);
 	} else {
-		slot = shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
-		empty_bounce(cq, slot);
-		free_slot(cq, slot);
+		empty_bounce(cq, cqe);
+		free_slot(cq, cqe);
 	}
 	count_polled(cq);
 }

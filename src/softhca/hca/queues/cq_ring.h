@@ -79,7 +79,7 @@ void shca_cq_ring_to_heap(struct shca_cq *cq);
 /* Returns the next completion that may be seen, or NULL. Valid until shca_cq_pop(). */
 struct shca_cqe *shca_cq_peek(struct shca_cq *cq);
 /* Removes the completion that shca_cq_peek() returned. */
-void shca_cq_pop(struct shca_cq *cq);
+void shca_cq_pop(struct shca_cq *cq, struct shca_cqe *cqe);
 /* Returns when the next completion may be seen, among those that a solicited-only arming asks for:
  * 0 = there is none, 1 = now. */
 uint64_t shca_cq_next_visible(struct shca_cq *cq, bool solicited_only);

@@ -198,18 +198,23 @@ void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, 
 	}
 }
 
-void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
+void shca_rq_release_locked(struct shca_rq_local *rq, uint32_t slot)
 {
 	uint64_t tail;
 
-	pthread_mutex_lock(&rq->lock);
 	assert(rq->nfree < rq->shared->max_wr);
 	rq->free_list[rq->nfree++] = slot & rq->mask;
-	pthread_mutex_unlock(&rq->lock);
 	/* The next post writes there, and a requester read it last. */
 	tail = atomic_load_explicit(&rq->shared->tail, memory_order_relaxed);
 	shca_prefetch_write(shca_rq_own_wqe(rq, slot));
 	shca_prefetch_write(&rq->ring[tail & rq->mask]);
+}
+
+void shca_rq_release(struct shca_rq_local *rq, uint32_t slot)
+{
+	pthread_mutex_lock(&rq->lock);
+	shca_rq_release_locked(rq, slot);
+	pthread_mutex_unlock(&rq->lock);
 }
 
 void shca_rq_reset(struct shca_rq_local *rq)

@@ -47,6 +47,8 @@ void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, 
  * takes any number for a slot, because other processes may have written it, and uses the bits that
  * a slot has. */
 void shca_rq_release(struct shca_rq_local *rq, uint32_t slot);
+/* Gives a WQE slot back. The caller holds rq->lock. */
+void shca_rq_release_locked(struct shca_rq_local *rq, uint32_t slot);
 /* Marks the WQE slots (rq->mask + 1 of them) that are free or posted. The caller holds rq->lock. */
 void shca_rq_mark(struct shca_rq_local *rq, bool *slots);
 /* Takes back all posted receives, without completions, when the QP goes to RESET. */
