@@ -92,6 +92,31 @@ static void test_full(void **state)
 	close_side(&s);
 }
 
+/* Checks that 4 KiB with a header of 128 bytes travel with their completion by default, and that a
+ * message of one byte more is in its receive at once. */
+static void test_with_header(void **state)
+{
+	enum { MOST = 4096 + 128 };
+	struct t_pair p = t_pair(*state, NULL, NULL, MOST + 1);
+
+	for (size_t len = MOST; len <= MOST + 1; len++) {
+		struct ibv_sge in = t_sge(&p.bb, 0, len);
+
+		t_fill(p.ba.addr, len, (unsigned)len);
+		memset(p.bb.addr, 0, len);
+		t_recv(p.b, len, &in, 1);
+		t_send(p.a, len, t_sge(&p.ba, 0, len));
+		t_next(p.a->scq, len, IBV_WC_SUCCESS);
+		if (len == MOST)
+			t_check_byte(p.bb.addr, len, 0);
+		else
+			t_check(p.bb.addr, len, (unsigned)len);
+		t_next(p.b->rcq, len, IBV_WC_SUCCESS);
+		t_check(p.bb.addr, len, (unsigned)len);
+	}
+	t_pair_free(&p);
+}
+
 /* Checks that buffers of completions are freed with their QP. */
 static void test_purged(void **state)
 {
@@ -156,8 +181,8 @@ int main(void)
 {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest tests[] = {
-		TEST(test_full),         TEST(test_purged), TEST(test_resized),
-		TEST(test_deregistered), TEST(test_few),
+		TEST(test_full),    TEST(test_with_header),  TEST(test_purged),
+		TEST(test_resized), TEST(test_deregistered), TEST(test_few),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@
 #include "segment.h"
 #include "stat.h"
 
-#define SMALL 4096 /* --cqe-payload */
+#define SMALL 4224 /* --cqe-payload */
 
 static bool copied, twice;
 
