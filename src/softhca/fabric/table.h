@@ -173,7 +173,7 @@ static inline void *shca_table_find_again(const struct shca_fabric *fabric,
 					  const struct shca_hca *hca, enum shca_kind kind,
 					  uint32_t number, struct shca_table_last *last)
 {
-	if (shca_table_last_state(last, hca, number) != SHCA_LIVE) {
+	if (__builtin_expect(shca_table_last_state(last, hca, number) != SHCA_LIVE, 0)) {
 		last->hca = hca;
 		last->entry = shca_table_find(fabric, hca, kind, number, &last->idx);
 	}
@@ -183,7 +183,7 @@ static inline void *shca_table_peek_again(const struct shca_fabric *fabric,
 					  const struct shca_hca *hca, enum shca_kind kind,
 					  uint32_t number, struct shca_table_last *last)
 {
-	if (shca_table_last_state(last, hca, number) < SHCA_LIVE) {
+	if (__builtin_expect(shca_table_last_state(last, hca, number) < SHCA_LIVE, 0)) {
 		last->hca = hca;
 		last->entry = shca_table_peek(fabric, hca, kind, number);
 	}

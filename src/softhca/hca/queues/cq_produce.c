@@ -248,9 +248,9 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 	move_tail(ring, pos);
 	if (shca_clk)
 		tell_clock(entry, cqe, slot->visible_at);
-	/* The consumer wrote the next slot last, and the next completion goes there. */
-	shca_prefetch_write(
-		shca_cq_ring_slot_at((char *)ring, pos + 1, desc & 0xff, entry->stride));
+	/* The consumer wrote the next slot last, and the next completion goes there, but at the end
+	 * of the ring. */
+	shca_prefetch_write((char *)slot + entry->stride);
 	if (entry->channel) {
 		bool solicited = (cqe->flags & SHCA_CQE_SOLICITED) || cqe->status != IBV_WC_SUCCESS;
 		/* Pairs with the exchange in shca_req_notify_cq(). If that one comes later in

@@ -20,6 +20,19 @@
  */
 #define ZERO_LENGTH_TRAP 0x80000000u
 
+/* Returns how far behind the ring's start the WQEs begin. */
+static uint64_t wqes_off(const struct shca_rq_local *rq)
+{
+	return rq->shared->wqes - rq->shared->ring;
+}
+
+/* Notes that so many bytes of the rings have memory. */
+static void set_backed(struct shca_rq_local *rq, uint64_t bytes)
+{
+	rq->backed = bytes;
+	rq->backed_wqes = (uint32_t)((bytes - wqes_off(rq)) / rq->shared->stride);
+}
+
 /* Makes all WQE slots the owner's; the first one is on top. */
 static void fill_free_list(struct shca_rq_local *rq)
 {
@@ -67,6 +80,7 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 	rq->is_srq = is_srq;
 	shared->ring = off;
 	shared->wqes = off + ring_bytes;
+	set_backed(rq, rq->backed);
 	fill_free_list(rq);
 	pthread_mutex_init(&rq->lock, NULL);
 	*max_wr = shared->max_wr;
@@ -131,16 +145,13 @@ void shca_rq_wake_waiters(struct shca_rq *rq)
  * rq->lock. */
 static bool back_wqe(struct shca_rq_local *rq, uint32_t slot)
 {
-	uint64_t ring_bytes = rq->ring_len - ((uint64_t)rq->mask + 1) * rq->shared->stride;
-	uint64_t end = ring_bytes + (slot + 1ull) * rq->shared->stride;
+	uint64_t end = wqes_off(rq) + (slot + 1ull) * rq->shared->stride;
 
-	if (end <= rq->backed)
-		return true;
 	end = end + WQES_STEP < rq->ring_len ? end + WQES_STEP : rq->ring_len;
 	if (shca_arena_back(&shca_self.fabric, shca_self.slot, rq->ring_off, rq->backed, end))
 		return false;
 	shca_arena_count(&shca_self.fabric, shca_self.slot, rq->backed, end);
-	rq->backed = end;
+	set_backed(rq, end);
 	return true;
 }
 
@@ -164,7 +175,7 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 			break;
 		}
 		slot = rq->free_list[rq->nfree - 1];
-		if (!back_wqe(rq, slot)) {
+		if (slot >= rq->backed_wqes && !back_wqe(rq, slot)) {
 			rc = ENOMEM;
 			break;
 		}

@@ -19,6 +19,7 @@ struct shca_rq_local {
 	uint32_t mask;
 	uint64_t ring_off, ring_len; /* place of the rings in the arena */
 	uint64_t backed;             /* bytes of them that have memory */
+	uint32_t backed_wqes;        /* WQEs that have memory */
 	bool is_srq;
 };
 
