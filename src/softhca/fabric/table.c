@@ -185,3 +185,24 @@ void shca_table_free(struct shca_hca *hca, enum shca_kind kind, void *entry)
 	/* In this order: a death in between leaves the count too high, never below zero. */
 	atomic_fetch_sub(&hca->tables[kind].count, 1);
 }
+
+/* Not inlined, because few messages come here. */
+__attribute__((noinline)) void *shca_table_find_anew(const struct shca_fabric *fabric,
+						     const struct shca_hca *hca,
+						     enum shca_kind kind, uint32_t number,
+						     struct shca_table_last *last)
+{
+	last->hca = hca;
+	last->entry = shca_table_find(fabric, hca, kind, number, &last->idx);
+	return last->entry;
+}
+
+__attribute__((noinline)) void *shca_table_peek_anew(const struct shca_fabric *fabric,
+						     const struct shca_hca *hca,
+						     enum shca_kind kind, uint32_t number,
+						     struct shca_table_last *last)
+{
+	last->hca = hca;
+	last->entry = shca_table_peek(fabric, hca, kind, number);
+	return last->entry;
+}

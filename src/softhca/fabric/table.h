@@ -146,7 +146,7 @@ static inline void *shca_table_peek(const struct shca_fabric *fabric, const stru
 										: NULL;
 }
 
-/* What a search found last: an entry of one kind. All zero before the first search. */
+/* The result of the last search for an entry of one kind. All zero before the first search. */
 struct shca_table_last {
 	const struct shca_hca *hca;
 	void *entry;
@@ -167,27 +167,29 @@ static inline enum shca_entry_state shca_table_last_state(const struct shca_tabl
 	return shca_word_number(word) == number ? shca_word_state(word) : SHCA_FREE;
 }
 
-/* Do what shca_table_find() and shca_table_peek() do, but look first at the entry that was found
- * last, which takes a quarter of the instructions. */
+/* Search as shca_table_find() and shca_table_peek() do, and store what they find in *last. */
+void *shca_table_find_anew(const struct shca_fabric *fabric, const struct shca_hca *hca,
+			   enum shca_kind kind, uint32_t number, struct shca_table_last *last);
+void *shca_table_peek_anew(const struct shca_fabric *fabric, const struct shca_hca *hca,
+			   enum shca_kind kind, uint32_t number, struct shca_table_last *last);
+
+/* Return what shca_table_find() and shca_table_peek() do, but look first at the entry that was
+ * found last, which takes a quarter of the instructions. */
 static inline void *shca_table_find_again(const struct shca_fabric *fabric,
 					  const struct shca_hca *hca, enum shca_kind kind,
 					  uint32_t number, struct shca_table_last *last)
 {
-	if (__builtin_expect(shca_table_last_state(last, hca, number) != SHCA_LIVE, 0)) {
-		last->hca = hca;
-		last->entry = shca_table_find(fabric, hca, kind, number, &last->idx);
-	}
-	return last->entry;
+	return shca_table_last_state(last, hca, number) == SHCA_LIVE
+		       ? last->entry
+		       : shca_table_find_anew(fabric, hca, kind, number, last);
 }
 static inline void *shca_table_peek_again(const struct shca_fabric *fabric,
 					  const struct shca_hca *hca, enum shca_kind kind,
 					  uint32_t number, struct shca_table_last *last)
 {
-	if (__builtin_expect(shca_table_last_state(last, hca, number) < SHCA_LIVE, 0)) {
-		last->hca = hca;
-		last->entry = shca_table_peek(fabric, hca, kind, number);
-	}
-	return last->entry;
+	return shca_table_last_state(last, hca, number) >= SHCA_LIVE
+		       ? last->entry
+		       : shca_table_peek_anew(fabric, hca, kind, number, last);
 }
 
 /* Returns the state word of any entry. */

@@ -23,46 +23,6 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND)
 
-static bool holds(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len)
-{
-	return addr >= entry->iova && len <= entry->length &&
-	       addr - entry->iova <= entry->length - len;
-}
-
-static int translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len,
-		     struct shca_run *run)
-{
-	if (entry->flags & SHCA_MR_NULL) {
-		*run = (struct shca_run){.len = len, .null = true};
-		return 0;
-	}
-	if (!holds(entry, addr, len))
-		return -EACCES;
-	*run = (struct shca_run){.addr = entry->va + (addr - entry->iova),
-				 .len = len,
-				 .on_demand = entry->access & IBV_ACCESS_ON_DEMAND,
-				 .writable = entry->access & IBV_ACCESS_LOCAL_WRITE,
-				 .mr = entry->flags & SHCA_MR_SEGMENT ? entry : NULL};
-	return 0;
-}
-
-int shca_mr_check(const struct shca_mr_entry *entry, unsigned owner, uint32_t pdn, uint64_t addr,
-		  uint64_t len, uint32_t access, struct shca_run *run)
-{
-	if (!entry || entry->pdn != pdn || (entry->access & access) != access ||
-	    shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed)) !=
-		    owner)
-		return -EACCES;
-	return translate(entry, addr, len, run);
-}
-
-void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len)
-{
-	if (!entry || (entry->flags & SHCA_MR_NULL) || !holds(entry, addr, len))
-		return NULL;
-	return (void *)(uintptr_t)(entry->va + (addr - entry->iova));
-}
-
 static bool may_lock_all(void)
 {
 	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};

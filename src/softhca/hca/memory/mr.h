@@ -6,6 +6,8 @@
 #ifndef SHCA_MR_H
 #define SHCA_MR_H
 
+#include <errno.h>
+
 #include "hca/domains.h"
 #include "mem.h"
 
@@ -16,18 +18,50 @@ struct shca_mr {
 	struct shca_context_object context_node;
 };
 
+/* The two functions that follow are inlined, because each message calls them. */
+
+static inline bool shca_mr_holds(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len)
+{
+	return addr >= entry->iova && len <= entry->length &&
+	       addr - entry->iova <= entry->length - len;
+}
+
 /*
  * Checks that the region that a key was found to name (NULL: none) is process `owner`'s, and that
  * [addr, addr + len) of it may be used in protection domain pdn with all flags of `access`
  * (ibv_access_flags; 0 = local read). Returns 0, with *run in the memory of that process, or
  * -EACCES. len > 0. Inside an epoch.
  */
-int shca_mr_check(const struct shca_mr_entry *entry, unsigned owner, uint32_t pdn, uint64_t addr,
-		  uint64_t len, uint32_t access, struct shca_run *run);
+static inline int shca_mr_check(const struct shca_mr_entry *entry, unsigned owner, uint32_t pdn,
+				uint64_t addr, uint64_t len, uint32_t access, struct shca_run *run)
+{
+	if (!entry || entry->pdn != pdn || (entry->access & access) != access ||
+	    shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed)) !=
+		    owner)
+		return -EACCES;
+	if (__builtin_expect(entry->flags & SHCA_MR_NULL, 0)) {
+		*run = (struct shca_run){.len = len, .null = true};
+		return 0;
+	}
+	if (!shca_mr_holds(entry, addr, len))
+		return -EACCES;
+	*run = (struct shca_run){.addr = entry->va + (addr - entry->iova),
+				 .len = len,
+				 .on_demand = entry->access & IBV_ACCESS_ON_DEMAND,
+				 .writable = entry->access & IBV_ACCESS_LOCAL_WRITE,
+				 .mr = entry->flags & SHCA_MR_SEGMENT ? entry : NULL};
+	return 0;
+}
 
 /* Returns where an address of own memory is whose region was checked before. Returns NULL if there
  * is no such memory: the region is gone (`entry` NULL), or is the null MR. len > 0. */
-void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_t addr, uint64_t len);
+static inline void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_t addr,
+				      uint64_t len)
+{
+	if (!entry || (entry->flags & SHCA_MR_NULL) || !shca_mr_holds(entry, addr, len))
+		return NULL;
+	return (void *)(uintptr_t)(entry->va + (addr - entry->iova));
+}
 
 /* Checks whether a region of that place and length may have that access. Returns 0 or -errno. */
 int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access);

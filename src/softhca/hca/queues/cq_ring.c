@@ -213,19 +213,19 @@ static struct shca_cqe *ring_head(struct shca_cq *cq)
 			shca_cq_ring_slot_at(cq->ring, cq->next, cq->log2_slots, cq->stride);
 		uint64_t w = atomic_load_explicit(&slot->word, memory_order_acquire);
 
+		if (w == SHCA_SLOT_WORD(cq->next, SHCA_WORD_TAG(w), SHCA_SLOT_VALID)) {
+			/* The slot is freed after it was read: until then its cache line may
+			 * have come for writing. */
+			shca_prefetch_write(slot);
+			bound_values(cq, slot);
+			return slot;
+		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_FREE || !SHCA_WORD_IS_AT(w, cq->next)) {
 			if (cq->holed && are_holes_over(cq))
 				set_holed(cq, false);
 			if (!cq->holed || !step_over_hole(cq, slot, w))
 				return NULL;
 			continue;
-		}
-		if (SHCA_WORD_STATE(w) == SHCA_SLOT_VALID) {
-			/* The slot is freed after it was read: until then its cache line may
-			 * have come for writing. */
-			shca_prefetch_write(slot);
-			bound_values(cq, slot);
-			return slot;
 		}
 		if (SHCA_WORD_STATE(w) == SHCA_SLOT_CLAIMED && shca_tag_alive(SHCA_WORD_TAG(w))) {
 			if (!resolve_claimed(cq, slot))
@@ -270,17 +270,13 @@ void shca_cq_ring_to_heap(struct shca_cq *cq)
 		free_slot(cq, slot);
 }
 
-struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
+/* Returns the next completion that may be seen by now, among that in the slot and those in the
+ * heap. Not inlined: most completions may be seen at once. */
+static __attribute__((noinline)) struct shca_cqe *peek_in_time(struct shca_cq *cq,
+							       struct shca_cqe *slot)
 {
-	struct shca_cqe *slot;
 	uint64_t now = 0;
 
-	if (cq->nholes)
-		look_at_holes(cq);
-	slot = ring_head(cq);
-
-	if (slot && !cq->npending && !slot->visible_at)
-		return slot;
 	if (slot || cq->npending)
 		now = shca_now();
 	if (slot && !cq->npending && slot->visible_at <= now)
@@ -290,6 +286,18 @@ struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
 	if (cq->npending && cq->pending[0].visible_at <= now)
 		return cq->pending[0].cqe;
 	return NULL;
+}
+
+struct shca_cqe *shca_cq_peek(struct shca_cq *cq)
+{
+	struct shca_cqe *slot;
+
+	if (cq->nholes)
+		look_at_holes(cq);
+	slot = ring_head(cq);
+	if (slot && !cq->npending && !slot->visible_at)
+		return slot;
+	return peek_in_time(cq, slot);
 }
 
 void shca_cq_pop(struct shca_cq *cq, struct shca_cqe *cqe)

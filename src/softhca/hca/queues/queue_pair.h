@@ -133,7 +133,7 @@ struct shca_qp {
 	struct shca_timer timer;
 	struct shca_progress cur;
 	struct shca_copy copy; /* runs of the message in progress */
-	/* What the last message found: most often the next one's, too. */
+	/* Entries that the last message used: most often the next message uses them, too. */
 	struct shca_table_last last_target, last_srq, last_own_region, last_target_region;
 	uint8_t *datagram;    /* UD: the GRH and the data of the message in progress */
 	_Atomic uint32_t psn; /* of the next send; written like `cur` and by ibv_modify_qp() */

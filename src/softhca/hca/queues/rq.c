@@ -26,7 +26,7 @@ static uint64_t wqes_off(const struct shca_rq_local *rq)
 	return rq->shared->wqes - rq->shared->ring;
 }
 
-/* Notes that so many bytes of the rings have memory. */
+/* Notes that the first `bytes` bytes of the rings have memory. */
 static void set_backed(struct shca_rq_local *rq, uint64_t bytes)
 {
 	rq->backed = bytes;

@@ -6,19 +6,6 @@
 
 #include <errno.h>
 
-struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err)
-{
-	if (shca_qp_state(qp->entry) < IBV_QPS_RTS) {
-		*err = EINVAL;
-		return NULL;
-	}
-	if (qp->head - atomic_load_explicit(&qp->tail, memory_order_acquire) >= qp->max_wr) {
-		*err = ENOMEM;
-		return NULL;
-	}
-	return shca_swqe(qp, qp->head);
-}
-
 int shca_sq_complete(struct shca_qp *qp, uint32_t n, uint64_t *wr_id)
 {
 	if (n - atomic_load_explicit(&qp->tail, memory_order_relaxed) >= qp->max_wr)
