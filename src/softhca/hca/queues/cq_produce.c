@@ -177,17 +177,16 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solici
 	atomic_compare_exchange_strong(&entry->arm, &arm, SHCA_ARM_NONE);
 }
 
-bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *copy, uint32_t len,
-		     uint16_t *bounce)
+/* Does the work of shca_cq_carries() for a message that is not short. Not inlined: most messages
+ * are short. */
+static __attribute__((noinline)) bool carries_long(const struct shca_cq_entry *entry,
+						   const struct shca_copy *copy, uint32_t len,
+						   uint16_t *bounce)
 {
 	const struct shca_cq_ring *ring;
 	uint64_t tail;
 
-	*bounce = 0;
-	if (len > entry->room)
-		return false;
-	if (len > SHCA_CQ_SHORT && (shca_mem_on_demand(copy->src, copy->nsrc) ||
-				    shca_mem_on_demand(copy->dst, copy->ndst)))
+	if (shca_mem_on_demand(copy->src, copy->nsrc) || shca_mem_on_demand(copy->dst, copy->ndst))
 		return false;
 	if (len <= shca_cq_ring_slot_room(entry->stride))
 		return true;
@@ -197,6 +196,15 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 	tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
 	*bounce = (uint16_t)shca_cq_bounce_take(entry, owner_of(entry), tail);
 	return *bounce;
+}
+
+bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *copy, uint32_t len,
+		     uint16_t *bounce)
+{
+	*bounce = 0;
+	if (len > entry->room)
+		return false;
+	return len <= SHCA_CQ_SHORT || carries_long(entry, copy, len, bounce);
 }
 
 static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
