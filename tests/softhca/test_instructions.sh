@@ -51,12 +51,12 @@ while read -r budget kind; do
 	# shellcheck disable=SC2086 # several words
 	check "instructions of a message: $kind" within_budget "$budget" $kind
 done <<-END
-	2830 rc copied one
-	2830 rc copied list
-	2830 rc inline one
-	2830 srq copied one
-	2830 xrc copied one
-	2830 xrc inline one
-	2830 xrc inline list
+	2360 rc copied one
+	2000 rc copied list
+	2300 rc inline one
+	2360 srq copied one
+	2360 xrc copied one
+	2300 xrc inline one
+	1950 xrc inline list
 END
 exit "$bad"
