@@ -22,6 +22,11 @@
  * are one put (TQ_PUT_MAX). */
 #define TUPLEQ_LIMIT_MAX 4096
 
+/* The greatest radix of trees (schedule.h): of broadcasts of at most BCAST_SHORT bytes, whose data
+ * take the link no longer than a write takes the processor, and of all others. README.md has the
+ * measurements. */
+enum { TUPLEQ_BCAST_SHORT = 256, TUPLEQ_BCAST_RADIX = TUPLEQ_RADIX_MAX, TUPLEQ_RADIX = 4 };
+
 /* The upper bound of the parameter `ring` (entries; nbc.h): there are no tags for more. */
 #define TUPLEQ_RING_MAX 64
 
@@ -33,12 +38,6 @@ _Static_assert(TUPLEQ_RING_MAX *TUPLEQ_RINGS + 2 <= SERIES_RING_TAGS, "each entr
 #define TUPLEQ_ONE_ROUND_MAX (1 << 30)
 #define TUPLEQ_MEMORY_MAX    (1 << 30)
 #define TUPLEQ_ALLGATHER_MAX (1 << 30)
-
-/* The steps of one node in an operation between nodes. */
-struct mca_coll_tupleq_path {
-	struct mca_coll_tupleq_step steps[TUPLEQ_STEPS];
-	int nsteps;
-};
 
 /* The data of an operation and what is done with them. */
 struct mca_coll_tupleq_data {
@@ -53,8 +52,6 @@ struct mca_coll_tupleq_data {
 	ompi_datatype_t *type;
 	struct ompi_op_t *op;
 	ompi_communicator_t *comm;
-	/* Only on a leader, for an operation along a tree: */
-	struct mca_coll_tupleq_path path;
 };
 
 enum mca_coll_tupleq_phase {
@@ -73,8 +70,10 @@ struct mca_coll_tupleq_op {
 	bool differs;                      /* another process has another length */
 	enum mca_coll_tupleq_phase phase;
 	int awaits;           /* index of the process or step that the phase waits for */
-	bool has_written;     /* the write of the current step is done */
 	size_t words_arrived; /* words of the current step's message that have arrived */
+	/* Only on a leader: */
+	bool is_packed;  /* the group's `outgoing` has the data of its `accumulator` */
+	bool has_before; /* the group's `before` has data */
 	int rc;
 	_Atomic bool ended;
 	struct mca_coll_tupleq_ibarrier_request
@@ -121,8 +120,10 @@ struct mca_coll_tupleq_group {
 	int node;                                   /* index of the own node */
 	struct mca_coll_tupleq_location *locations; /* by rank */
 	struct mca_coll_tupleq_path barrier, reduction;
-	void *accumulator, *incoming; /* the result so far, and the next operand */
-	uint64_t *outgoing;           /* the message of a step */
+	struct mca_coll_tupleq_path tree; /* of the operation under way */
+	/* The result so far, what nodes before this one have added to it, and the next operand. */
+	void *accumulator, *before, *incoming;
+	uint64_t *outgoing; /* the message of a step */
 };
 
 /* The function and the module of the component with the next lower priority. */
@@ -169,7 +170,7 @@ struct mca_coll_tupleq_module {
 	/* mca_coll_tupleq.lock guards the rest, down to the fields of nbc.c. */
 	struct mca_coll_tupleq_setup *setup; /* NULL: not under way */
 	uint64_t number;                     /* of the last operation that was started */
-	int next_rooted;                /* buffer of the next operation that doesn't synchronize */
+	int bcasts, reduces;                 /* since the last synchronizing operation */
 	bool odd_synchronizing;         /* the last synchronizing operation had the second buffer */
 	int failed;                     /* 0; -EIO: a process has failed; -EPROTO: processes are in
 					   different operations */

@@ -8,7 +8,7 @@
 #include "pml/say.h"
 #include "pml/value.h"
 
-/* The words of a message are half data, half stamps. */
+/* No more than half of a message are stamps. */
 _Static_assert(2 * TUPLEQ_LIMIT_MAX <= TQ_PUT_MAX, "a message is one put");
 
 struct mca_coll_tupleq mca_coll_tupleq = {
@@ -109,8 +109,10 @@ static int register_pattern(const mca_base_component_t *version)
 	mca_coll_tupleq.pattern = TUPLEQ_AUTO;
 	rc = mca_base_component_var_register(version, "barrier",
 					     "Pattern of barriers between nodes: doubling "
-					     "(recursive doubling), dissemination, or "
-					     "auto (the one that takes fewer steps)",
+					     "(recursive doubling) and dissemination, with one "
+					     "write in each round, or auto (dissemination with "
+					     "up to seven writes in a round, which takes fewer "
+					     "rounds)",
 					     MCA_BASE_VAR_TYPE_INT, values, 0, 0, OPAL_INFO_LVL_5,
 					     MCA_BASE_VAR_SCOPE_READONLY, &mca_coll_tupleq.pattern);
 	OBJ_RELEASE(values);
@@ -246,7 +248,7 @@ static void module_construct(struct mca_coll_tupleq_module *module)
 	atomic_init(&module->state, TUPLEQ_NEW);
 	module->setup = NULL;
 	module->number = TUPLEQ_FIRST;
-	module->next_rooted = 0;
+	module->bcasts = module->reduces = 0;
 	module->odd_synchronizing = false;
 	module->failed = 0;
 	module->ops = NULL;

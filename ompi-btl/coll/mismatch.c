@@ -86,20 +86,24 @@ static void send_announcement(struct mca_coll_tupleq_module *module, int node,
 		       to->notice.key);
 }
 
-/* Sends an announcement to the leaders that this one is connected to; these forward it. */
+static bool has_write(const struct mca_coll_tupleq_path *path, int node)
+{
+	for (int i = 0; i < path->nsteps; i++)
+		if (path->steps[i].is_write && path->steps[i].node == node)
+			return true;
+	return false;
+}
+
+/* Sends an announcement to the leaders with which this one has steps in a barrier; these forward
+ * it. */
 static void announce(struct mca_coll_tupleq_module *module,
 		     const struct mca_coll_tupleq_announcement *announcement)
 {
-	const struct mca_coll_tupleq_group *group = &module->group;
-	struct mca_coll_tupleq_path path;
+	const struct mca_coll_tupleq_path *path = &module->group.barrier;
 
-	path.nsteps = mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, group->nnodes, group->node,
-					       path.steps);
-	for (int i = 0; i < path.nsteps; i++) {
-		send_announcement(module, path.steps[i].to, announcement);
-		if (path.steps[i].from != path.steps[i].to)
-			send_announcement(module, path.steps[i].from, announcement);
-	}
+	for (int i = 0; i < path->nsteps; i++)
+		if (path->steps[i].is_write || !has_write(path, path->steps[i].node))
+			send_announcement(module, path->steps[i].node, announcement);
 }
 
 /* Returns true if a process of this node has another operation under that number. */
@@ -177,7 +181,7 @@ static void check_duration(struct mca_coll_tupleq_module *module,
 	if (!mca_coll_tupleq_call_read(&group->calls[number % TUPLEQ_CALLS], number, &signature))
 		return;
 	announcement.digest = mca_coll_tupleq_call_digest(signature);
-	announcement.hops = (unsigned)mca_coll_tupleq_tree_slots(group->nnodes);
+	announcement.hops = (unsigned)mca_coll_tupleq_hops(group->nnodes);
 	consider(module, next, &announcement);
 }
 

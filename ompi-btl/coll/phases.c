@@ -4,8 +4,8 @@
  *
  * The barrier is that of R. Gupta, V. Tipparaju, J. Nieplocha, D. Panda ("Efficient Barrier using
  * Remote Memory Operations on VIA-Based Clusters", 2002): the processes of a node set flags in
- * shared memory, and their leaders write the barrier's number into one another's memory. A small
- * MPI_Allreduce takes the same path together with its data. MPI_Bcast and MPI_Reduce use a tree of
+ * shared memory, and their leaders write the barrier's number into one another's memory. The
+ * leaders of a small MPI_Allreduce exchange data in groups. MPI_Bcast and MPI_Reduce use a tree of
  * the nodes.
  *
  * Numbers only grow: a process that waits for number n goes on at n or more. README.md explains why
@@ -18,12 +18,10 @@
 
 #include <errno.h>
 
-static bool has_reached(const struct mca_coll_tupleq_line *line, uint64_t number)
+static bool has_reached(const _Atomic uint64_t *word, uint64_t number)
 {
 	/* acquire: this process sees all that the writer did before. The numbers may wrap. */
-	uint64_t word = atomic_load_explicit(&line->word, memory_order_acquire);
-
-	return (int64_t)(word - number) >= 0;
+	return (int64_t)(atomic_load_explicit(word, memory_order_acquire) - number) >= 0;
 }
 
 static void announce(struct mca_coll_tupleq_line *line, const struct mca_coll_tupleq_op *op)
@@ -44,6 +42,7 @@ static int accept_length(const struct mca_coll_tupleq_group *group, struct mca_c
 	    mca_coll_tupleq_stamp_bytes(stamp) > group->shape.limit)
 		return -EPROTO;
 	op->differs = true;
+	op->is_packed = false;
 	op->stamp = op->data->kind == TUPLEQ_BCAST ? stamp : mca_coll_tupleq_stamp_void(stamp);
 	op->len = mca_coll_tupleq_stamp_bytes(op->stamp);
 	return 0;
@@ -75,22 +74,54 @@ static const struct mca_coll_tupleq_path *path_of(const struct mca_coll_tupleq_g
 {
 	if (!op->data)
 		return &group->barrier;
-	return op->data->kind == TUPLEQ_ALLREDUCE ? &group->reduction : &op->data->path;
+	return op->data->kind == TUPLEQ_ALLREDUCE ? &group->reduction : &group->tree;
 }
 
 /* ---- data ---- */
 
-/* Reduces the incoming operand into the accumulator. Both nodes of an exchange reduce in the same
- * order, so that all ranks get the same bits. */
-static void reduce(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_data *data,
-		   bool other_first)
+static void swap(void **one, void **other)
 {
-	void *first = other_first ? group->incoming : group->accumulator,
-	     *second = other_first ? group->accumulator : group->incoming;
+	void *first = *one;
 
-	series_reduce(data->comm, first, second, data->count, data->type, data->op);
-	group->incoming = first;
-	group->accumulator = second;
+	*one = *other;
+	*other = first;
+}
+
+/* Computes *result op *operand in the memory of the operand, and exchanges the two. */
+static void reduce(const struct mca_coll_tupleq_data *data, void **result, void **operand)
+{
+	series_reduce(data->comm, *result, *operand, data->count, data->type, data->op);
+	swap(result, operand);
+}
+
+/* Adds the accumulator to what has come from nodes before this one. */
+static void add_before(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op *op)
+{
+	if (!op->has_before)
+		return;
+	op->has_before = false;
+	reduce(op->data, &group->before, &group->accumulator);
+	swap(&group->before, &group->accumulator);
+}
+
+/*
+ * Adds what has come from another node. The nodes of an exchange reduce its operands in the same
+ * order, that of the nodes, so that all ranks get the same bits: the operands of nodes before this
+ * one are collected apart, and this node's comes after them.
+ */
+static void add_incoming(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op *op,
+			 bool is_before)
+{
+	op->is_packed = false;
+	if (!is_before) {
+		add_before(group, op);
+		reduce(op->data, &group->accumulator, &group->incoming);
+	} else if (op->has_before) {
+		reduce(op->data, &group->before, &group->incoming);
+	} else {
+		op->has_before = true;
+		swap(&group->before, &group->incoming);
+	}
 }
 
 static void reduce_local(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
@@ -104,64 +135,61 @@ static void reduce_local(struct mca_coll_tupleq_group *group, const struct mca_c
 		memcpy(group->incoming,
 		       mca_coll_tupleq_input(group->segment, &group->shape, i, op->buffer),
 		       data->len);
-		reduce(group, data, false);
+		reduce(data, &group->accumulator, &group->incoming);
 	}
+}
+
+/* Finds the steps of a tree. Those of a broadcast depend on the root's length. */
+static void find_tree(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
+{
+	int root = group->locations[op->data->root].node;
+
+	if (op->data->kind == TUPLEQ_REDUCE)
+		mca_coll_tupleq_tree_up(group->nnodes, TUPLEQ_RADIX, group->node, root,
+					&group->tree);
+	else
+		mca_coll_tupleq_tree_down(group->nnodes,
+					  op->len <= TUPLEQ_BCAST_SHORT ? TUPLEQ_BCAST_RADIX
+									: TUPLEQ_RADIX,
+					  group->node, root, &group->tree);
 }
 
 /* Collects the input of the node, and finds the steps of a tree. */
 static void collect_inputs(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
 {
-	struct mca_coll_tupleq_data *data = op->data;
-	const struct mca_coll_tupleq_location *root;
+	const struct mca_coll_tupleq_data *data = op->data;
 
-	if (data->kind == TUPLEQ_ALLREDUCE) {
+	if (data->kind != TUPLEQ_ALLREDUCE)
+		find_tree(group, op);
+	if (data->kind != TUPLEQ_BCAST)
 		reduce_local(group, op);
-		return;
-	}
-	root = &group->locations[data->root];
-	if (data->kind == TUPLEQ_REDUCE) {
-		data->path.nsteps = mca_coll_tupleq_tree_up(group->nnodes, group->node, root->node,
-							    data->path.steps);
-		reduce_local(group, op);
-		return;
-	}
-	data->path.nsteps =
-		mca_coll_tupleq_tree_down(group->nnodes, group->node, root->node, data->path.steps);
-	if (data->in)
+	else if (data->in)
 		memcpy(group->accumulator, data->in, data->len);
-	else if (root->node == group->node)
+	else if (group->locations[data->root].node == group->node)
 		memcpy(group->accumulator,
-		       mca_coll_tupleq_input(group->segment, &group->shape, root->local,
-					     op->buffer),
-		       op->len);
+		       mca_coll_tupleq_result(group->segment, &group->shape, op->buffer), op->len);
 }
 
 /* ---- between nodes ---- */
 
-/* Returns the index of a slot among those that the operation's kind uses. */
-static int slot_of(const struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op,
-		   int slot)
-{
-	return op->data->kind == TUPLEQ_ALLREDUCE
-		       ? mca_coll_tupleq_doubling_slot(group->nnodes, slot)
-		       : slot;
-}
-
 static int write_slot(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_step *step,
-		      const struct mca_coll_tupleq_op *op)
+		      struct mca_coll_tupleq_op *op)
 {
-	const struct mca_coll_tupleq_node *node = &group->nodes[step->to];
+	const struct mca_coll_tupleq_node *node = &group->nodes[step->node];
 	size_t offset;
 
 	if (!op->data) {
 		offset = offsetof(struct mca_coll_tupleq_segment, slots) +
-			 (size_t)step->to_slot * sizeof(struct mca_coll_tupleq_line);
+			 step->slot * sizeof(op->number);
 		return tq_put(node->leader, &op->number, sizeof(op->number), node->addr + offset,
 			      node->key);
 	}
-	offset = mca_coll_tupleq_message_offset(&group->shape, slot_of(group, op, step->to_slot),
-						op->buffer);
-	mca_coll_tupleq_words_put(group->outgoing, group->accumulator, op->len, op->stamp);
+	if (!op->is_packed) {
+		add_before(group, op);
+		mca_coll_tupleq_words_put(group->outgoing, group->accumulator, op->len, op->stamp);
+		op->is_packed = true;
+	}
+	offset = mca_coll_tupleq_message_offset(&group->shape, step->slot, op->buffer);
 	return tq_put(node->leader, group->outgoing, mca_coll_tupleq_words_size(op->len),
 		      node->addr + offset, node->key);
 }
@@ -176,26 +204,27 @@ static int read_slot(struct mca_coll_tupleq_group *group, const struct mca_coll_
 	int rc;
 
 	if (!op->data)
-		return has_reached(&group->segment->slots[step->from_slot], op->number);
-	words = mca_coll_tupleq_message(group->segment, &group->shape,
-					slot_of(group, op, step->from_slot), op->buffer);
+		return has_reached(&group->segment->slots[step->slot], op->number);
+	words = mca_coll_tupleq_message(group->segment, &group->shape, step->slot, op->buffer);
 	stamp = mca_coll_tupleq_words_stamp(words);
 	if (!stamp)
 		return 0;
 	rc = compare(group, op, stamp);
 	if (OPAL_UNLIKELY(rc))
 		return rc;
+	if (OPAL_UNLIKELY(op->differs && op->data->kind == TUPLEQ_BCAST))
+		find_tree(group, op);
 	len = mca_coll_tupleq_stamp_bytes(stamp);
 	if (!mca_coll_tupleq_words_poll(words, len, &op->words_arrived))
 		return 0;
 	op->words_arrived = 0;
-	if (op->data->kind == TUPLEQ_BCAST || step->from_slot == TUPLEQ_SLOT_EXIT) {
+	if (step->is_result) {
 		mca_coll_tupleq_words_take(words, group->accumulator, len);
 		return 1;
 	}
 	mca_coll_tupleq_words_take(words, group->incoming, len);
 	if (OPAL_LIKELY(!op->differs))
-		reduce(group, op->data, step->from < group->node);
+		add_incoming(group, op, step->node < group->node);
 	return 1;
 }
 
@@ -203,22 +232,22 @@ static int run_steps(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq
 {
 	const struct mca_coll_tupleq_path *path = path_of(group, op);
 
-	for (; op->awaits < path->nsteps; op->awaits++, op->has_written = false) {
+	for (; op->awaits < path->nsteps; op->awaits++) {
 		const struct mca_coll_tupleq_step *step = &path->steps[op->awaits];
 		int rc;
 
-		if (!op->has_written && step->to >= 0) {
+		if (step->is_write) {
 			rc = write_slot(group, step, op);
 			if (rc)
 				return rc == -EAGAIN ? 0 : rc;
-		}
-		op->has_written = true;
-		if (step->from >= 0) {
+		} else {
 			rc = read_slot(group, step, op);
 			if (rc <= 0)
 				return rc;
 		}
 	}
+	if (op->data)
+		add_before(group, op);
 	return 1;
 }
 
@@ -226,10 +255,14 @@ static int run_steps(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq
 
 static void enter(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
 {
-	if (op->data && op->data->in)
-		memcpy(mca_coll_tupleq_input(group->segment, &group->shape, group->local_rank,
-					     op->buffer),
-		       op->data->in, op->data->len);
+	const struct mca_coll_tupleq_data *data = op->data;
+
+	if (data && data->in)
+		memcpy(data->kind == TUPLEQ_BCAST
+			       ? mca_coll_tupleq_result(group->segment, &group->shape, op->buffer)
+			       : mca_coll_tupleq_input(group->segment, &group->shape,
+						       group->local_rank, op->buffer),
+		       data->in, data->len);
 	announce(mca_coll_tupleq_entered(group->segment, &group->shape, group->local_rank), op);
 }
 
@@ -240,7 +273,7 @@ static int leave(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op 
 	/* A process without a result needn't wait. */
 	if (op->data && !op->data->out)
 		return 1;
-	if (!has_reached(&group->segment->release, op->number))
+	if (!has_reached(&group->segment->release.word, op->number))
 		return 0;
 	rc = compare_line(group, op, &group->segment->release);
 	if (OPAL_UNLIKELY(rc))
@@ -252,13 +285,17 @@ static int leave(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op 
 	return 1;
 }
 
-/* Returns true if a process besides the leader gets the result. */
-static bool others_get_result(const struct mca_coll_tupleq_group *group,
-			      const struct mca_coll_tupleq_data *data)
+/* Returns true if the leader copies the result for a process of its node. */
+static bool copies_result(const struct mca_coll_tupleq_group *group,
+			  const struct mca_coll_tupleq_data *data)
 {
+	const struct mca_coll_tupleq_location *root = &group->locations[data->root];
+	bool is_other = root->node == group->node && root->local;
+
 	if (data->kind == TUPLEQ_REDUCE)
-		return group->locations[data->root].node == group->node &&
-		       group->locations[data->root].local;
+		return is_other;
+	if (data->kind == TUPLEQ_BCAST && is_other)
+		return false;
 	return group->shape.nlocal > 1;
 }
 
@@ -268,7 +305,7 @@ static void release(struct mca_coll_tupleq_group *group, const struct mca_coll_t
 
 	if (data && data->out)
 		memcpy(data->out, group->accumulator, result_bytes(op));
-	if (data && others_get_result(group, data))
+	if (data && copies_result(group, data))
 		memcpy(mca_coll_tupleq_result(group->segment, &group->shape, op->buffer),
 		       group->accumulator, op->len);
 	announce(&group->segment->release, op);
@@ -304,7 +341,7 @@ int mca_coll_tupleq_op_poll(struct mca_coll_tupleq_module *module, struct mca_co
 			if (!is_awaited(group, op->data, op->awaits))
 				continue;
 			line = mca_coll_tupleq_entered(group->segment, &group->shape, op->awaits);
-			if (!has_reached(line, op->number))
+			if (!has_reached(&line->word, op->number))
 				return 0;
 			rc = compare_line(group, op, line);
 			if (OPAL_UNLIKELY(rc))
@@ -330,15 +367,13 @@ struct tq_peer *mca_coll_tupleq_op_awaited(const struct mca_coll_tupleq_module *
 					   const struct mca_coll_tupleq_op *op)
 {
 	const struct mca_coll_tupleq_group *group = &module->group;
-	const struct mca_coll_tupleq_step *step;
 
 	switch (op->phase) {
 	case TUPLEQ_ENTER:
 		return group->local_peers[op->awaits];
 	case TUPLEQ_NETWORK:
 		/* A write that has to wait is the only thing that some steps wait for. */
-		step = &path_of(group, op)->steps[op->awaits];
-		return group->nodes[op->has_written ? step->from : step->to].leader;
+		return group->nodes[path_of(group, op)->steps[op->awaits].node].leader;
 	case TUPLEQ_LEAVE:
 		break;
 	}

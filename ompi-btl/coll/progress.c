@@ -13,10 +13,11 @@
 #include <sched.h>
 #include <utlist.h>
 
-/* SPINS: polls of an operation between calls of opal_progress(), which cost as much as many polls
- * of a word in memory. CALLS: calls of mca_coll_tupleq_progress() between checks whether a process
- * has failed, each of which takes the endpoint's lock. */
-enum { SPINS = 256, CALLS = 256 };
+/* SPINS: polls of an operation between calls of opal_progress(): a poll looks at one word in
+ * memory, and what has come meanwhile is seen late by half of such a call at most. CHECKS: polls
+ * between checks whether a process has failed, and CALLS: calls of mca_coll_tupleq_progress()
+ * between them; each takes the endpoint's lock. */
+enum { SPINS = 16, CHECKS = 1024, CALLS = 256 };
 
 static void lock(void)
 {
@@ -92,7 +93,7 @@ void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why)
 
 	module->failed = why;
 	if (group->segment)
-		atomic_store_explicit(&group->segment->failed.word, (uint64_t)-why,
+		atomic_store_explicit(&group->segment->failed, (uint64_t)-why,
 				      memory_order_release);
 	for (int i = 0; group->nodes && i < group->nnodes; i++) {
 		struct tq_peer *leader = group->nodes[i].leader;
@@ -194,8 +195,7 @@ static void advance(struct mca_coll_tupleq_module *module, struct mca_coll_tuple
  * informed all. */
 bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module)
 {
-	uint64_t word =
-		atomic_load_explicit(&module->group.segment->failed.word, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(&module->group.segment->failed, memory_order_relaxed);
 	bool mismatched = false;
 
 	if (word)
@@ -229,14 +229,25 @@ static bool synchronizes(const struct mca_coll_tupleq_data *data)
 	return !data || data->kind == TUPLEQ_ALLREDUCE;
 }
 
+/* Returns true if the operation's kind has no buffer left until an operation synchronizes. */
+static bool lacks_buffer(const struct mca_coll_tupleq_module *module,
+			 const struct mca_coll_tupleq_data *data)
+{
+	if (synchronizes(data))
+		return false;
+	return data->kind == TUPLEQ_BCAST ? module->bcasts == TUPLEQ_BCAST_BUFFERS
+					  : module->reduces == TUPLEQ_REDUCE_BUFFERS;
+}
+
 /* Returns the index of the operation's buffers. All processes start the same operations in the same
  * order, so all count alike. */
 static int take_buffer(struct mca_coll_tupleq_module *module,
 		       const struct mca_coll_tupleq_data *data)
 {
 	if (!synchronizes(data))
-		return module->next_rooted++;
-	module->next_rooted = 0;
+		return data->kind == TUPLEQ_BCAST ? module->bcasts++
+						  : TUPLEQ_BCAST_BUFFERS + module->reduces++;
+	module->bcasts = module->reduces = 0;
 	module->odd_synchronizing = !module->odd_synchronizing;
 	return TUPLEQ_ROOTED_BUFFERS + module->odd_synchronizing;
 }
@@ -299,19 +310,18 @@ static int wait_for(struct mca_coll_tupleq_module *module, const struct mca_coll
 {
 	struct mca_coll_tupleq_op *ended = NULL;
 
-	for (int i = 0; !atomic_load_explicit(&op->ended, memory_order_acquire); i++) {
+	for (unsigned i = 1; !atomic_load_explicit(&op->ended, memory_order_acquire); i++) {
 		lock();
 		advance(module, &ended);
-		if (i == SPINS)
+		if (i % CHECKS == 0)
 			check_awaited(module, &ended);
 		unlock();
 		if (OPAL_UNLIKELY(ended)) {
 			complete(ended);
 			ended = NULL;
 		}
-		if (i < SPINS)
+		if (i % SPINS)
 			continue;
-		i = 0;
 		/* The operation may wait for another thread, which may need this core. */
 		if (opal_using_threads())
 			sched_yield();
@@ -331,7 +341,7 @@ static int run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_dat
 int mca_coll_tupleq_run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data)
 {
 	/* After a barrier all processes have read the buffers of the operations before it. */
-	if (!synchronizes(data) && module->next_rooted == TUPLEQ_ROOTED_BUFFERS) {
+	if (lacks_buffer(module, data)) {
 		int rc = run(module, NULL);
 
 		if (rc != OMPI_SUCCESS)

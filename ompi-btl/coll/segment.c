@@ -22,8 +22,8 @@ int mca_coll_tupleq_segment_create(const struct mca_coll_tupleq_shape *shape, ui
 		return rc;
 	created = mem;
 	atomic_init(&created->release.word, number);
-	for (i = 0; i < TUPLEQ_SLOTS; i++)
-		atomic_init(&created->slots[i].word, number);
+	for (i = 0; i < TUPLEQ_BARRIER_SLOTS; i++)
+		atomic_init(&created->slots[i], number);
 	for (i = 0; i < shape->nlocal; i++) {
 		atomic_init(&mca_coll_tupleq_entered(created, shape, i)->word, number);
 		for (call = 0; call < TUPLEQ_CALLS; call++)

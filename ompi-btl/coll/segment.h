@@ -19,32 +19,33 @@
 #define TUPLEQ_LINE 64
 
 /*
- * Each slot, each process and the result have several buffers, so that the data of an operation
- * don't overwrite data that haven't been read. Rooted operations take the first ones in turn;
- * synchronizing operations alternate between the last two (README.md explains why these suffice).
+ * Data have several buffers, so that those of an operation don't overwrite what hasn't been read.
+ * Broadcasts take the first ones in turn, reductions the next ones; synchronizing operations
+ * alternate between the last two (README.md explains why these suffice).
  */
-enum { TUPLEQ_ROOTED_BUFFERS = 8, TUPLEQ_BUFFERS = TUPLEQ_ROOTED_BUFFERS + 2 };
+enum {
+	TUPLEQ_BCAST_BUFFERS = 32,
+	TUPLEQ_REDUCE_BUFFERS = 8,
+	TUPLEQ_ROOTED_BUFFERS = TUPLEQ_BCAST_BUFFERS + TUPLEQ_REDUCE_BUFFERS,
+	TUPLEQ_BUFFERS = TUPLEQ_ROOTED_BUFFERS + 2
+};
 
 struct mca_coll_tupleq_line {
 	_Alignas(TUPLEQ_LINE) _Atomic uint64_t word;
-	/* By buffer: the stamp of the last operation that used it, as the word's writer has it. Not
-	 * used between nodes. */
+	/* By buffer: the stamp of the last operation that used it, as the word's writer has it. */
 	_Atomic uint32_t stamps[TUPLEQ_BUFFERS];
 };
-
-_Static_assert(sizeof(struct mca_coll_tupleq_line) == TUPLEQ_LINE,
-	       "a word and its stamps share one line");
 
 struct mca_coll_tupleq_segment {
 	/* An errno if the communicator has failed, else 0. Written by processes of the node only;
 	 * those of other nodes write to a notice (notices.h). */
-	struct mca_coll_tupleq_line failed;
+	_Alignas(TUPLEQ_LINE) _Atomic uint64_t failed;
 	/* The number of the last operation that the leader has ended. */
 	struct mca_coll_tupleq_line release;
 	/* Announcements of the node's processes for the leader to forward. */
 	struct mca_coll_tupleq_mailbox mailbox;
-	/* The numbers of the operations that other nodes have entered. */
-	struct mca_coll_tupleq_line slots[TUPLEQ_SLOTS];
+	/* The numbers of the barriers that other nodes have entered. */
+	_Alignas(TUPLEQ_LINE) _Atomic uint64_t slots[TUPLEQ_BARRIER_SLOTS];
 	/*
 	 * Messages of other nodes, results, and for each process of the node its input, the number
 	 * of the operation that it has entered, and its last calls. The sizes depend on the shape.
@@ -61,39 +62,53 @@ struct mca_coll_tupleq_shape {
 	int nlocal;   /* processes of the node */
 };
 
+/* Returns how many messages come before those of a buffer. A broadcast has one slot. */
+static inline size_t mca_coll_tupleq_messages_before(const struct mca_coll_tupleq_shape *shape,
+						     int buffer)
+{
+	int reduce = buffer - TUPLEQ_BCAST_BUFFERS, synchronizing = buffer - TUPLEQ_ROOTED_BUFFERS;
+
+	if (reduce <= 0)
+		return (size_t)buffer;
+	if (synchronizing <= 0)
+		return TUPLEQ_BCAST_BUFFERS + (size_t)reduce * (size_t)shape->ntree;
+	return TUPLEQ_BCAST_BUFFERS + TUPLEQ_REDUCE_BUFFERS * (size_t)shape->ntree +
+	       (size_t)synchronizing * (size_t)shape->nslots;
+}
+
 /* Returns the offset of a message, which another node writes. */
 static inline size_t mca_coll_tupleq_message_offset(const struct mca_coll_tupleq_shape *shape,
 						    int slot, int buffer)
 {
-	int before = buffer < TUPLEQ_ROOTED_BUFFERS
-			     ? slot * TUPLEQ_ROOTED_BUFFERS + buffer
-			     : shape->ntree * TUPLEQ_ROOTED_BUFFERS +
-				       slot * (TUPLEQ_BUFFERS - TUPLEQ_ROOTED_BUFFERS) + buffer -
-				       TUPLEQ_ROOTED_BUFFERS;
-
 	return offsetof(struct mca_coll_tupleq_segment, rest) +
-	       (size_t)before * mca_coll_tupleq_words_size(shape->limit);
+	       (mca_coll_tupleq_messages_before(shape, buffer) + (size_t)slot) *
+		       mca_coll_tupleq_words_size(shape->limit);
 }
 
 static inline size_t mca_coll_tupleq_result_offset(const struct mca_coll_tupleq_shape *shape,
 						   int buffer)
 {
 	/* The results follow the messages. */
-	return mca_coll_tupleq_message_offset(shape, shape->nslots, TUPLEQ_ROOTED_BUFFERS) +
+	return mca_coll_tupleq_message_offset(shape, 0, TUPLEQ_BUFFERS) +
 	       (size_t)buffer * shape->limit;
 }
 
+/* Returns the offset of a process's input. A broadcast has none: its data are those of the result.
+ */
 static inline size_t mca_coll_tupleq_input_offset(const struct mca_coll_tupleq_shape *shape,
 						  int process, int buffer)
 {
 	/* The inputs follow the results. */
-	return mca_coll_tupleq_result_offset(shape, (1 + process) * TUPLEQ_BUFFERS + buffer);
+	return mca_coll_tupleq_result_offset(shape, TUPLEQ_BUFFERS) +
+	       (size_t)(process * (TUPLEQ_BUFFERS - TUPLEQ_BCAST_BUFFERS) + buffer -
+			TUPLEQ_BCAST_BUFFERS) *
+		       shape->limit;
 }
 
 static inline size_t mca_coll_tupleq_entered_offset(const struct mca_coll_tupleq_shape *shape,
 						    int process)
 {
-	return mca_coll_tupleq_input_offset(shape, shape->nlocal, 0) +
+	return mca_coll_tupleq_input_offset(shape, shape->nlocal, TUPLEQ_BCAST_BUFFERS) +
 	       (size_t)process * sizeof(struct mca_coll_tupleq_line);
 }
 

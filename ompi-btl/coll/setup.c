@@ -177,8 +177,8 @@ static void choose_shape(struct mca_coll_tupleq_setup *setup)
 	for (int i = 0; i < setup->size; i++)
 		limit = endpoint_of(setup, i)->limit < limit ? endpoint_of(setup, i)->limit : limit;
 	shape->limit = limit;
-	shape->nslots = mca_coll_tupleq_doubling_slots(setup->module->group.nnodes);
-	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes);
+	shape->nslots = mca_coll_tupleq_reduction_slots(setup->module->group.nnodes);
+	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes, TUPLEQ_RADIX);
 }
 
 static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_info *segment_info)
@@ -272,10 +272,12 @@ static void find_nodes(struct mca_coll_tupleq_setup *setup)
 	group->nodes = calloc((size_t)group->nnodes, sizeof(*group->nodes));
 	group->locations = calloc((size_t)setup->size, sizeof(*group->locations));
 	group->accumulator = malloc(group->shape.limit);
+	group->before = malloc(group->shape.limit);
 	group->incoming = malloc(group->shape.limit);
 	group->outgoing = malloc(mca_coll_tupleq_words_size(group->shape.limit));
 	if (!group->nodes || !group->locations ||
-	    (group->shape.limit && (!group->accumulator || !group->incoming || !group->outgoing))) {
+	    (group->shape.limit && (!group->accumulator || !group->before || !group->incoming)) ||
+	    !group->outgoing) {
 		setup->problem = "there is no memory left";
 		return;
 	}
@@ -292,29 +294,21 @@ static void find_nodes(struct mca_coll_tupleq_setup *setup)
 			.notice = segment_info->notice,
 		};
 	}
-	group->barrier.nsteps =
-		mca_coll_tupleq_schedule((enum mca_coll_tupleq_pattern)mca_coll_tupleq.pattern,
-					 group->nnodes, group->node, group->barrier.steps);
-	group->reduction.nsteps = mca_coll_tupleq_schedule(TUPLEQ_DOUBLING, group->nnodes,
-							   group->node, group->reduction.steps);
+	mca_coll_tupleq_barrier_path((enum mca_coll_tupleq_pattern)mca_coll_tupleq.pattern,
+				     group->nnodes, group->node, &group->barrier);
+	mca_coll_tupleq_reduction_path(group->nnodes, group->node, &group->reduction);
 }
 
 static void connect_path(const struct mca_coll_tupleq_group *group,
 			 const struct mca_coll_tupleq_path *path)
 {
-	for (int i = 0; i < path->nsteps; i++) {
-		if (path->steps[i].to >= 0)
-			tq_peer_connect(group->nodes[path->steps[i].to].leader);
-		if (path->steps[i].from >= 0)
-			tq_peer_connect(group->nodes[path->steps[i].from].leader);
-	}
+	for (int i = 0; i < path->nsteps; i++)
+		tq_peer_connect(group->nodes[path->steps[i].node].leader);
 }
 
 /* Connects to each process that this one may wait for, so that its failure is noticed. */
-static void connect_all(const struct mca_coll_tupleq_group *group)
+static void connect_all(struct mca_coll_tupleq_group *group)
 {
-	struct mca_coll_tupleq_path trees;
-
 	if (group->local_rank) {
 		tq_peer_connect(group->local_peers[0]);
 		return;
@@ -323,10 +317,11 @@ static void connect_all(const struct mca_coll_tupleq_group *group)
 		tq_peer_connect(group->local_peers[i]);
 	connect_path(group, &group->barrier);
 	connect_path(group, &group->reduction);
-	/* The edges of trees, whatever their root, are among these. */
-	trees.nsteps = mca_coll_tupleq_schedule(TUPLEQ_DISSEMINATION, group->nnodes, group->node,
-						trees.steps);
-	connect_path(group, &trees);
+	mca_coll_tupleq_tree_neighbors(group->nnodes, TUPLEQ_RADIX, group->node, &group->tree);
+	connect_path(group, &group->tree);
+	mca_coll_tupleq_tree_neighbors(group->nnodes, TUPLEQ_BCAST_RADIX, group->node,
+				       &group->tree);
+	connect_path(group, &group->tree);
 }
 
 static int share_verdict(struct mca_coll_tupleq_setup *setup)
@@ -478,6 +473,7 @@ void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *module)
 	mca_coll_tupleq_notice_release(&group->notice);
 	free(group->outgoing);
 	free(group->incoming);
+	free(group->before);
 	free(group->accumulator);
 	free(group->locations);
 	free(group->nodes);

@@ -3,25 +3,31 @@
 
 #include <string.h>
 
-/* Whole words have a loop of their own, so that the compiler moves their four bytes by one
- * instruction. */
 void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp)
 {
-	const uint64_t high = (uint64_t)stamp << 32;
 	const unsigned char *from = data;
-	uint32_t piece;
 
-	*words = high; /* a message without data */
+	do {
+		uint64_t *const first = words++;
+		uint32_t bits = 0;
+		uint64_t word;
+		int i = 0;
 
-	for (; len >= sizeof(piece); words++, from += sizeof(piece), len -= sizeof(piece)) {
-		memcpy(&piece, from, sizeof(piece));
-		*words = high | piece;
-	}
-	if (len) {
-		piece = 0;
-		memcpy(&piece, from, len);
-		*words = high | piece;
-	}
+		for (; i < TUPLEQ_WORDS && len >= sizeof(word); i++, len -= sizeof(word)) {
+			memcpy(&word, from, sizeof(word));
+			from += sizeof(word);
+			bits |= (uint32_t)(word & 1) << i;
+			*words++ = word | 1;
+		}
+		if (i < TUPLEQ_WORDS && len) {
+			word = 0;
+			memcpy(&word, from, len);
+			len = 0;
+			bits |= (uint32_t)(word & 1) << i;
+			*words++ = word | 1;
+		}
+		*first = (uint64_t)stamp << 32 | bits;
+	} while (len);
 }
 
 bool mca_coll_tupleq_words_poll(const uint64_t *words, size_t len, size_t *arrived)
@@ -37,21 +43,24 @@ bool mca_coll_tupleq_words_poll(const uint64_t *words, size_t len, size_t *arriv
 void mca_coll_tupleq_words_take(uint64_t *words, void *data, size_t len)
 {
 	unsigned char *to = data;
-	uint32_t piece;
 
-	if (!len) {
-		*words = 0;
-		return;
-	}
+	do {
+		uint32_t bits = (uint32_t)*words;
+		uint64_t word;
+		int i = 0;
 
-	for (; len >= sizeof(piece); words++, to += sizeof(piece), len -= sizeof(piece)) {
-		piece = (uint32_t)*words;
-		memcpy(to, &piece, sizeof(piece));
-		*words = 0;
-	}
-	if (len) {
-		piece = (uint32_t)*words;
-		memcpy(to, &piece, len);
-		*words = 0;
-	}
+		*words++ = 0;
+		for (; i < TUPLEQ_WORDS && len >= sizeof(word); i++, len -= sizeof(word)) {
+			word = (*words & ~UINT64_C(1)) | (bits >> i & 1);
+			*words++ = 0;
+			memcpy(to, &word, sizeof(word));
+			to += sizeof(word);
+		}
+		if (i < TUPLEQ_WORDS && len) {
+			word = (*words & ~UINT64_C(1)) | (bits >> i & 1);
+			*words++ = 0;
+			memcpy(to, &word, len);
+			len = 0;
+		}
+	} while (len);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Data as stamped words. An RDMA write guarantees only that 8 aligned bytes appear together, so
- * each word consists of 4 bytes of data and of a stamp that isn't 0 (stamp.h): a word whose stamp
- * is set has arrived. The reader sets words back to 0. A message without data is one word.
+ * Data as words that each show their arrival. An RDMA write guarantees only that 8 aligned bytes
+ * appear together. So the lowest bit of each word of data is set, and the bits that belong there
+ * come in one more word, with a stamp that isn't 0 (stamp.h), for each 32 words. A word that isn't
+ * 0 has arrived. The reader sets words back to 0. A message without data is one word with a stamp.
  */
 #ifndef TUPLEQ_COLL_WORDS_H
 #define TUPLEQ_COLL_WORDS_H
@@ -11,13 +12,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Words of data behind a word with a stamp, which has a bit for each. */
+enum { TUPLEQ_WORDS = 32 };
+
 /* Returns how many bytes the words of `len` bytes of data take. */
 static inline size_t mca_coll_tupleq_words_size(size_t len)
 {
-	return (len + 3 + !len) / 4 * sizeof(uint64_t);
+	size_t words = (len + sizeof(uint64_t) - 1) / sizeof(uint64_t);
+	size_t stamps = words ? (words + TUPLEQ_WORDS - 1) / TUPLEQ_WORDS : 1;
+
+	return (words + stamps) * sizeof(uint64_t);
 }
 
-/* Makes stamped words of data. */
+/* Makes words of data. */
 void mca_coll_tupleq_words_put(uint64_t *words, const void *data, size_t len, uint32_t stamp);
 
 /* Returns the stamp of the first word, or 0 if that hasn't arrived. */

@@ -9,11 +9,13 @@
 enum { NODES = 40 };
 
 static struct {
-	int n; /* nodes that take part */
-	struct mca_coll_tupleq_step steps[NODES][TUPLEQ_STEPS];
-	int nsteps[NODES], at[NODES], writes[NODES];
+	int n;     /* nodes that take part */
+	bool adds; /* each contribution counts once */
+	struct mca_coll_tupleq_path paths[NODES];
+	int at[NODES], writes[NODES];
 	uint64_t heard[NODES]; /* the nodes that each has heard of; each has heard of itself */
-	uint64_t slots[NODES][TUPLEQ_SLOTS]; /* the writer's `heard` at that time; 0: not written */
+	uint64_t slots[NODES][TUPLEQ_BARRIER_SLOTS]; /* the writer's `heard` at that time; 0: not
+							written */
 } game;
 
 static void begin(int n)
@@ -26,13 +28,26 @@ static void begin(int n)
 
 static void write_to(int node, const struct mca_coll_tupleq_step *step)
 {
-	uint64_t *slot = &game.slots[step->to][step->to_slot];
+	uint64_t *slot = &game.slots[step->node][step->slot];
 
-	t_true(step->to != node, "%d nodes: node %d writes to itself", game.n, node);
+	t_true(step->node != node, "%d nodes: node %d writes to itself", game.n, node);
 	t_true(!*slot, "%d nodes: node %d writes to slot %d of node %d, which is unread", game.n,
-	       node, step->to_slot, step->to);
+	       node, step->slot, step->node);
 	*slot = game.heard[node];
 	game.writes[node]++;
+}
+
+/* Takes what another node has written, and forgets it. */
+static void read_from(int node, const struct mca_coll_tupleq_step *step)
+{
+	uint64_t *slot = &game.slots[node][step->slot];
+
+	t_true(*slot >> step->node & 1, "%d nodes: slot %d of node %d isn't from node %d", game.n,
+	       step->slot, node, step->node);
+	t_true(step->is_result || !game.adds || !(*slot & game.heard[node]),
+	       "%d nodes: node %d gets an operand twice from node %d", game.n, node, step->node);
+	game.heard[node] |= *slot;
+	*slot = 0;
 }
 
 /* Runs all steps that a node can run now. Returns true if there was one. */
@@ -40,26 +55,15 @@ static bool advance(int node)
 {
 	bool moved = false;
 
-	for (; game.at[node] < game.nsteps[node]; game.at[node]++, moved = true) {
-		struct mca_coll_tupleq_step *step = &game.steps[node][game.at[node]];
-		uint64_t *slot;
+	for (; game.at[node] < game.paths[node].nsteps; game.at[node]++, moved = true) {
+		const struct mca_coll_tupleq_step *step = &game.paths[node].steps[game.at[node]];
 
-		if (step->to >= 0) {
+		if (step->is_write)
 			write_to(node, step);
-			/* This write happens once. */
-			step->to = -1;
-			moved = true;
-		}
-		if (step->from < 0)
-			continue;
-		slot = &game.slots[node][step->from_slot];
-		if (!*slot)
+		else if (game.slots[node][step->slot])
+			read_from(node, step);
+		else
 			return moved;
-		/* The slot must come from the node that the step names, and is consumed. */
-		t_true(*slot >> step->from & 1, "%d nodes: slot %d of node %d isn't from node %d",
-		       game.n, step->from_slot, node, step->from);
-		game.heard[node] |= *slot;
-		*slot = 0;
 	}
 	return moved;
 }
@@ -75,9 +79,9 @@ static void play(void)
 			moved |= advance(i);
 	} while (moved);
 	for (int i = 0; i < game.n; i++) {
-		t_true(game.at[i] == game.nsteps[i], "%d nodes: node %d hangs in step %d", game.n,
-		       i, game.at[i]);
-		for (int k = 0; k < TUPLEQ_SLOTS; k++)
+		t_true(game.at[i] == game.paths[i].nsteps, "%d nodes: node %d hangs in step %d",
+		       game.n, i, game.at[i]);
+		for (int k = 0; k < TUPLEQ_BARRIER_SLOTS; k++)
 			t_true(!game.slots[i][k], "%d nodes: slot %d of node %d is left unread",
 			       game.n, k, i);
 	}
@@ -93,22 +97,32 @@ static int log2_down(int n)
 	return n > 1 ? 1 + log2_down(n / 2) : 0;
 }
 
+/* Returns the least k for which base^k is at least n. */
+static int log_up(int n, int base)
+{
+	return n > 1 ? 1 + log_up((n + base - 1) / base, base) : 0;
+}
+
+static void check_all_met(int most_writes)
+{
+	for (int i = 0; i < game.n; i++) {
+		t_true(game.heard[i] == all_of(game.n), "%d nodes: node %d heard of 0x%llx", game.n,
+		       i, (unsigned long long)game.heard[i]);
+		t_true(game.writes[i] <= most_writes, "%d nodes: node %d writes %d times", game.n,
+		       i, game.writes[i]);
+	}
+}
+
 static void all_meet(enum mca_coll_tupleq_pattern pattern)
 {
 	for (int n = 1; n <= NODES; n++) {
-		int most = pattern == TUPLEQ_DISSEMINATION ? mca_coll_tupleq_tree_slots(n)
-							   : log2_down(n) + 2;
-
 		begin(n);
 		for (int i = 0; i < n; i++)
-			game.nsteps[i] = mca_coll_tupleq_schedule(pattern, n, i, game.steps[i]);
+			mca_coll_tupleq_barrier_path(pattern, n, i, &game.paths[i]);
 		play();
-		for (int i = 0; i < n; i++) {
-			t_true(game.heard[i] == all_of(n), "%d nodes: node %d heard of 0x%llx", n,
-			       i, (unsigned long long)game.heard[i]);
-			t_true(game.writes[i] <= most, "%d nodes: node %d writes %d times", n, i,
-			       game.writes[i]);
-		}
+		check_all_met(pattern == TUPLEQ_DISSEMINATION ? log_up(n, 2)
+			      : pattern == TUPLEQ_DOUBLING    ? log2_down(n) + 2
+							      : 7 * log_up(n, 8));
 	}
 }
 
@@ -124,87 +138,191 @@ static void dissemination(void **state)
 	all_meet(TUPLEQ_DISSEMINATION);
 }
 
-static void whichever_is_shorter(void **state)
+static void fewest_rounds(void **state)
 {
 	(void)state;
 	all_meet(TUPLEQ_AUTO);
 }
 
-/* Checks that a node's steps use slots that a tree has. */
-static void slots_fit(int node)
+/* Returns how often a node waits after it has written: the rounds of its path. */
+static int rounds_of(const struct mca_coll_tupleq_path *path)
 {
-	int slots = mca_coll_tupleq_tree_slots(game.n);
+	int rounds = 0;
 
-	for (int k = 0; k < game.nsteps[node]; k++) {
-		const struct mca_coll_tupleq_step *step = &game.steps[node][k];
+	for (int i = 1; i < path->nsteps; i++)
+		rounds += path->steps[i - 1].is_write && !path->steps[i].is_write;
+	return rounds;
+}
 
-		t_true((step->to < 0 || step->to_slot < slots) &&
-			       (step->from < 0 || step->from_slot < slots),
-		       "%d nodes: step %d of node %d has a slot beyond %d", game.n, k, node, slots);
+/* Checks the rounds of a barrier that a number of nodes takes. */
+static void rounds_of_barriers(void **state)
+{
+	static const struct {
+		int nodes, rounds, writes;
+	} expected[] = {{2, 1, 1},  {4, 1, 3},   {8, 1, 7},  {9, 2, 4},
+			{16, 2, 6}, {64, 2, 14}, {65, 3, 10}};
+	struct mca_coll_tupleq_path path;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(expected) / sizeof(expected[0]); i++) {
+		int writes = 0;
+
+		mca_coll_tupleq_barrier_path(TUPLEQ_AUTO, expected[i].nodes, 0, &path);
+		for (int k = 0; k < path.nsteps; k++)
+			writes += path.steps[k].is_write;
+		t_eq(rounds_of(&path), expected[i].rounds);
+		t_eq(writes, expected[i].writes);
 	}
 }
 
-/* Plays the schedule that tree() makes for n nodes. */
-static void play_tree(int (*tree)(int, int, int, struct mca_coll_tupleq_step *), int n, int root)
+/* Checks that a node's steps use slots that there are. */
+static void slots_fit(int node, int slots)
+{
+	for (int k = 0; k < game.paths[node].nsteps; k++)
+		t_true(game.paths[node].steps[k].slot < slots,
+		       "%d nodes: step %d of node %d has a slot beyond %d", game.n, k, node, slots);
+}
+
+/* In a reduction each node gets each other one's operand once. */
+static void reductions(void **state)
+{
+	(void)state;
+	for (int n = 1; n <= NODES; n++) {
+		begin(n);
+		game.adds = true;
+		for (int i = 0; i < n; i++) {
+			mca_coll_tupleq_reduction_path(n, i, &game.paths[i]);
+			slots_fit(i, mca_coll_tupleq_reduction_slots(n));
+		}
+		play();
+		check_all_met(n);
+	}
+}
+
+/* Sizes beyond those that are played: steps and slots have their room. */
+static void many_nodes(void **state)
+{
+	static const int nodes[] = {1000, 4096, 65537, 1000003};
+	struct mca_coll_tupleq_path path;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(nodes) / sizeof(nodes[0]); i++) {
+		int n = nodes[i];
+
+		mca_coll_tupleq_barrier_path(TUPLEQ_AUTO, n, n - 1, &path);
+		t_holds(path.nsteps <= TUPLEQ_STEPS);
+		mca_coll_tupleq_reduction_path(n, n - 1, &path);
+		t_holds(path.nsteps <= TUPLEQ_STEPS);
+		mca_coll_tupleq_tree_down(n, TUPLEQ_RADIX_MAX, 3, 3, &path);
+		t_holds(path.nsteps <= TUPLEQ_STEPS);
+		for (int k = 0; k < path.nsteps; k++)
+			t_holds(path.steps[k].node >= 0 && path.steps[k].node < n);
+	}
+}
+
+/* ---- trees ---- */
+
+static const int radices[] = {2, 3, 4, TUPLEQ_RADIX_MAX};
+
+enum { RADICES = sizeof(radices) / sizeof(radices[0]) };
+
+/* Checks that a node's steps are with its neighbors. */
+static void check_neighbors(int node, int most)
+{
+	struct mca_coll_tupleq_path neighbors;
+	uint64_t beside = 0;
+
+	mca_coll_tupleq_tree_neighbors(game.n, most, node, &neighbors);
+	for (int k = 0; k < neighbors.nsteps; k++)
+		beside |= UINT64_C(1) << neighbors.steps[k].node;
+	for (int k = 0; k < game.paths[node].nsteps; k++)
+		t_true(beside >> game.paths[node].steps[k].node & 1,
+		       "%d nodes: step %d of node %d is with no neighbor", game.n, k, node);
+}
+
+static void play_down(int n, int most, int root)
 {
 	begin(n);
 	for (int i = 0; i < n; i++) {
-		game.nsteps[i] = tree(n, i, root, game.steps[i]);
-		slots_fit(i);
+		mca_coll_tupleq_tree_down(n, most, i, root, &game.paths[i]);
+		slots_fit(i, 1);
+		check_neighbors(i, most);
 	}
 	play();
+	for (int i = 0; i < n; i++)
+		t_true(game.heard[i] >> root & 1, "%d nodes: node %d didn't hear of root %d", n, i,
+		       root);
+}
+
+static void play_up(int n, int most, int root)
+{
+	begin(n);
+	game.adds = true;
+	for (int i = 0; i < n; i++) {
+		mca_coll_tupleq_tree_up(n, most, i, root, &game.paths[i]);
+		slots_fit(i, mca_coll_tupleq_tree_slots(n, most));
+		check_neighbors(i, most);
+	}
+	play();
+	t_true(game.heard[root] == all_of(n), "%d nodes: root %d heard of 0x%llx", n, root,
+	       (unsigned long long)game.heard[root]);
 }
 
 static void down_a_tree(void **state)
 {
 	(void)state;
-	for (int n = 1; n <= NODES; n++)
-		for (int root = 0; root < n; root++) {
-			play_tree(mca_coll_tupleq_tree_down, n, root);
-			for (int i = 0; i < n; i++)
-				t_true(game.heard[i] >> root & 1,
-				       "%d nodes: node %d didn't hear of root %d", n, i, root);
-		}
+	for (int i = 0; i < RADICES; i++)
+		for (int n = 1; n <= NODES; n++)
+			for (int root = 0; root < n; root++)
+				play_down(n, radices[i], root);
 }
 
 static void up_a_tree(void **state)
 {
 	(void)state;
-	for (int n = 1; n <= NODES; n++)
-		for (int root = 0; root < n; root++) {
-			play_tree(mca_coll_tupleq_tree_up, n, root);
-			t_true(game.heard[root] == all_of(n), "%d nodes: root %d heard of 0x%llx",
-			       n, root, (unsigned long long)game.heard[root]);
-		}
+	for (int i = 0; i < RADICES; i++)
+		for (int n = 1; n <= NODES; n++)
+			for (int root = 0; root < n; root++)
+				play_up(n, radices[i], root);
 }
 
-/* Checks that recursive doubling's slots have no gaps between them. */
-static void slots_are_dense(void **state)
-{
-	(void)state;
-	for (int n = 2; n <= NODES; n++) {
-		int used = log2_down(n);
+/* ---- announcements ---- */
 
-		for (int k = 0; k < used; k++)
-			t_eq(mca_coll_tupleq_doubling_slot(n, k), k);
-		if (n & (n - 1)) {
-			t_eq(mca_coll_tupleq_doubling_slot(n, TUPLEQ_SLOT_ENTER), used);
-			t_eq(mca_coll_tupleq_doubling_slot(n, TUPLEQ_SLOT_EXIT), used + 1);
-			used += 2;
+/* Forwards what a node has heard of in a hop to all nodes with which it has steps. */
+static void hop(const uint64_t *before)
+{
+	for (int i = 0; i < game.n; i++)
+		for (int k = 0; k < game.paths[i].nsteps; k++)
+			game.heard[game.paths[i].steps[k].node] |= before[i];
+}
+
+static void hops_reach_all(void **state)
+{
+	uint64_t before[NODES];
+
+	(void)state;
+	for (int pattern = TUPLEQ_AUTO; pattern <= TUPLEQ_DISSEMINATION; pattern++)
+		for (int n = 1; n <= NODES; n++) {
+			begin(n);
+			for (int i = 0; i < n; i++)
+				mca_coll_tupleq_barrier_path((enum mca_coll_tupleq_pattern)pattern,
+							     n, i, &game.paths[i]);
+			for (int hops = mca_coll_tupleq_hops(n); hops; hops--) {
+				memcpy(before, game.heard, sizeof(before));
+				hop(before);
+			}
+			check_all_met(0);
 		}
-		t_eq(mca_coll_tupleq_doubling_slots(n), used);
-	}
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(doubling),
-		cmocka_unit_test(dissemination),
-		cmocka_unit_test(whichever_is_shorter),
-		cmocka_unit_test(down_a_tree),
-		cmocka_unit_test(up_a_tree),
-		cmocka_unit_test(slots_are_dense),
+		cmocka_unit_test(doubling),       cmocka_unit_test(dissemination),
+		cmocka_unit_test(fewest_rounds),  cmocka_unit_test(rounds_of_barriers),
+		cmocka_unit_test(reductions),     cmocka_unit_test(many_nodes),
+		cmocka_unit_test(down_a_tree),    cmocka_unit_test(up_a_tree),
+		cmocka_unit_test(hops_reach_all),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -18,7 +18,7 @@ static void attached_by_name(void **state)
 	t_ok(mca_coll_tupleq_segment_create(&shape, NUMBER, &name, &own));
 	t_eq(own->release.word, NUMBER);
 	t_eq(mca_coll_tupleq_entered(own, &shape, 2)->word, NUMBER);
-	t_eq(own->failed.word, 0);
+	t_eq(own->failed, 0);
 	t_ok(mca_coll_tupleq_segment_attach(&shape, name, &other));
 	t_holds(other != own);
 	memcpy(mca_coll_tupleq_result(own, &shape, 1), "data", 5);
