@@ -22,10 +22,9 @@
  * are one put (TQ_PUT_MAX). */
 #define TUPLEQ_LIMIT_MAX 4096
 
-/* The greatest radix of trees (schedule.h): of broadcasts of at most BCAST_SHORT bytes, whose data
- * take the link no longer than a write takes the processor, and of all others. README.md has the
- * measurements. */
-enum { TUPLEQ_BCAST_SHORT = 256, TUPLEQ_BCAST_RADIX = TUPLEQ_RADIX_MAX, TUPLEQ_RADIX = 4 };
+/* The greatest radix of trees, but those of broadcasts of at most BCAST_SHORT bytes: these take the
+ * link hardly longer than a write takes the processor (README.md has the measurements). */
+enum { TUPLEQ_BCAST_SHORT = 256, TUPLEQ_TREE_RADIX = 4 };
 
 /* The upper bound of the parameter `ring` (entries; nbc.h): there are no tags for more. */
 #define TUPLEQ_RING_MAX 64
@@ -120,6 +119,7 @@ struct mca_coll_tupleq_group {
 	int node;                                   /* index of the own node */
 	struct mca_coll_tupleq_location *locations; /* by rank */
 	struct mca_coll_tupleq_path barrier, reduction;
+	int radix, short_radix;           /* of trees, and of those of short broadcasts */
 	struct mca_coll_tupleq_path tree; /* of the operation under way */
 	/* The result so far, what nodes before this one have added to it, and the next operand. */
 	void *accumulator, *before, *incoming;

@@ -142,16 +142,15 @@ static void reduce_local(struct mca_coll_tupleq_group *group, const struct mca_c
 /* Finds the steps of a tree. Those of a broadcast depend on the root's length. */
 static void find_tree(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
 {
-	int root = group->locations[op->data->root].node;
+	int root = group->locations[op->data->root].node, radix = group->radix;
 
-	if (op->data->kind == TUPLEQ_REDUCE)
-		mca_coll_tupleq_tree_up(group->nnodes, TUPLEQ_RADIX, group->node, root,
-					&group->tree);
-	else
-		mca_coll_tupleq_tree_down(group->nnodes,
-					  op->len <= TUPLEQ_BCAST_SHORT ? TUPLEQ_BCAST_RADIX
-									: TUPLEQ_RADIX,
-					  group->node, root, &group->tree);
+	if (op->data->kind == TUPLEQ_REDUCE) {
+		mca_coll_tupleq_tree_up(group->nnodes, radix, group->node, root, &group->tree);
+		return;
+	}
+	if (op->len <= TUPLEQ_BCAST_SHORT)
+		radix = group->short_radix;
+	mca_coll_tupleq_tree_down(group->nnodes, radix, group->node, root, &group->tree);
 }
 
 /* Collects the input of the node, and finds the steps of a tree. */

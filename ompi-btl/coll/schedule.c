@@ -43,8 +43,7 @@ static int rounds_of(int n, int most)
 	return rounds;
 }
 
-/* Returns the least radix with which that many rounds do. */
-static int radix_of(int n, int most)
+int mca_coll_tupleq_radix(int n, int most)
 {
 	int rounds = rounds_of(n, most), radix = 2;
 
@@ -191,8 +190,9 @@ void mca_coll_tupleq_barrier_path(enum mca_coll_tupleq_pattern pattern, int n, i
 		exchange = exchange_of(n, 2);
 		exchange_path(&exchange, n, me, TUPLEQ_ROUND_SLOTS, path);
 	} else {
-		dissemination(pattern == TUPLEQ_AUTO ? radix_of(n, EXCHANGE_RADIX_MAX) : 2, n, me,
-			      path);
+		dissemination(pattern == TUPLEQ_AUTO ? mca_coll_tupleq_radix(n, EXCHANGE_RADIX_MAX)
+						     : 2,
+			      n, me, path);
 	}
 }
 
@@ -226,95 +226,111 @@ int mca_coll_tupleq_hops(int n)
 /* ---- trees ---- */
 
 /*
- * The position of a node in a tree: its distance from the root around a ring. Let p be the
- * greatest power of the radix that is at most the distance, which is 0 at the root. The node's
- * parent is a multiple of p nearer to the root, and less than p. Its children are the multiples of
- * higher powers further away.
+ * A place in a tree of n; that of the root is 0. Let p be the greatest power of the radix that is
+ * at most the place. The parent's place is a multiple of p less, and less than p. Those of the
+ * children are the multiples of higher powers more.
  */
-struct position {
-	int n, me, radix;
-	int distance;
-	long first; /* the power by which the first child is further away */
-	int round;  /* the exponent of that */
+struct place {
+	int n, radix;
+	int at;
+	long first; /* the least of these powers */
+	int round;  /* its exponent */
 };
 
-static struct position position_of(int n, int most, int me, int root)
+static struct place place_of(int n, int radix, int at)
 {
-	struct position position = {.n = n, .me = me, .radix = radix_of(n, most)};
+	struct place place = {.n = n, .radix = radix, .at = at, .first = 1};
 
-	position.distance = me < root ? me - root + n : me - root;
-	for (position.first = 1; position.first <= position.distance; position.round++)
-		position.first *= position.radix;
-	return position;
+	for (; place.first <= at; place.round++)
+		place.first *= radix;
+	return place;
 }
 
-static int parent(const struct position *position)
+static int parent(const struct place *place)
 {
-	long power = position->first / position->radix;
-
-	return node_at(position->n, position->me, position->distance % power - position->distance);
+	return (int)(place->at % (place->first / place->radix));
 }
 
 /* Returns the slot of this node at its parent, on the way up. */
-static int slot_at_parent(const struct position *position)
+static int slot_at_parent(const struct place *place)
 {
-	long power = position->first / position->radix;
+	long power = place->first / place->radix;
 
-	return (position->round - 1) * (position->radix - 1) + (int)(position->distance / power) -
-	       1;
+	return (place->round - 1) * (place->radix - 1) + (int)(place->at / power) - 1;
 }
 
-/* Returns true if there is a child that much further away. */
-static bool has_child(const struct position *position, long distance)
+/* Returns true if there is a child that much further on. */
+static bool has_child(const struct place *place, long further)
 {
-	return position->distance + distance < position->n;
+	return place->at + further < place->n;
 }
 
-int mca_coll_tupleq_tree_slots(int n, int most)
+int mca_coll_tupleq_tree_slots(int n, int radix)
 {
-	int radix = radix_of(n, most);
-
 	return rounds_of(n, radix) * (radix - 1);
 }
 
-void mca_coll_tupleq_tree_down(int n, int most, int me, int root, struct mca_coll_tupleq_path *path)
+static int distance(int n, int me, int root)
 {
-	struct position position = position_of(n, most, me, root);
+	return me < root ? me - root + n : me - root;
+}
+
+/* Returns the node at a place of a broadcast's tree, in which the node behind the root has none. */
+static int node_below(int n, int root, long at)
+{
+	return node_at(n, root, at ? at + 1 : 0);
+}
+
+void mca_coll_tupleq_tree_down(int n, int radix, int me, int root,
+			       struct mca_coll_tupleq_path *path)
+{
+	int behind = distance(n, me, root);
+	struct place place = place_of(n - 1, radix, behind ? behind - 1 : 0);
 	long power;
 
 	path->nsteps = 0;
-	if (position.distance)
-		add_result(path, parent(&position), 0);
-	/* The nearest child has most nodes below it. */
-	for (power = position.first; has_child(&position, power); power *= position.radix)
-		for (int i = 1; i < position.radix && has_child(&position, i * power); i++)
-			add_write(path, node_at(n, me, i * power), 0);
+	if (behind == 1) {
+		add_result(path, root, 0);
+		return;
+	}
+	if (behind)
+		add_result(path, node_below(n, root, parent(&place)), 0);
+	else if (n > 1)
+		add_write(path, node_at(n, root, 1), 0);
+	/* The first child has most nodes below it. */
+	for (power = place.first; has_child(&place, power); power *= radix)
+		for (int i = 1; i < radix && has_child(&place, i * power); i++)
+			add_write(path, node_below(n, root, place.at + i * power), 0);
 }
 
-void mca_coll_tupleq_tree_up(int n, int most, int me, int root, struct mca_coll_tupleq_path *path)
+void mca_coll_tupleq_tree_up(int n, int radix, int me, int root, struct mca_coll_tupleq_path *path)
 {
-	struct position position = position_of(n, most, me, root);
-	int round = position.round, last, i;
-	long power = position.first;
+	struct place place = place_of(n, radix, distance(n, me, root));
+	int round = place.round, last, i;
+	long power = place.first;
 
 	path->nsteps = 0;
-	for (; has_child(&position, power); power *= position.radix)
+	for (; has_child(&place, power); power *= radix)
 		round++;
-	/* The nearest child, which has most nodes below it, comes last. */
-	while (round-- > position.round) {
-		power /= position.radix;
-		for (last = position.radix - 1; !has_child(&position, last * power); last--)
+	/* The first child, which has most nodes below it, comes last. */
+	while (round-- > place.round) {
+		power /= radix;
+		for (last = radix - 1; !has_child(&place, last * power); last--)
 			;
 		for (i = last; i; i--)
-			add_wait(path, node_at(n, me, i * power),
-				 round * (position.radix - 1) + i - 1);
+			add_wait(path, node_at(n, me, i * power), round * (radix - 1) + i - 1);
 	}
-	if (position.distance)
-		add_write(path, parent(&position), slot_at_parent(&position));
+	if (place.at)
+		add_write(path, node_at(n, root, parent(&place)), slot_at_parent(&place));
 }
 
-void mca_coll_tupleq_tree_neighbors(int n, int most, int me, struct mca_coll_tupleq_path *path)
+void mca_coll_tupleq_tree_neighbors(int n, int radix, int me, bool is_root,
+				    struct mca_coll_tupleq_path *path)
 {
 	path->nsteps = 0;
-	dissemination(radix_of(n, most), n, me, path);
+	for (long power = 1; power < n; power *= radix)
+		for (int i = 1; i < radix && i * power + is_root < n; i++) {
+			add_write(path, node_at(n, me, i * power + is_root), 0);
+			add_wait(path, node_at(n, me, -i * power - is_root), 0);
+		}
 }

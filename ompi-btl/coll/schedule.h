@@ -60,16 +60,25 @@ void mca_coll_tupleq_reduction_path(int n, int me, struct mca_coll_tupleq_path *
 /* Returns how many slots that takes. */
 int mca_coll_tupleq_reduction_slots(int n);
 
-/* Returns how many slots a tree of n nodes, with a radix of at most `most`, takes on the way up. On
- * the way down a node has one. */
-int mca_coll_tupleq_tree_slots(int n, int most);
-/* List the steps of node `me` of `n` in a tree, from the root to all nodes or from all nodes to the
- * root. */
-void mca_coll_tupleq_tree_down(int n, int most, int me, int root,
+/* Returns the least radix of those that need the fewest rounds for n nodes; it is at most `most`.
+ */
+int mca_coll_tupleq_radix(int n, int most);
+/* Returns how many slots a tree of n nodes takes on the way up. On the way down a node has one. */
+int mca_coll_tupleq_tree_slots(int n, int radix);
+/* Lists the steps of node `me` of `n` in a tree from all nodes to the root. */
+void mca_coll_tupleq_tree_up(int n, int radix, int me, int root, struct mca_coll_tupleq_path *path);
+/*
+ * Lists the steps in a tree from the root to all nodes. The root writes first to the node behind
+ * it, which forwards nothing. In programs in which all are roots in turn that node is the next
+ * root, and is so free to begin (as in the modified ring of HPL, A. Petitet, R. Whaley, J.
+ * Dongarra, A. Cleary).
+ */
+void mca_coll_tupleq_tree_down(int n, int radix, int me, int root,
 			       struct mca_coll_tupleq_path *path);
-void mca_coll_tupleq_tree_up(int n, int most, int me, int root, struct mca_coll_tupleq_path *path);
-/* Lists the nodes that node `me` is beside in trees, whatever their root: as steps. */
-void mca_coll_tupleq_tree_neighbors(int n, int most, int me, struct mca_coll_tupleq_path *path);
+/* Lists, as steps, the nodes with which node `me` may have steps in trees: whatever their root, or
+ * if one of the two is the root of a tree from it to all nodes (`is_root`). */
+void mca_coll_tupleq_tree_neighbors(int n, int radix, int me, bool is_root,
+				    struct mca_coll_tupleq_path *path);
 
 /* Returns how many hops take a message to all of n nodes, if each node forwards it to the nodes
  * with which it has steps in a barrier, whatever the pattern. */

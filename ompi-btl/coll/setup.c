@@ -171,14 +171,18 @@ static void locate_processes(struct mca_coll_tupleq_setup *setup)
 /* Computes the sizes of the segment from values that are equal on all nodes. */
 static void choose_shape(struct mca_coll_tupleq_setup *setup)
 {
-	struct mca_coll_tupleq_shape *shape = &setup->module->group.shape;
+	struct mca_coll_tupleq_group *group = &setup->module->group;
+	struct mca_coll_tupleq_shape *shape = &group->shape;
 	uint32_t limit = UINT32_MAX;
 
 	for (int i = 0; i < setup->size; i++)
 		limit = endpoint_of(setup, i)->limit < limit ? endpoint_of(setup, i)->limit : limit;
 	shape->limit = limit;
-	shape->nslots = mca_coll_tupleq_reduction_slots(setup->module->group.nnodes);
-	shape->ntree = mca_coll_tupleq_tree_slots(setup->module->group.nnodes, TUPLEQ_RADIX);
+	group->radix = mca_coll_tupleq_radix(group->nnodes, TUPLEQ_TREE_RADIX);
+	/* The node behind the root is beside the tree. */
+	group->short_radix = mca_coll_tupleq_radix(group->nnodes - 1, TUPLEQ_RADIX_MAX);
+	shape->nslots = mca_coll_tupleq_reduction_slots(group->nnodes);
+	shape->ntree = mca_coll_tupleq_tree_slots(group->nnodes, group->radix);
 }
 
 static void make_segment(struct mca_coll_tupleq_setup *setup, struct segment_info *segment_info)
@@ -306,6 +310,15 @@ static void connect_path(const struct mca_coll_tupleq_group *group,
 		tq_peer_connect(group->nodes[path->steps[i].node].leader);
 }
 
+static void connect_trees(struct mca_coll_tupleq_group *group, int radix)
+{
+	for (int is_root = 0; is_root < 2; is_root++) {
+		mca_coll_tupleq_tree_neighbors(group->nnodes, radix, group->node, is_root,
+					       &group->tree);
+		connect_path(group, &group->tree);
+	}
+}
+
 /* Connects to each process that this one may wait for, so that its failure is noticed. */
 static void connect_all(struct mca_coll_tupleq_group *group)
 {
@@ -317,11 +330,8 @@ static void connect_all(struct mca_coll_tupleq_group *group)
 		tq_peer_connect(group->local_peers[i]);
 	connect_path(group, &group->barrier);
 	connect_path(group, &group->reduction);
-	mca_coll_tupleq_tree_neighbors(group->nnodes, TUPLEQ_RADIX, group->node, &group->tree);
-	connect_path(group, &group->tree);
-	mca_coll_tupleq_tree_neighbors(group->nnodes, TUPLEQ_BCAST_RADIX, group->node,
-				       &group->tree);
-	connect_path(group, &group->tree);
+	connect_trees(group, group->radix);
+	connect_trees(group, group->short_radix);
 }
 
 static int share_verdict(struct mca_coll_tupleq_setup *setup)

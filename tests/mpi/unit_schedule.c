@@ -226,42 +226,52 @@ static const int radices[] = {2, 3, 4, TUPLEQ_RADIX_MAX};
 
 enum { RADICES = sizeof(radices) / sizeof(radices[0]) };
 
-/* Checks that a node's steps are with its neighbors. */
-static void check_neighbors(int node, int most)
+/* Checks that a node's steps are with its neighbors, where a tree down has more of them. */
+static void check_neighbors(int node, int radix, bool is_down, int root)
 {
 	struct mca_coll_tupleq_path neighbors;
-	uint64_t beside = 0;
+	const struct mca_coll_tupleq_step *step;
+	uint64_t beside[2] = {0, 0};
 
-	mca_coll_tupleq_tree_neighbors(game.n, most, node, &neighbors);
-	for (int k = 0; k < neighbors.nsteps; k++)
-		beside |= UINT64_C(1) << neighbors.steps[k].node;
-	for (int k = 0; k < game.paths[node].nsteps; k++)
-		t_true(beside >> game.paths[node].steps[k].node & 1,
+	for (int is_root = 0; is_root < 2; is_root++) {
+		mca_coll_tupleq_tree_neighbors(game.n, radix, node, is_root, &neighbors);
+		t_holds(neighbors.nsteps <= TUPLEQ_STEPS);
+		for (int k = 0; k < neighbors.nsteps; k++)
+			beside[is_root] |= UINT64_C(1) << neighbors.steps[k].node;
+	}
+	for (int k = 0; k < game.paths[node].nsteps; k++) {
+		step = &game.paths[node].steps[k];
+		t_true((beside[0] |
+			(is_down && (node == root || step->node == root) ? beside[1] : 0)) >>
+				       step->node &
+			       1,
 		       "%d nodes: step %d of node %d is with no neighbor", game.n, k, node);
+	}
 }
 
-static void play_down(int n, int most, int root)
+static void play_down(int n, int radix, int root)
 {
 	begin(n);
 	for (int i = 0; i < n; i++) {
-		mca_coll_tupleq_tree_down(n, most, i, root, &game.paths[i]);
+		mca_coll_tupleq_tree_down(n, radix, i, root, &game.paths[i]);
 		slots_fit(i, 1);
-		check_neighbors(i, most);
+		check_neighbors(i, radix, true, root);
 	}
 	play();
+	t_eq(game.writes[(root + 1) % n], n > 1 ? 0 : game.writes[root]);
 	for (int i = 0; i < n; i++)
 		t_true(game.heard[i] >> root & 1, "%d nodes: node %d didn't hear of root %d", n, i,
 		       root);
 }
 
-static void play_up(int n, int most, int root)
+static void play_up(int n, int radix, int root)
 {
 	begin(n);
 	game.adds = true;
 	for (int i = 0; i < n; i++) {
-		mca_coll_tupleq_tree_up(n, most, i, root, &game.paths[i]);
-		slots_fit(i, mca_coll_tupleq_tree_slots(n, most));
-		check_neighbors(i, most);
+		mca_coll_tupleq_tree_up(n, radix, i, root, &game.paths[i]);
+		slots_fit(i, mca_coll_tupleq_tree_slots(n, radix));
+		check_neighbors(i, radix, false, root);
 	}
 	play();
 	t_true(game.heard[root] == all_of(n), "%d nodes: root %d heard of 0x%llx", n, root,
