@@ -105,9 +105,9 @@ static void add_before(struct mca_coll_tupleq_group *group, struct mca_coll_tupl
 }
 
 /*
- * Adds what has come from another node. The nodes of an exchange reduce its operands in the same
- * order, that of the nodes, so that all ranks get the same bits: the operands of nodes before this
- * one are collected apart, and this node's comes after them.
+ * Adds an operand that has come from another node. The nodes of an exchange reduce its operands in
+ * the same order, that of the nodes, so that all ranks get the same bits: the operands of nodes
+ * before this one are collected apart, and this node's comes after them.
  */
 static void add_incoming(struct mca_coll_tupleq_group *group, struct mca_coll_tupleq_op *op,
 			 bool is_before)
@@ -139,7 +139,7 @@ static void reduce_local(struct mca_coll_tupleq_group *group, const struct mca_c
 	}
 }
 
-/* Finds the steps of a tree. Those of a broadcast depend on the root's length. */
+/* Finds the steps of a tree. A broadcast's depend on the root's length. */
 static void find_tree(struct mca_coll_tupleq_group *group, const struct mca_coll_tupleq_op *op)
 {
 	int root = group->locations[op->data->root].node, radix = group->radix;

@@ -13,11 +13,12 @@
 #include <sched.h>
 #include <utlist.h>
 
-/* SPINS: polls of an operation between calls of opal_progress(): a poll looks at one word in
- * memory, and what has come meanwhile is seen late by half of such a call at most. CHECKS: polls
- * between checks whether a process has failed, and CALLS: calls of mca_coll_tupleq_progress()
- * between them; each takes the endpoint's lock. */
-enum { SPINS = 16, CHECKS = 1024, CALLS = 256 };
+/* Polls of an operation, each of which looks at a word in memory. SPINS: between calls of
+ * tq_progress(), which cost as much as some polls: what comes meanwhile is seen late. YIELDS:
+ * between calls of opal_progress(), which costs more and may yield the processor. CHECKS: between
+ * checks whether a process has failed, and CALLS: calls of mca_coll_tupleq_progress() between them;
+ * each takes the endpoint's lock. */
+enum { SPINS = 16, YIELDS = 256, CHECKS = 1024, CALLS = 256 };
 
 static void lock(void)
 {
@@ -322,6 +323,10 @@ static int wait_for(struct mca_coll_tupleq_module *module, const struct mca_coll
 		}
 		if (i % SPINS)
 			continue;
+		if (i % YIELDS) {
+			tq_progress(module->group.ep);
+			continue;
+		}
 		/* The operation may wait for another thread, which may need this core. */
 		if (opal_using_threads())
 			sched_yield();

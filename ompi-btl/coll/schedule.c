@@ -227,8 +227,8 @@ int mca_coll_tupleq_hops(int n)
 
 /*
  * A place in a tree of n; that of the root is 0. Let p be the greatest power of the radix that is
- * at most the place. The parent's place is a multiple of p less, and less than p. Those of the
- * children are the multiples of higher powers more.
+ * at most the place. The parent's place is a multiple of p less, and less than p. A child's place
+ * is a multiple of a higher power more.
  */
 struct place {
 	int n, radix;

@@ -90,10 +90,9 @@ static int share_endpoint(struct mca_coll_tupleq_setup *setup)
 
 static bool all_have_endpoints(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < setup->size; i++) {
+	for (int i = 0; i < setup->size; i++)
 		if (!endpoint_of(setup, i)->len)
 			return false;
-	}
 	return true;
 }
 
@@ -176,10 +175,10 @@ static void choose_shape(struct mca_coll_tupleq_setup *setup)
 	uint32_t limit = UINT32_MAX;
 
 	for (int i = 0; i < setup->size; i++)
-		limit = endpoint_of(setup, i)->limit < limit ? endpoint_of(setup, i)->limit : limit;
+		if (endpoint_of(setup, i)->limit < limit)
+			limit = endpoint_of(setup, i)->limit;
 	shape->limit = limit;
 	group->radix = mca_coll_tupleq_radix(group->nnodes, TUPLEQ_TREE_RADIX);
-	/* The node behind the root is beside the tree. */
 	group->short_radix = mca_coll_tupleq_radix(group->nnodes - 1, TUPLEQ_RADIX_MAX);
 	shape->nslots = mca_coll_tupleq_reduction_slots(group->nnodes);
 	shape->ntree = mca_coll_tupleq_tree_slots(group->nnodes, group->radix);
@@ -231,10 +230,9 @@ static int share_segment(struct mca_coll_tupleq_setup *setup)
 
 static bool all_have_segments(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < setup->size; i++) {
+	for (int i = 0; i < setup->size; i++)
 		if (!segment_of(setup, i)->ok)
 			return false;
-	}
 	return true;
 }
 
@@ -347,10 +345,9 @@ static int share_verdict(struct mca_coll_tupleq_setup *setup)
 
 static bool all_agree(const struct mca_coll_tupleq_setup *setup)
 {
-	for (int i = 0; i < setup->size; i++) {
+	for (int i = 0; i < setup->size; i++)
 		if (!*(const bool *)mca_coll_tupleq_exchange_of(&setup->exchange[VERDICTS], i))
 			return false;
-	}
 	return true;
 }
 
@@ -362,8 +359,6 @@ static void free_setup(struct mca_coll_tupleq_setup *setup)
 	free(setup->processes);
 	free(setup);
 }
-
-/* ---- the three exchanges ---- */
 
 /* Refuses the exchanges from `stage` on, so that no process waits for this one. */
 static void refuse(ompi_communicator_t *comm, int stage)

@@ -34,6 +34,10 @@ bool mca_coll_tupleq_words_poll(const uint64_t *words, size_t len, size_t *arriv
 {
 	size_t n = mca_coll_tupleq_words_size(len) / sizeof(*words);
 
+	/* The last word mostly comes last. Until then the other cache lines are left to the writer.
+	 */
+	if (!__atomic_load_n(&words[n - 1], __ATOMIC_RELAXED))
+		return false;
 	/* acquire: this process sees all that the writer saw before it wrote the word. */
 	while (*arrived < n && __atomic_load_n(&words[*arrived], __ATOMIC_ACQUIRE))
 		++*arrived;

@@ -37,7 +37,7 @@ static void write_to(int node, const struct mca_coll_tupleq_step *step)
 	game.writes[node]++;
 }
 
-/* Takes what another node has written, and forgets it. */
+/* Takes a message of another node, and empties its slot. */
 static void read_from(int node, const struct mca_coll_tupleq_step *step)
 {
 	uint64_t *slot = &game.slots[node][step->slot];
@@ -298,7 +298,7 @@ static void up_a_tree(void **state)
 
 /* ---- announcements ---- */
 
-/* Forwards what a node has heard of in a hop to all nodes with which it has steps. */
+/* Forwards all news, in one hop, to all nodes with which each node has steps. */
 static void hop(const uint64_t *before)
 {
 	for (int i = 0; i < game.n; i++)
