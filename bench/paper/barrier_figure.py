@@ -22,6 +22,9 @@ SIZES = "8,64,1K"
 SHARED = ("tupleq", "tupleq-tuned-auto")
 # Barriers before the first that counts: by RDMA write, and by messages, until their tuples have queues.
 WARM_UP, MESSAGES_WARM_UP = 10, 200
+# MPI_Allreduce before the first that counts, until there are enough registered copies of its long messages. A repeat of the others is a call
+# for each root.
+ALLREDUCE_WARM_UP = 60
 
 
 def _place(column, ranks, per_node):
@@ -44,7 +47,8 @@ def _barrier(settings, column, ranks, per_node):
 
 def _collective(settings, column, ranks, name):
     """Returns the results of another collective, by size, with one process on each node."""
-    measured = cluster.run(settings, _place(column, ranks, 1), column, "collective", *_effort(5, WARM_UP), f"--{name}", SIZES)
+    effort = _effort(5, ALLREDUCE_WARM_UP if name == "allreduce" else WARM_UP)
+    measured = cluster.run(settings, _place(column, ranks, 1), column, "collective", *effort, f"--{name}", SIZES)
     return [{"ranks": ranks, "per_node": 1, "name": name, "bytes": one["bytes"], "us": one["us"]} for one in measured]
 
 
