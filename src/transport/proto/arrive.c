@@ -16,8 +16,6 @@
 #include "proto/settings.h"
 #include "proto/unexpected.h"
 
-#define NO_MEMORY "there is no memory left for a message from it"
-
 /* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
  * sense, or there is no memory. */
 static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source)
@@ -31,7 +29,7 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_
 	}
 	pair = tq_pair_get(ctx, is_open ? tq_core_ctx_join(ctx, peer) : (int)source);
 	if (!pair)
-		tq_peer_fail(peer, NO_MEMORY);
+		tq_peer_fail_memory(peer);
 	return pair;
 }
 
@@ -66,7 +64,7 @@ static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
 		tq_mask_announce(pair);
 	tuple = tq_rx_tuple_get(pair, tq_get64(env->tag) & ~pair->mask);
 	if (!tuple) {
-		tq_peer_fail(pair->peer, NO_MEMORY);
+		tq_peer_fail_memory(pair->peer);
 		return NULL;
 	}
 	/* Tags that are used once have no place in the numbers of a tuple. */
@@ -108,7 +106,7 @@ static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct
 		tq_unexpected_new(tuple, tq_get64(env->tag), header, kind, length);
 
 	if (!message) {
-		tq_peer_fail(tuple->pair->peer, NO_MEMORY);
+		tq_peer_fail_memory(tuple->pair->peer);
 		return NULL;
 	}
 	message->cseq = tq_get32(env->cseq);

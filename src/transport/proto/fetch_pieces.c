@@ -101,7 +101,7 @@ bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
 	if (keep_piece(recv, offset, m + 1, len))
 		recv->got += len;
 	else
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+		tq_peer_fail_memory(peer);
 	kept = bounce && !core->arriving;
 	core->arriving = NULL;
 	return kept;

@@ -45,8 +45,6 @@
  * that finds none has looked in vain, and overtaking is allowed, not promised. */
 #define OVERTAKE_LOOK 32
 
-#define NO_MEMORY "there is no memory left for a message from it"
-
 /* Return the waiting messages that a receive, of this tuple or (NULL) a wildcard, may fit, in the
  * order in which it is asked about them. */
 static struct tq_unexpected *first_waiting(const struct tq_ctx *ctx, const struct tq_want *want,
@@ -179,7 +177,7 @@ static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_
 
 	if (entry)
 		return entry;
-	tq_peer_fail(message->pair->peer, NO_MEMORY);
+	tq_peer_fail_memory(message->pair->peer);
 	if (message->queued)
 		tq_unexpected_unlink(message);
 	tq_unexpected_free(message);
@@ -216,7 +214,7 @@ static void store(struct tq_unexpected *message, const struct tq_take *take)
 		stays->taken = take->user;
 		tq_unexpected_queue(stays);
 	} else {
-		tq_peer_fail(message->pair->peer, NO_MEMORY);
+		tq_peer_fail_memory(message->pair->peer);
 	}
 	tq_match_take(&entry->recv, message);
 }
@@ -329,7 +327,7 @@ static bool offer(struct tq_unexpected *message)
 		disposition = ctx->match_ops->unexpected(ctx->match_arg, &env, &take);
 	message->offered = true;
 	if (disposition == TQ_KEEP && message->kind == TQ_UNEXPECTED_HELD && !tq_drain(message))
-		tq_peer_fail(message->pair->peer, NO_MEMORY);
+		tq_peer_fail_memory(message->pair->peer);
 	if (disposition == TQ_DROP)
 		drop(message, &take);
 	else if (disposition == TQ_STORE)

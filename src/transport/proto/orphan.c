@@ -61,7 +61,7 @@ void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, 
 	}
 	orphan = malloc(sizeof(*orphan) + len);
 	if (!orphan) {
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+		tq_peer_fail_memory(peer);
 		return;
 	}
 	orphan->peer = peer;

@@ -16,6 +16,11 @@ void tq_peer_fail(struct tq_peer *peer, const char *why)
 	core->ops->peer_fail(core->net, peer->link, why);
 }
 
+void tq_peer_fail_memory(struct tq_peer *peer)
+{
+	tq_peer_fail(peer, "there is no memory left for a message from it");
+}
+
 int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags)
 {
 	struct tq_core *core = peer->core;

@@ -12,6 +12,8 @@
  * caller may go on with its requests and queues. Messages of the peer are dropped from here on.
  */
 void tq_peer_fail(struct tq_peer *peer, const char *why);
+/* Does so because there is no memory for a message from the peer. */
+void tq_peer_fail_memory(struct tq_peer *peer);
 /* Sends a control message that must not be lost. Fails the peer, and returns a negative error, if
  * that can't be done. */
 int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);

@@ -169,7 +169,7 @@ void tq_rx_tuple_on_held(struct tq_core *core, struct tq_peer *peer, const struc
 	message = tq_unexpected_new(tuple, tq_get64(msg->tag), msg->header, TQ_UNEXPECTED_HELD,
 				    tq_get64(msg->length));
 	if (!message) {
-		tq_peer_fail(peer, "there is no memory left for a message from it");
+		tq_peer_fail_memory(peer);
 		return;
 	}
 	message->cseq = tq_get32(msg->cseq);

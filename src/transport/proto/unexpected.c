@@ -271,7 +271,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 	message->tag_record = get_tag(tuple);
 	if (!message->tag_record ||
 	    (!tq_unexpected_keep(message) && !tq_unexpected_hold(message))) {
-		tq_peer_fail(pair->peer, "there is no memory left for a message from it");
+		tq_peer_fail_memory(pair->peer);
 		tq_unexpected_free(message);
 		return false;
 	}
@@ -336,7 +336,7 @@ void tq_unexpected_join_tuple(struct tq_unexpected *message, uint64_t tag)
 	message->rx_tuple = tuple;
 	message->tag_record = tuple ? get_tag(tuple) : NULL;
 	if (!message->tag_record) {
-		tq_peer_fail(message->pair->peer, "there is no memory left for a message from it");
+		tq_peer_fail_memory(message->pair->peer);
 		leave_pair(message);
 		tq_unexpected_free(message);
 		return;
