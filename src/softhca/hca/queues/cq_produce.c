@@ -177,8 +177,8 @@ void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solici
 	atomic_compare_exchange_strong(&entry->arm, &arm, SHCA_ARM_NONE);
 }
 
-/* Returns what shca_cq_carries() does, for a message that isn't short. This function isn't inlined,
- * because most messages are short. */
+/* The part of shca_cq_carries() for messages that aren't short. Most are short, so this function
+ * isn't inlined. */
 static __attribute__((noinline)) bool carries_long(const struct shca_cq_entry *entry,
 						   const struct shca_copy *copy, uint32_t len,
 						   uint16_t *bounce)
