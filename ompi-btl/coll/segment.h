@@ -76,13 +76,21 @@ static inline size_t mca_coll_tupleq_messages_before(const struct mca_coll_tuple
 	       (size_t)synchronizing * (size_t)shape->nslots;
 }
 
+/* Returns the bytes of a message: whole lines, because processes poll each message, and what
+ * follows them is aligned to a line. */
+static inline size_t mca_coll_tupleq_message_size(const struct mca_coll_tupleq_shape *shape)
+{
+	return (mca_coll_tupleq_words_size(shape->limit) + TUPLEQ_LINE - 1) / TUPLEQ_LINE *
+	       TUPLEQ_LINE;
+}
+
 /* Returns the offset of a message, which another node writes. */
 static inline size_t mca_coll_tupleq_message_offset(const struct mca_coll_tupleq_shape *shape,
 						    int slot, int buffer)
 {
 	return offsetof(struct mca_coll_tupleq_segment, rest) +
 	       (mca_coll_tupleq_messages_before(shape, buffer) + (size_t)slot) *
-		       mca_coll_tupleq_words_size(shape->limit);
+		       mca_coll_tupleq_message_size(shape);
 }
 
 static inline size_t mca_coll_tupleq_result_offset(const struct mca_coll_tupleq_shape *shape,

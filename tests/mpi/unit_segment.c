@@ -29,6 +29,21 @@ static void attached_by_name(void **state)
 	t_true(mca_coll_tupleq_segment_attach(&shape, name, &other) != 0, "the segment is left");
 }
 
+/* Whatever the number of messages, what a process polls has a cache line of its own. */
+static void lines_are_aligned(void **state)
+{
+	struct mca_coll_tupleq_shape odd = shape;
+
+	(void)state;
+	for (odd.ntree = 1; odd.ntree <= 4; odd.ntree++)
+		for (odd.limit = TUPLEQ_LINE; odd.limit <= 64 * TUPLEQ_LINE; odd.limit *= 2) {
+			t_eq(mca_coll_tupleq_message_offset(&odd, 1, 0) % TUPLEQ_LINE, 0);
+			t_eq(mca_coll_tupleq_result_offset(&odd, 0) % TUPLEQ_LINE, 0);
+			t_eq(mca_coll_tupleq_entered_offset(&odd, 1) % TUPLEQ_LINE, 0);
+			t_eq(mca_coll_tupleq_calls_offset(&odd, 1) % TUPLEQ_LINE, 0);
+		}
+}
+
 static void others_are_refused(void **state)
 {
 	struct mca_coll_tupleq_segment *own = NULL, *other = NULL;
@@ -48,6 +63,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(attached_by_name),
+		cmocka_unit_test(lines_are_aligned),
 		cmocka_unit_test(others_are_refused),
 	};
 
