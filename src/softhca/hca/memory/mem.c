@@ -26,7 +26,7 @@
 
 /* Bytes that loads and stores move at a time. Each part but the first begins at a multiple of this
  * in the other memory, so that no aligned unit is split. */
-#define PART 256u
+#define PART 512u
 
 /* Number of tries that an atomic makes for its lock before it gives up with -EAGAIN, and comes
  * again later. A choice: one in 64 tries yields, and one in 512 asks the kernel for the holder. */

@@ -291,54 +291,73 @@ static unsigned unit(const char *at, uint64_t n)
 	return u;
 }
 
-static void store(char *to, const char *from, unsigned u)
+/* Stores all words of 8 bytes in n bytes, each at once. Returns how many bytes these are. */
+static uint64_t store_words(char *to, const char *from, uint64_t n)
 {
-	union {
-		uint64_t u8;
-		uint32_t u4;
-		uint16_t u2;
-		char u1;
-	} v;
+	uint64_t *words = (uint64_t *)(void *)to, word;
 
-	memcpy(&v, from, u);
-	switch (u) {
-	case 8:
-		__atomic_store_n((uint64_t *)(void *)to, v.u8, __ATOMIC_RELEASE);
-		return;
-	case 4:
-		__atomic_store_n((uint32_t *)(void *)to, v.u4, __ATOMIC_RELEASE);
-		return;
-	case 2:
-		__atomic_store_n((uint16_t *)(void *)to, v.u2, __ATOMIC_RELEASE);
-		return;
-	default:
-		__atomic_store_n(to, v.u1, __ATOMIC_RELEASE);
+	for (uint64_t i = 0; i < n / sizeof(word); i++) {
+		memcpy(&word, from + i * sizeof(word), sizeof(word));
+		__atomic_store_n(&words[i], word, __ATOMIC_RELEASE);
 	}
+	return n / sizeof(word) * sizeof(word);
 }
 
-static void load(char *to, const char *from, unsigned u)
+/* Stores the aligned units at the start of n bytes, each at once: all words, or one smaller unit.
+ * Returns how many bytes these are. */
+static uint64_t store(char *to, const char *from, uint64_t n)
 {
+	unsigned u = unit(to, n);
 	union {
-		uint64_t u8;
 		uint32_t u4;
 		uint16_t u2;
 		char u1;
 	} v;
 
-	switch (u) {
-	case 8:
-		v.u8 = __atomic_load_n((const uint64_t *)(const void *)from, __ATOMIC_ACQUIRE);
-		break;
-	case 4:
-		v.u4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
-		break;
-	case 2:
-		v.u2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
-		break;
-	default:
-		v.u1 = __atomic_load_n(from, __ATOMIC_ACQUIRE);
+	if (u == 8)
+		return store_words(to, from, n);
+	memcpy(&v, from, u);
+	if (u == 4)
+		__atomic_store_n((uint32_t *)(void *)to, v.u4, __ATOMIC_RELEASE);
+	else if (u == 2)
+		__atomic_store_n((uint16_t *)(void *)to, v.u2, __ATOMIC_RELEASE);
+	else
+		__atomic_store_n(to, v.u1, __ATOMIC_RELEASE);
+	return u;
+}
+
+static uint64_t load_words(char *to, const char *from, uint64_t n)
+{
+	const uint64_t *words = (const uint64_t *)(const void *)from;
+	uint64_t word;
+
+	for (uint64_t i = 0; i < n / sizeof(word); i++) {
+		word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
+		memcpy(to + i * sizeof(word), &word, sizeof(word));
 	}
+	return n / sizeof(word) * sizeof(word);
+}
+
+/* Loads what store() stores. */
+static uint64_t load(char *to, const char *from, uint64_t n)
+{
+	unsigned u = unit(from, n);
+	union {
+		uint32_t u4;
+		uint16_t u2;
+		char u1;
+	} v;
+
+	if (u == 8)
+		return load_words(to, from, n);
+	if (u == 4)
+		v.u4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+	else if (u == 2)
+		v.u2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
+	else
+		v.u1 = __atomic_load_n(from, __ATOMIC_ACQUIRE);
 	memcpy(to, &v, u);
+	return u;
 }
 
 /* Returns where a run is in this process, with the lock held, or NULL, without the lock. */
@@ -363,10 +382,8 @@ bool shca_segment_write(const struct shca_run *to, unsigned proc, const void *fr
 
 	if (!there)
 		return false;
-	for (unsigned u; len; there += u, own += u, len -= u) {
-		u = unit(there, len);
-		store(there, own, u);
-	}
+	for (uint64_t n; len; there += n, own += n, len -= n)
+		n = store(there, own, len);
 	pthread_mutex_unlock(&lock);
 	return true;
 }
@@ -377,10 +394,8 @@ bool shca_segment_read(const struct shca_run *from, unsigned proc, void *to, uin
 
 	if (!there)
 		return false;
-	for (unsigned u; len; there += u, own += u, len -= u) {
-		u = unit(there, len);
-		load(own, there, u);
-	}
+	for (uint64_t n; len; there += n, own += n, len -= n)
+		n = load(own, there, len);
 	pthread_mutex_unlock(&lock);
 	return true;
 }
