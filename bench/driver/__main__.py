@@ -95,7 +95,7 @@ def _make_parser():
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
     parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds, in each of which every column runs once (5, patterns: 15, picture: 7, virtual: 3, quick: 2)")
-    parser.add_argument("--details", action="store_true", help="overlap: show transfer time and overhead too")
+    parser.add_argument("--details", action="store_true", help="overlap: show transfer time too, and the overhead of all sizes")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once and late peers too")
     parser.add_argument(
