@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "../random.h"
-#include "ep/ep.h"
+#include "ep/objects.h"
 #include "net/datagram.h"
 #include "net/lane.h"
 #include "proto/msg.h"

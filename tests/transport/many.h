@@ -13,7 +13,7 @@
 #include <time.h>
 
 #include "../expect.h"
-#include "ep/ep.h"
+#include "ep/objects.h"
 #include "net/ring.h"
 
 #define MANY_MOST 20

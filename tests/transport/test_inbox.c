@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
 #include "many.h"
 #include "net/address.h"
 #include "net/datagram.h"

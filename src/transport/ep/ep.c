@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The endpoint: opening and closing, peers. */
-#include "ep/ep.h"
+#include "ep/objects.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -10,7 +10,9 @@
 
 #include "base/log.h"
 #include "ep/progress.h"
+#include "ep/service.h"
 #include "ep/share.h"
+#include "ep/unlock.h"
 #include "net/connections.h"
 #include "net/control.h"
 #include "net/link_leave.h"

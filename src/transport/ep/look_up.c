@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "ep/service.h"
+#include "ep/unlock.h"
 #include "net/connections.h"
 #include "net/contact.h"
 #include "net/link.h"

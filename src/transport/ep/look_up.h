@@ -3,7 +3,7 @@
 #ifndef TQ_EP_LOOK_UP_H
 #define TQ_EP_LOOK_UP_H
 
-#include "ep/ep.h"
+#include "ep/objects.h"
 
 /* Calls found() for the results of look-ups. Returns true if there were some. Called without the
  * lock. */

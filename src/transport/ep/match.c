@@ -2,7 +2,8 @@
 /* The calls for contexts with match bits: each takes the lock and calls the protocol. */
 #include <tupleq/match.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+#include "ep/unlock.h"
 #include "ep/message.h"
 #include "ep/progress.h"
 #include "proto/ctxs.h"

@@ -4,7 +4,8 @@
 
 #include <errno.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+#include "ep/unlock.h"
 #include "ep/progress.h"
 #include "net/connections.h"
 #include "net/link_end.h"

@@ -3,7 +3,7 @@
 #ifndef TQ_EP_MESSAGE_H
 #define TQ_EP_MESSAGE_H
 
-#include "ep/ep.h"
+#include "ep/objects.h"
 
 /* Returns rc, the result of starting an operation. If rc is -EIO, makes progress, for which the
  * lock is released, until the log has said what failed. */

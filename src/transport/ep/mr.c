@@ -2,7 +2,7 @@
 /* Registrations, as the library's users make them. */
 #include <errno.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
 #include "net/mem.h"
 
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)

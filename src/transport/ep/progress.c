@@ -5,7 +5,8 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+#include "ep/unlock.h"
 #include "ep/look_up.h"
 #include "net/connections.h"
 #include "net/control.h"

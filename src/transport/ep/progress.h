@@ -3,7 +3,17 @@
 #ifndef TQ_EP_PROGRESS_H
 #define TQ_EP_PROGRESS_H
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+
+/*
+ * Copies data that the service thread took in, before anything is polled or received that came
+ * later, because messages of one sender become visible in the order in which they were sent. MPI
+ * asks for less, but users rely on that order. Returns how much was done. Called with the lock.
+ */
+static inline int tq_ep_copy(struct tq_ep *ep)
+{
+	return tq_core_has_copies(&ep->core) ? tq_core_poll(&ep->core) : 0;
+}
 
 /* Polls for completions, and now and then for what else is due. Returns the number of events.
  * Called with the lock. */

@@ -3,7 +3,8 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+#include "ep/unlock.h"
 #include "ep/progress.h"
 #include "net/connections.h"
 #include "net/link.h"

@@ -25,9 +25,10 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "ep/ep.h"
 #include "ep/look_up.h"
+#include "ep/objects.h"
 #include "ep/progress.h"
+#include "ep/unlock.h"
 #include "net/connections.h"
 #include "net/inbox.h"
 #include "net/net.h"
@@ -48,11 +49,7 @@
  * that computes in between leaves the library soon. */
 #define BUSY_PAUSE_MAX (1 * MS)
 
-/* The pause while sends are waited for, or room at a peer: the first one, and twice as long after
- * each wake-up in which nothing has happened. Completions and CREDIT wake the thread, but for
- * completions that came before the queue was armed, and credit that came with a message that wasn't
- * solicited. */
-#define SENDS_PAUSE     (1 * MS)
+/* The longest pause while sends are waited for. */
 #define SENDS_PAUSE_MAX (32 * MS)
 
 /* Rounds of polls after which others get the lock. */
@@ -91,7 +88,7 @@ static uint64_t serve_last(struct tq_ep *ep, int events)
 	if (!tq_ep_awaits_sends(ep))
 		service->sends_pause = 0;
 	else if (events || !service->sends_pause)
-		service->sends_pause = SENDS_PAUSE;
+		service->sends_pause = TQ_EP_SENDS_PAUSE;
 	else if (service->sends_pause < SENDS_PAUSE_MAX)
 		service->sends_pause *= 2;
 	if (service->sends_pause && next > service->sends_pause)
@@ -281,20 +278,11 @@ int tq_thread_progress(struct tq_ep *ep, bool on)
 	tq_lock(&ep->lock);
 	if (ep->service) {
 		ep->service->completes = on;
-		tq_service_wake(ep);
+		tq_ep_wake_service(ep);
 		rc = 0;
 	}
 	tq_ep_unlock(ep);
 	return rc;
-}
-
-void tq_service_wake(struct tq_ep *ep)
-{
-	if (!ep->service->wakes_at)
-		return;
-	ep->service->wakes_at = 0;
-	ep->service->sends_pause = SENDS_PAUSE / 2; /* the next is SENDS_PAUSE */
-	eventfd_write(ep->service->wake, 1);
 }
 
 void tq_service_stop(struct tq_ep *ep)

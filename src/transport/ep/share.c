@@ -7,7 +7,8 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "ep/ep.h"
+#include "ep/objects.h"
+#include "ep/unlock.h"
 #include "ep/progress.h"
 #include "net/address.h"
 #include "net/lane_connect.h"
