@@ -69,7 +69,7 @@ LAYERS = [
     }),
     Tree("src/transport", _TRANSPORT, {
         "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
-    }, circle=5),
+    }, circle=1),
     Tree("src/portals", {"": []}),
     Tree("ompi-btl", _OMPI, {
         "coll/coll.h": "the component's state, and the functions of the files that work on it",

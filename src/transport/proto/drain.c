@@ -20,7 +20,7 @@ static void drained(struct tq_recv_req *recv, int error)
 	void *data = recv->buf.addr;
 	struct tq_entry *taker;
 
-	recv->at_end = NULL;
+	recv->at_end = recv->at_lost = NULL;
 	recv->req.detached = true;
 	tq_recv_req_end(recv, error);
 	if (!message) { /* nobody wants it any more */
@@ -44,9 +44,11 @@ static void drained(struct tq_recv_req *recv, int error)
 	}
 }
 
-void tq_drain_on_lost(struct tq_recv_req *recv, int error)
+/* Called when the sender is lost: an entry that has taken the message needn't wait until the queue
+ * is gone. */
+static void lost(struct tq_recv_req *recv, int error)
 {
-	struct tq_unexpected *message = recv->at_end == drained ? recv->req.user : NULL;
+	struct tq_unexpected *message = recv->req.user;
 	struct tq_entry *taker = message ? message->taker : NULL;
 
 	if (!taker)
@@ -78,6 +80,7 @@ bool tq_drain(struct tq_unexpected *message)
 	message->kind = TQ_UNEXPECTED_DRAINING;
 	message->drain = entry;
 	entry->recv.at_end = drained;
+	entry->recv.at_lost = lost;
 	TQ_COUNT(message->pair->ctx->core->stats, drained);
 	tq_fetch(&entry->recv, held);
 	return true;

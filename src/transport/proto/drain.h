@@ -10,9 +10,5 @@
 bool tq_drain(struct tq_unexpected *message);
 /* Gives the data of such a message, in no queue, to an entry when they are there. */
 void tq_drain_take(struct tq_unexpected *message, struct tq_entry *entry);
-/* Handles the loss of the sender whose data `recv` awaits. If tq_drain() made `recv` and an entry
- * has taken the message, ends the entry and frees the message. The buffer stays until the queue is
- * gone. */
-void tq_drain_on_lost(struct tq_recv_req *recv, int error);
 
 #endif

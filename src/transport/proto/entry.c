@@ -150,14 +150,6 @@ void tq_entry_end_all(struct tq_ctx *ctx, int error)
 	}
 }
 
-void tq_entry_forget_match(struct tq_entry *entry)
-{
-	if (!entry->queue)
-		return;
-	entry->recv.ctx->nqueue_matched--;
-	entry->recv.req.core->changed = true;
-}
-
 void tq_core_entry_call_done(struct tq_req *req)
 {
 	struct tq_entry *entry = (struct tq_entry *)req;

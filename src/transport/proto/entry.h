@@ -26,8 +26,6 @@ bool tq_entry_prepare(struct tq_entry *entry);
 const char *tq_entry_on_delivered(struct tq_entry *entry, uint64_t len, const char *error);
 /* Ends an entry, in no list, whose user learns nothing of that. */
 void tq_entry_free(struct tq_entry *entry);
-/* Forgets a message that the HCA has matched: done() has returned. The context outlives that. */
-void tq_entry_forget_match(struct tq_entry *entry);
 /* Ends all entries of a context, now or when a recall brings them back. */
 void tq_entry_end_all(struct tq_ctx *ctx, int error);
 

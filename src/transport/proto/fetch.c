@@ -12,7 +12,6 @@
 #include "base/min.h"
 #include "proto/answer.h"
 #include "proto/buf.h"
-#include "proto/drain.h"
 #include "proto/fetch_pieces.h"
 #include "proto/held.h"
 #include "proto/msg.h"
@@ -379,7 +378,8 @@ static void fail(struct tq_recv_req *recv, int error)
 	tq_recv_req_leave_active(recv);
 	tq_fetch_pieces_drop(recv);
 	if (recv->state == TQ_RECV_REQ_HELD) {
-		tq_drain_on_lost(recv, error);
+		if (recv->at_lost)
+			recv->at_lost(recv, error);
 		tq_recv_req_end_lost(recv, error);
 	} else {
 		tq_recv_req_end(recv, error);

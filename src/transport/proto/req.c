@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "proto/entry.h"
+#include "proto/rx_objects.h"
 
 void tq_req_end(struct tq_req *req, int error)
 {
@@ -62,10 +62,19 @@ void tq_req_free(struct tq_req *req)
 	TQ_LEVEL(core->stats, requests, -1);
 }
 
+/* Forgets a message that the HCA has matched: done() has returned. The context outlives that. */
+static void forget_match(const struct tq_entry *entry)
+{
+	if (!entry->queue)
+		return;
+	entry->recv.ctx->nqueue_matched--;
+	entry->recv.req.core->changed = true;
+}
+
 void tq_core_release(struct tq_req *req)
 {
 	tq_assert_held(req->core->lock);
 	if (req->kind == TQ_REQ_ENTRY)
-		tq_entry_forget_match((struct tq_entry *)req);
+		forget_match((struct tq_entry *)req);
 	tq_req_free(req);
 }

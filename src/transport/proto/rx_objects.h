@@ -46,6 +46,8 @@ struct tq_recv_req {
 	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */
 	/* Called instead of the end, if not NULL. */
 	void (*at_end)(struct tq_recv_req *recv, int error);
+	/* Called, if not NULL, when the sender is lost. The end comes when the queue is gone. */
+	void (*at_lost)(struct tq_recv_req *recv, int error);
 	bool starting; /* the call that makes the receive has not returned: its result says if the
 			  receive has ended, and complete() is not called */
 	/* Links, which tq_recv_req_new() does not initialize: other fields come before them. */
