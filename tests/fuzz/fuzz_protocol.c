@@ -15,7 +15,7 @@
 
 #include "entries.h"
 #include "input.h"
-#include "proto/rx_objects.h"
+#include "proto/common/rx_objects.h"
 #include "users.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

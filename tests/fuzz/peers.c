@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "net/datagram.h"
-#include "net/ring.h"
+#include "net/adapter/ring.h"
+#include "net/peers/datagram.h"
 #include "verbs.h"
 
 #define PEERS     3

@@ -8,7 +8,7 @@
 #define FUZZ_PEERS_H
 
 #include "input.h"
-#include "net/address.h"
+#include "net/adapter/address.h"
 
 #define PEERS_CTX      7  /* the context of the peers' messages */
 #define PEERS_BITS_CTX 8  /* the context with match bits */

@@ -32,12 +32,25 @@ _SOFTHCA = {
     "cmd": ["fabric"],
 }
 
-# Folders of src/transport, from the bottom up.
+# The part of the protocol that the network sees.
+_WIRE = ["proto/common/net_ops.h", "proto/common/msg.h", "base"]
+
+# Folders of src/transport, from the bottom up. "proto" and "net" stand for the files right in them.
 _TRANSPORT = {
     "base": [],
-    "proto": ["base"],
-    "net": ["proto/net_ops.h", "proto/msg.h", "base"],
-    "ep": ["net", "proto", "base"],
+    "proto/common": ["base"],
+    "proto/sender": ["proto/common", "base"],
+    # A receiver answers a sender of its own process by a call.
+    "proto/receiver": ["proto/sender/answer.h", "proto/common", "base"],
+    "proto/matching": ["proto/receiver", "proto/common", "base"],
+    "proto": ["proto/matching", "proto/receiver", "proto/sender", "proto/common", "base"],
+    "net/adapter": _WIRE,
+    "net/peers": ["net/adapter", *_WIRE],
+    "net/lanes": ["net/peers", "net/adapter", *_WIRE],
+    "net/channel": ["net/lanes", "net/peers", "net/adapter", *_WIRE],
+    "net": ["net/channel", "net/lanes", "net/peers", "net/adapter", *_WIRE],
+    "ep": ["net", "net/channel", "net/lanes", "net/peers", "net/adapter",
+           "proto", "proto/matching", "proto/receiver", "proto/sender", "proto/common", "base"],
     "man": ["base"],
 }
 
@@ -68,7 +81,7 @@ LAYERS = [
         "cmd/cmd.h": "one function of each cmd_*.c",
     }),
     Tree("src/transport", _TRANSPORT, {
-        "proto/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
+        "proto/common/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
     }, circle=1),
     Tree("src/portals", {"": []}),
     Tree("ompi-btl", _OMPI, {

@@ -35,7 +35,7 @@ _CALL = re.compile(r"^static void call_(\w+)\(void\)\n\{\n(.*?)^\}", re.M | re.S
 def declared(top):
     """Returns the functions that the headers declare, with FILE:LINE."""
     found = {}
-    for path in sorted((top / PROTO).glob("*.h")):
+    for path in sorted((top / PROTO).rglob("*.h")):
         for name, line, body in layers.functions(path.read_text(encoding="utf-8")):
             if name.startswith(PREFIX) and not body:
                 found[name] = f"{path.relative_to(top)}:{line}"

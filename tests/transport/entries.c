@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/entries.h"
-#include "proto/entry.h"
 #include "proto/ctxs.h"
-#include "proto/send.h"
+#include "proto/matching/entries.h"
+#include "proto/receiver/entry.h"
+#include "proto/sender/send.h"
 #include "users.h"
 
 /* ---- match bits ---- */

@@ -13,9 +13,9 @@
 
 #include "../random.h"
 #include "ep/objects.h"
-#include "net/datagram.h"
-#include "net/lane.h"
-#include "proto/msg.h"
+#include "net/lanes/lane.h"
+#include "net/peers/datagram.h"
+#include "proto/common/msg.h"
 
 #define QPNS    (1u << 24)
 #define TARGETS 64

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "invariants.h"
 
+#include "proto/common/rx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/rx_objects.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/tx_tuple_table.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/sender/tx_tuple_table.h"
 
 /* Checks that peers are told to stop above the limit, and to go on below 3/4 of it. */
 static void check_unexpected(const struct model_ep *ep)

@@ -11,8 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "net/address.h"
-#include "net/link.h"
+#include "net/adapter/address.h"
+#include "net/peers/link.h"
 #include "within.h"
 
 #define SKIPPED 77 /* exit status of a case that has printed its result */

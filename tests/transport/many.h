@@ -14,7 +14,7 @@
 
 #include "../expect.h"
 #include "ep/objects.h"
-#include "net/ring.h"
+#include "net/adapter/ring.h"
 
 #define MANY_MOST 20
 #define MANY_TAG  5

@@ -3,14 +3,14 @@
  * A model of the network that the protocol runs on (struct tq_net_ops), with several endpoints in
  * one process. In a real network, control messages arrive, the HCA fills the head of an SRQ, and
  * software polls completions of a QP. In the model each of these is a step that the driver takes.
- * Data really move. A violation (t_fail()) is whatever the contract of proto/net_ops.h or the
- * InfiniBand specification forbids.
+ * Data really move. A violation (t_fail()) is whatever the contract of proto/common/net_ops.h or
+ * the InfiniBand specification forbids.
  */
 #ifndef SIM_MODEL_H
 #define SIM_MODEL_H
 
+#include "proto/common/msg.h"
 #include "proto/core.h"
-#include "proto/msg.h"
 #include "sim.h"
 
 #define MODEL_EPS        4

@@ -116,7 +116,7 @@ for s in "${sims[@]}" sim_random sim_exhaustive unit_handles; do
 	[[ $s = sim_* || $s = unit_* ]] || sim_objects+=("$work/sim/$s.o")
 done
 cd "$top/src/transport"
-sources=(base/{handles,params,stats}.c proto/*.c)
+sources=(base/{handles,params,stats}.c proto/*.c proto/*/*.c)
 for s in "${sources[@]}"; do
 	compile "$s" "$work/plain/$(basename "$s" .c).o" .
 done

@@ -44,7 +44,7 @@ to_compile() {
 	shift
 
 	if [[ "$*" = *.h* ]]; then
-		printf '%s\n' "$sources"/{base,proto,net,ep}/*.c
+		printf '%s\n' "$sources"/{base,proto,proto/*,net,net/*,ep}/*.c
 	else
 		printf '%s\n' "${@/#/$sources/}"
 	fi
@@ -101,6 +101,6 @@ judge() {
 	return 1
 }
 
-build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,net,ep}/*.c
+build "$work/plain" "$top/src/transport" "$top"/src/transport/{base,proto,proto/*,net,net/*,ep}/*.c
 # Most tests only wait for something that doesn't come, so several run side by side.
 judge_all "$here/mutants_net" 8 "$@"

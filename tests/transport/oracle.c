@@ -2,8 +2,8 @@
 #include "oracle.h"
 
 #include "entries.h"
-#include "proto/rx_objects.h"
-#include "proto/settings.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/settings.h"
 
 static bool is_live(const struct op *recv)
 {

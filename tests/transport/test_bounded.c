@@ -15,8 +15,8 @@
 #include <tupleq/look_up.h>
 
 #include "many.h"
-#include "net/bank.h"
-#include "proto/rx_objects.h"
+#include "net/channel/bank.h"
+#include "proto/common/rx_objects.h"
 
 static const char *const defaults[] = {NULL};
 

@@ -15,9 +15,9 @@
 
 #include "../forbid.h"
 #include "many.h"
-#include "net/address.h"
-#include "net/link.h"
-#include "net/ring.h"
+#include "net/adapter/address.h"
+#include "net/adapter/ring.h"
+#include "net/peers/link.h"
 
 #define LEN  ((size_t)100000)
 #define LONG ((size_t)3 << 20)

@@ -17,9 +17,9 @@
 
 #include "inject.h"
 #include "mix.h"
-#include "net/datagram.h"
-#include "net/lane.h"
-#include "proto/msg.h"
+#include "net/lanes/lane.h"
+#include "net/peers/datagram.h"
+#include "proto/common/msg.h"
 
 #define RANDOM_RUNS 16
 #define SMALL       16

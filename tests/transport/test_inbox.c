@@ -15,10 +15,10 @@
 
 #include "ep/objects.h"
 #include "many.h"
-#include "net/address.h"
-#include "net/datagram.h"
-#include "net/link.h"
-#include "net/ring.h"
+#include "net/adapter/address.h"
+#include "net/adapter/ring.h"
+#include "net/peers/datagram.h"
+#include "net/peers/link.h"
 
 #define LONG_LEN  16383 /* of an eager message, without its final zero */
 #define RING_SIZE 65536

@@ -11,11 +11,11 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/bank.h"
-#include "net/contact.h"
-#include "net/copy.h"
-#include "net/lane.h"
-#include "net/node.h"
+#include "net/adapter/copy.h"
+#include "net/channel/bank.h"
+#include "net/lanes/lane.h"
+#include "net/peers/contact.h"
+#include "net/peers/node.h"
 
 /* Passes a message from rank 0 to `rank` on each of n tags, whose receives are in time. */
 static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)

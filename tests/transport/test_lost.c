@@ -14,11 +14,11 @@
 
 #include "base/clock.h"
 #include "many.h"
-#include "net/bank.h"
-#include "net/contact.h"
-#include "net/lane.h"
-#include "net/link.h"
-#include "proto/objects.h"
+#include "net/channel/bank.h"
+#include "net/lanes/lane.h"
+#include "net/peers/contact.h"
+#include "net/peers/link.h"
+#include "proto/common/objects.h"
 
 #define LONG 65536
 

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "many.h"
-#include "net/control.h"
+#include "net/channel/control.h"
 
 /* Sends a message of B to A, which A's queue takes without a receive. */
 static void send_held(struct tq_ctx *ctx, struct many_op *sent)

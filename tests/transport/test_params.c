@@ -8,8 +8,8 @@
 #include <sys/mman.h>
 
 #include "many.h"
-#include "net/link.h"
-#include "net/node.h"
+#include "net/peers/link.h"
+#include "net/peers/node.h"
 #include "net/target.h"
 
 static struct ibv_qp_attr ask(struct ibv_qp *qp)

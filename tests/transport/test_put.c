@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "duo.h"
-#include "net/address.h"
+#include "net/adapter/address.h"
 
 #define WORDS (TQ_PUT_MAX / sizeof(uint64_t))
 

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "many.h"
-#include "net/address.h"
+#include "net/adapter/address.h"
 
 /* Numbers of requested address handles, and of first requests that get no answer. */
 static int handles, unanswered;

@@ -16,9 +16,9 @@
 
 #include "../random.h"
 #include "many.h"
-#include "net/address.h"
-#include "net/link.h"
-#include "net/ring.h"
+#include "net/adapter/address.h"
+#include "net/adapter/ring.h"
+#include "net/peers/link.h"
 
 static const char *const shm[] = {"intranode=shm", "protocol=rget", NULL};
 

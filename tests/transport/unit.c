@@ -4,13 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "proto/common/msg.h"
+#include "proto/common/req.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/msg.h"
+#include "proto/matching/recv.h"
 #include "proto/peers.h"
-#include "proto/recv.h"
-#include "proto/req.h"
-#include "proto/send.h"
-#include "proto/tx_objects.h"
+#include "proto/sender/send.h"
 
 struct unit unit;
 const struct tq_net_limits unit_limits = {.max_inline = 64,

@@ -4,14 +4,14 @@
  * messages. Then the policy of early messages, and the limit of the time that a tuple waits for a
  * queue.
  */
+#include "proto/common/msg.h"
+#include "proto/common/req.h"
+#include "proto/common/rx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/msg.h"
+#include "proto/matching/probe.h"
+#include "proto/matching/recv.h"
 #include "proto/peers.h"
-#include "proto/rx_policy.h"
-#include "proto/probe.h"
-#include "proto/recv.h"
-#include "proto/req.h"
-#include "proto/rx_objects.h"
+#include "proto/receiver/rx_policy.h"
 #include "unit.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * The choice of a port among several: net/choose.c and net/device.c, with stand-ins for the verbs
- * and for net/locality.c. The tests say which adapters there are, and how near they are.
+ * The choice of a port among several: net/adapter/choose.c and net/adapter/device.c, with stand-ins
+ * for the verbs and for net/adapter/locality.c. The tests say which adapters there are, and how
+ * near they are.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,10 +10,10 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#include "net/choose.h"
-#include "net/device.h"
-#include "net/locality.h"
-#include "net/objects.h"
+#include "net/adapter/choose.h"
+#include "net/adapter/device.h"
+#include "net/adapter/locality.h"
+#include "net/adapter/objects.h"
 
 #define DEVICES 2
 #define PORTS   2

@@ -8,16 +8,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/common/msg.h"
+#include "proto/common/prefix.h"
+#include "proto/common/req.h"
+#include "proto/common/rx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/entries.h"
-#include "proto/msg.h"
+#include "proto/matching/entries.h"
+#include "proto/matching/probe.h"
+#include "proto/matching/recv.h"
 #include "proto/peers.h"
-#include "proto/prefix.h"
-#include "proto/probe.h"
-#include "proto/recv.h"
-#include "proto/req.h"
-#include "proto/rx_objects.h"
-#include "proto/send.h"
+#include "proto/sender/send.h"
 #include "unit.h"
 
 enum { TAG = 7, BITS_CTX = 6, LENGTH = 8 };

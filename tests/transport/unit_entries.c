@@ -8,18 +8,18 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "proto/common/msg.h"
+#include "proto/common/pair.h"
+#include "proto/common/req.h"
 #include "proto/core.h"
 #include "proto/ctxs.h"
-#include "proto/entries.h"
-#include "proto/msg.h"
-#include "proto/pair.h"
+#include "proto/matching/entries.h"
+#include "proto/matching/probe.h"
+#include "proto/matching/recv.h"
 #include "proto/peers.h"
-#include "proto/probe.h"
-#include "proto/recv.h"
-#include "proto/req.h"
+#include "proto/receiver/rx_tuple_table.h"
 #include "proto/rma.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/send.h"
+#include "proto/sender/send.h"
 #include "unit.h"
 
 #define TAG      7

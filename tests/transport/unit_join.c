@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers join open contexts: each message to one asks for its sender's rank. */
+#include "proto/common/pair.h"
 #include "proto/ctxs.h"
-#include "proto/pair.h"
 #include "proto/peers.h"
 #include "unit.h"
 

@@ -5,14 +5,14 @@
  */
 #include <stdio.h>
 
+#include "proto/common/msg.h"
+#include "proto/common/req.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/msg.h"
+#include "proto/matching/recv.h"
 #include "proto/peers.h"
-#include "proto/recv.h"
-#include "proto/req.h"
-#include "proto/rx_objects.h"
-#include "proto/send.h"
-#include "proto/tx_objects.h"
+#include "proto/sender/send.h"
 #include "unit.h"
 
 #define RECORDS         4096 /* tuple_records */

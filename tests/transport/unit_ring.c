@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "../random.h"
-#include "net/ring.h"
+#include "net/adapter/ring.h"
 #include "unit_check.h"
 
 #define SIZE    4096u

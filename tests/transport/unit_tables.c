@@ -8,16 +8,16 @@
 
 #include <tupleq/look_up.h>
 
-#include "net/node.h"
-#include "proto/ctx.h"
+#include "net/peers/node.h"
+#include "proto/common/ctx.h"
+#include "proto/common/msg.h"
+#include "proto/common/pair.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/msg.h"
-#include "proto/pair.h"
 #include "proto/peers.h"
-#include "proto/rx_objects.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/tx_objects.h"
-#include "proto/tx_tuple_table.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/sender/tx_tuple_table.h"
 #include "unit.h"
 
 #define MANY    100000u

@@ -7,12 +7,12 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "proto/common/msg.h"
+#include "proto/common/req.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/msg.h"
 #include "proto/peers.h"
-#include "proto/req.h"
-#include "proto/send.h"
-#include "proto/tx_objects.h"
+#include "proto/sender/send.h"
 #include "unit.h"
 
 static bool sent(int32_t tag)

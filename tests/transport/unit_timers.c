@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/objects.h"
-#include "net/timers.h"
+#include "net/adapter/objects.h"
+#include "net/adapter/timers.h"
 #include "unit_check.h"
 
 #define FAR (tq_now() + UINT64_C(3600) * 1000 * TQ_MS)

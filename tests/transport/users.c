@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "entries.h"
+#include "proto/common/req.h"
 #include "proto/ctxs.h"
-#include "proto/probe.h"
-#include "proto/recv.h"
-#include "proto/req.h"
-#include "proto/send.h"
+#include "proto/matching/probe.h"
+#include "proto/matching/recv.h"
+#include "proto/sender/send.h"
 
 #define MESSAGE_MAX 65536
 

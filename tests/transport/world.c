@@ -6,10 +6,10 @@
 #include "entries.h"
 #include "invariants.h"
 #include "oracle.h"
+#include "proto/common/rx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/rx_objects.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/tx_tuple_table.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/sender/tx_tuple_table.h"
 #include "users.h"
 
 #define MANY 200000 /* the steps after which a run is taken for endless */

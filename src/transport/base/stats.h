@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Counters (counters.def). Written under the endpoint's lock, but for those of registrations
- * (net/mem.c), which caches make with locks of their own. Read by any thread. */
+ * (net/adapter/mem.c), which caches make with locks of their own. Read by any thread. */
 #ifndef TQ_BASE_STATS_H
 #define TQ_BASE_STATS_H
 

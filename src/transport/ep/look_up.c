@@ -5,9 +5,9 @@
 
 #include "ep/unlock.h"
 #include "net/connections.h"
-#include "net/contact.h"
-#include "net/link.h"
-#include "net/look_up.h"
+#include "net/peers/contact.h"
+#include "net/peers/link.h"
+#include "net/peers/look_up.h"
 
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
 {

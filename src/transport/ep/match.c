@@ -2,14 +2,14 @@
 /* The calls for contexts with match bits: each takes the lock and calls the protocol. */
 #include <tupleq/match.h>
 
-#include "ep/objects.h"
-#include "ep/unlock.h"
 #include "ep/message.h"
+#include "ep/objects.h"
 #include "ep/progress.h"
+#include "ep/unlock.h"
 #include "proto/ctxs.h"
-#include "proto/entries.h"
-#include "proto/recv.h"
-#include "proto/send.h"
+#include "proto/matching/entries.h"
+#include "proto/matching/recv.h"
+#include "proto/sender/send.h"
 
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,

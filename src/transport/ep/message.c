@@ -5,17 +5,17 @@
 #include <errno.h>
 
 #include "ep/objects.h"
-#include "ep/unlock.h"
 #include "ep/progress.h"
+#include "ep/unlock.h"
 #include "net/connections.h"
 #include "net/link_end.h"
+#include "proto/common/pair.h"
+#include "proto/common/settings.h"
 #include "proto/ctxs.h"
-#include "proto/pair.h"
-#include "proto/probe.h"
-#include "proto/recv.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/send.h"
-#include "proto/settings.h"
+#include "proto/matching/probe.h"
+#include "proto/matching/recv.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/sender/send.h"
 
 /* ---- contexts ---- */
 

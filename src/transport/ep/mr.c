@@ -3,7 +3,7 @@
 #include <errno.h>
 
 #include "ep/objects.h"
-#include "net/mem.h"
+#include "net/adapter/mem.h"
 
 int tq_mr_register(struct tq_ep *ep, void *addr, size_t len, bool write, struct tq_mr **mr)
 {

@@ -16,9 +16,9 @@
 #include <tupleq/look_up.h>
 
 #include "base/lock.h"
-#include "net/objects.h"
+#include "net/adapter/objects.h"
+#include "proto/common/req.h"
 #include "proto/core.h"
-#include "proto/req.h"
 
 /* The service thread (service.c). */
 struct tq_service {

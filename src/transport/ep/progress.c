@@ -5,16 +5,16 @@
 #include <sched.h>
 #include <stdatomic.h>
 
+#include "ep/look_up.h"
 #include "ep/objects.h"
 #include "ep/unlock.h"
-#include "ep/look_up.h"
+#include "net/adapter/cq.h"
+#include "net/adapter/srq.h"
+#include "net/channel/control.h"
 #include "net/connections.h"
-#include "net/control.h"
-#include "net/cq.h"
 #include "net/net.h"
-#include "net/srq.h"
-#include "proto/entry.h"
-#include "proto/req.h"
+#include "proto/common/req.h"
+#include "proto/receiver/entry.h"
 #include "proto/rma.h"
 
 void tq_ep_release_completed(struct tq_ep *ep)

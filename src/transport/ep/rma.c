@@ -4,12 +4,12 @@
 #include <unistd.h>
 
 #include "ep/objects.h"
-#include "ep/unlock.h"
 #include "ep/progress.h"
+#include "ep/unlock.h"
+#include "net/adapter/mem.h"
 #include "net/connections.h"
-#include "net/link.h"
-#include "net/mem.h"
-#include "proto/req.h"
+#include "net/peers/link.h"
+#include "proto/common/req.h"
 #include "proto/rma.h"
 
 enum tq_atomics tq_rma_atomics(const struct tq_ep *ep)

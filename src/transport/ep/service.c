@@ -29,10 +29,10 @@
 #include "ep/objects.h"
 #include "ep/progress.h"
 #include "ep/unlock.h"
+#include "net/channel/inbox.h"
 #include "net/connections.h"
-#include "net/inbox.h"
 #include "net/net.h"
-#include "proto/req.h"
+#include "proto/common/req.h"
 
 /* The least stack of the thread. A choice: 16 times what was seen in use. */
 #define SERVICE_STACK ((size_t)256 << 10)

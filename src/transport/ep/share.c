@@ -8,16 +8,16 @@
 #include <unistd.h>
 
 #include "ep/objects.h"
-#include "ep/unlock.h"
 #include "ep/progress.h"
-#include "net/address.h"
-#include "net/lane_connect.h"
-#include "net/link.h"
+#include "ep/unlock.h"
+#include "net/adapter/address.h"
+#include "net/adapter/mem.h"
+#include "net/channel/put.h"
+#include "net/lanes/lane_connect.h"
 #include "net/link_end.h"
 #include "net/link_peer.h"
-#include "net/mem.h"
-#include "net/put.h"
-#include "proto/peer.h"
+#include "net/peers/link.h"
+#include "proto/common/peer.h"
 
 static struct tq_ep *open_eps; /* list, the oldest first */
 static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;

@@ -3,7 +3,7 @@
 #ifndef TQ_NET_CONNECTIONS_H
 #define TQ_NET_CONNECTIONS_H
 
-#include "net/objects.h"
+#include "net/adapter/objects.h"
 
 int tq_connections_open(struct tq_net *net);
 void tq_connections_close(struct tq_net *net);

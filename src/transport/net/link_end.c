@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/link_end.h"
 
-#include "net/contact.h"
-#include "net/fate.h"
-#include "net/lane_connect.h"
-#include "net/link.h"
-#include "net/link_fail.h"
-#include "net/node.h"
-#include "net/outbox.h"
-#include "net/request.h"
+#include "net/lanes/lane_connect.h"
+#include "net/lanes/outbox.h"
+#include "net/lanes/request.h"
+#include "net/peers/contact.h"
+#include "net/peers/fate.h"
+#include "net/peers/link.h"
+#include "net/peers/link_fail.h"
+#include "net/peers/node.h"
 
 /* Stops the peer from reading this process's memory, tells the peer that the link has failed, ends
  * the link's requests, and retires the hold lanes whose messages wait for a receive of the peer. */

@@ -3,7 +3,7 @@
 #ifndef TQ_NET_LINK_END_H
 #define TQ_NET_LINK_END_H
 
-#include "net/objects.h"
+#include "net/adapter/objects.h"
 
 /* Ends the work here of the links that tq_link_fail() marked. To be called where nobody iterates
  * over lanes or requests. */

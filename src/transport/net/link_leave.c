@@ -2,12 +2,12 @@
 #include "net/link_leave.h"
 
 #include "base/clock.h"
-#include "net/contact.h"
-#include "net/inbox.h"
-#include "net/link.h"
-#include "net/link_fail.h"
-#include "net/oob.h"
-#include "net/outbox.h"
+#include "net/channel/inbox.h"
+#include "net/lanes/outbox.h"
+#include "net/peers/contact.h"
+#include "net/peers/link.h"
+#include "net/peers/link_fail.h"
+#include "net/peers/oob.h"
 
 /* A goodbye is repeated at this interval, in case it was lost. */
 #define BYE_INTERVAL (20 * TQ_MS)

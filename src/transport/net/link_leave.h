@@ -3,8 +3,8 @@
 #ifndef TQ_NET_LINK_LEAVE_H
 #define TQ_NET_LINK_LEAVE_H
 
-#include "net/datagram.h"
-#include "net/objects.h"
+#include "net/adapter/objects.h"
+#include "net/peers/datagram.h"
 
 /* Handles BYE and BYE_ACK. */
 void tq_link_on_bye(struct tq_net *net, const struct tq_oob_hdr *datagram);

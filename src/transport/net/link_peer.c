@@ -5,16 +5,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/contact.h"
-#include "net/control.h"
-#include "net/lane_connect.h"
+#include "net/channel/control.h"
+#include "net/channel/put.h"
+#include "net/channel/rdma.h"
+#include "net/lanes/lane_connect.h"
+#include "net/lanes/request.h"
 #include "net/link_end.h"
-#include "net/link_fail.h"
-#include "net/link_make.h"
-#include "net/node.h"
-#include "net/put.h"
-#include "net/rdma.h"
-#include "net/request.h"
+#include "net/peers/contact.h"
+#include "net/peers/link_fail.h"
+#include "net/peers/link_make.h"
+#include "net/peers/node.h"
 #include "net/target.h"
 
 int tq_link_add(struct tq_net *net, const void *bytes, size_t len, struct tq_peer *peer,

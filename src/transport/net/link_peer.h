@@ -3,7 +3,7 @@
 #ifndef TQ_NET_LINK_PEER_H
 #define TQ_NET_LINK_PEER_H
 
-#include "net/objects.h"
+#include "net/adapter/objects.h"
 
 /* Makes the process at the address a peer. `name` is for log texts and must stay valid. Returns 0,
  * -EPROTO (the address isn't valid), -ENETUNREACH, -EEXIST (it is a peer already), -EIO or -ENOMEM.

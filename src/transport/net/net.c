@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/net.h"
 
-#include "net/bank.h"
-#include "net/choose.h"
+#include "net/adapter/choose.h"
+#include "net/adapter/copy.h"
+#include "net/adapter/mem.h"
+#include "net/adapter/srq.h"
+#include "net/adapter/xrcd.h"
+#include "net/channel/bank.h"
+#include "net/channel/control.h"
+#include "net/channel/inbox.h"
+#include "net/channel/put.h"
+#include "net/channel/rdma.h"
 #include "net/connections.h"
-#include "net/control.h"
-#include "net/copy.h"
-#include "net/inbox.h"
-#include "net/mem.h"
-#include "net/put.h"
-#include "net/rdma.h"
-#include "net/srq.h"
-#include "net/xrcd.h"
 
 /* The least control_data_max: eager messages may be switched off, pieces may not. */
 #define PIECE_MIN 1024u

@@ -3,7 +3,7 @@
 #ifndef TQ_NET_NET_H
 #define TQ_NET_NET_H
 
-#include "net/objects.h"
+#include "net/adapter/objects.h"
 
 /* Opens the network. lock, core, params, job, cache and stats are set; all else is made here. */
 int tq_net_open(struct tq_net *net);

@@ -2,18 +2,18 @@
 #include "net/net_ops.h"
 
 #include "base/clock.h"
-#include "net/bank.h"
-#include "net/control.h"
-#include "net/copy.h"
-#include "net/lane_connect.h"
-#include "net/lane_direct.h"
-#include "net/link_fail.h"
-#include "net/mem.h"
-#include "net/outbox.h"
-#include "net/peer_memory.h"
-#include "net/rdma.h"
-#include "net/srq.h"
-#include "net/timers.h"
+#include "net/adapter/copy.h"
+#include "net/adapter/mem.h"
+#include "net/adapter/srq.h"
+#include "net/adapter/timers.h"
+#include "net/channel/bank.h"
+#include "net/channel/control.h"
+#include "net/channel/peer_memory.h"
+#include "net/channel/rdma.h"
+#include "net/lanes/lane_connect.h"
+#include "net/lanes/lane_direct.h"
+#include "net/lanes/outbox.h"
+#include "net/peers/link_fail.h"
 
 static bool is_local(struct tq_net *net, struct tq_link *link)
 {
@@ -56,7 +56,8 @@ static void peer_fail(struct tq_net *net, struct tq_link *link, const char *why)
 }
 
 /* ns, longer than most messages take. A message with match bits that has no entry comes to light
- * after three times that (proto/overdue.c); a shorter time would announce messages in vain. */
+ * after three times that (proto/sender/overdue.c); a shorter time would announce messages in vain.
+ */
 #define REMIND_AFTER (TQ_MS / 4)
 
 static void remind_due(struct tq_net *net, void *owner, uint64_t now)

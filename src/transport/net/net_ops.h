@@ -3,7 +3,7 @@
 #ifndef TQ_NET_NET_OPS_H
 #define TQ_NET_NET_OPS_H
 
-#include "proto/net_ops.h"
+#include "proto/common/net_ops.h"
 
 extern const struct tq_net_ops tq_net_ops;
 

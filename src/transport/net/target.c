@@ -12,13 +12,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/contact.h"
-#include "net/control.h"
-#include "net/link.h"
-#include "net/link_make.h"
-#include "net/look_up.h"
-#include "net/node.h"
-#include "net/oob.h"
+#include "net/channel/control.h"
+#include "net/peers/contact.h"
+#include "net/peers/link.h"
+#include "net/peers/link_make.h"
+#include "net/peers/look_up.h"
+#include "net/peers/node.h"
+#include "net/peers/oob.h"
 
 static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *link,
 		  const struct tq_oob_req *req, uint8_t rd_atomic)

@@ -3,8 +3,8 @@
 #ifndef TQ_NET_TARGET_H
 #define TQ_NET_TARGET_H
 
-#include "net/datagram.h"
-#include "net/lane.h"
+#include "net/lanes/lane.h"
+#include "net/peers/datagram.h"
 
 /* A TGT QP of another process's lane, and the answer that was given for it. */
 struct tq_target {

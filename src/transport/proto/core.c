@@ -4,18 +4,18 @@
 
 #include <stdlib.h>
 
+#include "proto/common/net_ops.h"
+#include "proto/common/prefix.h"
+#include "proto/common/req.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/fetch.h"
-#include "proto/held.h"
-#include "proto/net_ops.h"
-#include "proto/prefix.h"
-#include "proto/req.h"
-#include "proto/rx_objects.h"
-#include "proto/rx_tuple_table.h"
-#include "proto/send_pieces.h"
-#include "proto/tx_lane.h"
-#include "proto/tx_objects.h"
-#include "proto/tx_tuple_table.h"
+#include "proto/receiver/fetch.h"
+#include "proto/receiver/held.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/sender/send_pieces.h"
+#include "proto/sender/tx_lane.h"
+#include "proto/sender/tx_tuple_table.h"
 
 /* ---- start and end ---- */
 

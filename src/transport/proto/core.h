@@ -8,7 +8,7 @@
 #ifndef TQ_PROTO_CORE_H
 #define TQ_PROTO_CORE_H
 
-#include "proto/objects.h"
+#include "proto/common/objects.h"
 
 /* Starts the protocol. All that is pointed to must outlive the core. */
 void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, struct tq_net *net,

@@ -6,20 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/ctx.h"
-#include "proto/match.h"
-#include "proto/entry.h"
-#include "proto/net_ops.h"
+#include "proto/common/ctx.h"
+#include "proto/common/net_ops.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/tx_objects.h"
+#include "proto/matching/match.h"
+#include "proto/matching/recv_pair.h"
 #include "proto/orphan.h"
-#include "proto/recall.h"
-#include "proto/recv_pair.h"
-#include "proto/recv_req.h"
-#include "proto/rx_objects.h"
-#include "proto/rx_policy.h"
-#include "proto/send_pair.h"
-#include "proto/tx_objects.h"
-#include "proto/tx_tuple_table.h"
-#include "proto/unexpected.h"
+#include "proto/receiver/entry.h"
+#include "proto/receiver/recall.h"
+#include "proto/receiver/recv_req.h"
+#include "proto/receiver/rx_policy.h"
+#include "proto/receiver/unexpected.h"
+#include "proto/sender/send_pair.h"
+#include "proto/sender/tx_tuple_table.h"
 
 /* ---- pairs ---- */
 

@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_CTXS_H
 #define TQ_PROTO_CTXS_H
 
-#include "proto/objects.h"
+#include "proto/common/objects.h"
 
 /* Frees contexts that were removed and have nothing under way any more. */
 void tq_ctxs_reap(struct tq_core *core);

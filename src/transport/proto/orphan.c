@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/msg.h"
-#include "proto/objects.h"
-#include "proto/peer.h"
-#include "proto/unexpected.h"
+#include "proto/common/msg.h"
+#include "proto/common/objects.h"
+#include "proto/common/peer.h"
+#include "proto/receiver/unexpected.h"
 
 struct tq_orphan {
 	struct tq_peer *peer;

@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_ORPHAN_H
 #define TQ_PROTO_ORPHAN_H
 
-#include "proto/objects.h"
+#include "proto/common/objects.h"
 
 /* Keeps a message that names a context that isn't here, until it is. */
 void tq_orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len);

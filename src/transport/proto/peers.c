@@ -4,13 +4,13 @@
 
 #include <errno.h>
 
+#include "proto/common/net_ops.h"
+#include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
-#include "proto/net_ops.h"
+#include "proto/matching/recv_pair.h"
 #include "proto/orphan.h"
-#include "proto/recv_pair.h"
-#include "proto/send_pair.h"
-#include "proto/tx_lane.h"
-#include "proto/tx_objects.h"
+#include "proto/sender/send_pair.h"
+#include "proto/sender/tx_lane.h"
 
 int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,
 		      const void *node)

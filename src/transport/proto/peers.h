@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_PEERS_H
 #define TQ_PROTO_PEERS_H
 
-#include "proto/objects.h"
+#include "proto/common/objects.h"
 
 /* Makes a peer in the caller's memory. `node` names its node, and is only compared. -ENOMEM. */
 int tq_core_peer_init(struct tq_core *core, struct tq_peer *peer, struct tq_link *link,

@@ -7,9 +7,9 @@
 
 #include <errno.h>
 
-#include "proto/net_ops.h"
-#include "proto/req.h"
-#include "proto/rma_objects.h"
+#include "proto/common/net_ops.h"
+#include "proto/common/req.h"
+#include "proto/common/rma_objects.h"
 
 static bool is_atomic(enum tq_rma_kind kind)
 {

@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_RMA_H
 #define TQ_PROTO_RMA_H
 
-#include "proto/objects.h"
+#include "proto/common/objects.h"
 
 struct tq_rma_req;
 

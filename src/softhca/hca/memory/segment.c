@@ -338,7 +338,7 @@ static uint64_t load_words(char *to, const char *from, uint64_t n)
 	return n / sizeof(word) * sizeof(word);
 }
 
-/* Loads what store() stores. */
+/* Loads the units that store() stores. */
 static uint64_t load(char *to, const char *from, uint64_t n)
 {
 	unsigned u = unit(from, n);

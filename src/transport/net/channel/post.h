@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Posting of control messages: the lane, credit and header of each. */
+#ifndef TQ_NET_POST_H
+#define TQ_NET_POST_H
+
+#include "net/peers/link.h"
+
+/* Returns the class of the buffers of the link's process that a message of this length needs. */
+static inline int tq_post_class(const struct tq_link *link, uint32_t len)
+{
+	return len <= link->size[TQ_SMALL] ? TQ_SMALL : TQ_LARGE;
+}
+
+/* Returns the control lane to the link if messages can go there at all. Else asks for the lane, and
+ * returns NULL. */
+struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
+/* Returns true if a message of this length can go now. Else asks for the lane if there is none, as
+ * tq_post_lane() does. */
+bool tq_post_prepare(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Returns the place where a message of this length is written to for the next tq_post() to send it
+ * without a copy; NULL: it can't go now, or is too long for that. Asks for the lane, too. */
+void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. Takes
+ * the copy over if it succeeds. Returns 0, -EAGAIN if the message has to wait, or -EIO. */
+int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+	    const struct tq_sg *copy, unsigned flags);
+/* Posts a message that has its header and its credit, as it was posted before. */
+int tq_post_again(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
+		  const struct tq_sg *copy, unsigned flags);
+
+#endif

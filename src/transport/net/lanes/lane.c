@@ -1,0 +1,331 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "net/lanes/lane.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "net/adapter/copy.h"
+#include "net/peers/link.h"
+
+static const char *const kind_names[TQ_LANE_KINDS] = {
+	[TQ_LANE_CONTROL] = "control",
+	[TQ_LANE_BULK] = "bulk",
+	[TQ_LANE_HOLD] = "hold",
+};
+
+const char *tq_lane_name(const struct tq_lane *lane)
+{
+	return kind_names[lane->kind];
+}
+
+/*
+ * Returns true if the next send is to be signalled. A send without a completion of its own keeps
+ * its slots until a later one of its lane completes. So that such sends can't fill the queues for
+ * ever, each TQ_LANE_BATCH-th is signalled, and sooner when the lane's queue is short. All are when
+ * a quarter of the completion queue is left (of hold lanes: half of their part of it), so lanes on
+ * which nothing more is sent can't take more than the rest.
+ */
+static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
+{
+	return lane->unsignalled + 1 >= TQ_LANE_BATCH || lane->unsignalled + 1 >= lane->depth / 4 ||
+	       net->scq.used > net->scq.size / 4 * 3 ||
+	       (lane->kind == TQ_LANE_HOLD && net->scq.held > net->scq.size / 8);
+}
+
+/* Reserves a slot of the send CQ. Sends on hold lanes may wait for ever for those on other lanes,
+ * so they get a quarter of the completion queue. A drain is beyond that: each lane has a slot for
+ * its next one. */
+static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr)
+{
+	bool hold = lane->kind == TQ_LANE_HOLD;
+
+	if (hold && wr->opcode == IBV_WR_SEND && net->scq.held >= net->scq.size / 4)
+		return false;
+	if (hold && wr->opcode != IBV_WR_SEND)
+		tq_lane_drop_drain(net, lane);
+	if (!tq_cq_reserve(&net->scq, 1))
+		return false;
+	net->scq.held += hold;
+	return true;
+}
+
+static void release(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+{
+	tq_cq_release(&net->scq, n);
+	if (lane->kind != TQ_LANE_HOLD)
+		return;
+	net->scq.held -= n;
+	tq_lane_keep_drain(net, lane);
+}
+
+void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane)
+{
+	net->scq.kept += !lane->drain;
+	lane->drain = true;
+	assert(net->scq.kept <= net->scq.size - net->scq.used);
+}
+
+void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane)
+{
+	net->scq.kept -= lane->drain;
+	lane->drain = false;
+}
+
+struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted)
+{
+	struct tq_sg copy = posted->copy;
+
+	if (copy.reg)
+		net->copies_sent -= tq_copy_bytes(net, &copy);
+	posted->copy.reg = NULL;
+	return copy;
+}
+
+static void put_copy(struct tq_net *net, struct tq_posted *posted)
+{
+	struct tq_sg copy = tq_lane_take_copy(net, posted);
+
+	if (copy.reg)
+		tq_copy_put(net, &copy);
+}
+
+/* Takes note that the first n of the outstanding WQEs are complete. */
+static void complete(struct tq_net *net, struct tq_lane *lane, uint32_t n)
+{
+	uint32_t first = lane->posted - lane->outstanding;
+
+	assert(n <= lane->outstanding);
+	for (uint32_t i = 0; i < n; i++)
+		put_copy(net, tq_lane_slot(lane, first + i));
+	lane->outstanding -= n;
+	release(net, lane, n);
+}
+
+/* Handles the completion of a WQE on a lane. Sends complete in order, so a good completion stands
+ * for the unsignalled sends before it, too. After the first bad one each WQE has a completion of
+ * its own, and that first one stands for the sends before it, which were good. */
+static void posted_done(struct tq_net *net, struct tq_work *work, const struct ibv_wc *wc)
+{
+	struct tq_posted *posted = (struct tq_posted *)work;
+	struct tq_lane *lane = posted->lane;
+	uint32_t n = lane->erred ? 1 : posted->covers, outstanding = lane->outstanding;
+
+	complete(net, lane, n);
+	if (posted->awaited)
+		tq_lane_unawait(net, lane);
+	/* done() is called below: tq_lane_await_all() must not await the send if that retires the
+	 * lane. */
+	posted->awaited = true;
+	if (wc->status != IBV_WC_SUCCESS) {
+		lane->erred = true;
+		net->lane_error(net, lane, lane->posted - outstanding + n - 1, wc);
+	}
+	if (posted->done)
+		posted->done(net, posted, wc);
+}
+
+int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		 struct ibv_send_wr *wr, tq_lane_done *done, bool signal)
+{
+	struct tq_posted *slot = tq_lane_slot(lane, lane->posted);
+	struct ibv_send_wr *bad;
+	int rc;
+
+	tq_assert_held(net->lock);
+	assert(done || !(signal || lane->kind == TQ_LANE_HOLD));
+	if (lane->state != TQ_LANE_READY)
+		return -EIO;
+	if (lane->outstanding >= lane->depth || !reserve(net, lane, wr)) {
+		net->scq.look = true;
+		TQ_COUNT(net->stats, no_queue_slot);
+		return -EAGAIN;
+	}
+	slot->work.done = posted_done;
+	slot->lane = lane;
+	slot->done = done;
+	slot->awaited = signal;
+	slot->covers = lane->unsignalled + 1;
+	if (!signal)
+		signal = must_signal(net, lane) || (wr->send_flags & IBV_SEND_SIGNALED);
+	wr->wr_id = (uintptr_t)&slot->work;
+	wr->next = NULL;
+	if (signal)
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	rc = ibv_post_send(lane->qp, wr, &bad);
+	if (rc) {
+		release(net, lane, 1);
+		if (rc == ENOMEM) {
+			net->scq.look = true;
+			TQ_COUNT(net->stats, no_queue_slot);
+			return -EAGAIN;
+		}
+		return -EIO;
+	}
+	slot->link = link;
+	slot->again = NULL;
+	slot->copy.reg = NULL;
+	lane->posted++;
+	lane->outstanding++;
+	if (lane->outstanding > lane->depth / 2)
+		net->scq.look = true;
+	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
+	if (slot->awaited)
+		tq_lane_await(net, lane, slot);
+	return 0;
+}
+
+struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
+			       const void *bytes, uint32_t len)
+{
+	struct tq_posted *slot = tq_lane_last(lane);
+
+	slot->again = again;
+	slot->bytes = NULL;
+	slot->len = len;
+	if (bytes) {
+		void *room = tq_lane_room(net, lane, lane->posted - 1);
+
+		slot->bytes = room;
+		if (bytes != room)
+			memcpy(room, bytes, len);
+	}
+	return slot;
+}
+
+int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
+		 const struct tq_sg *sg, int nsg, unsigned flags, tq_lane_done *done)
+{
+	struct ibv_sge sge[TQ_MAX_PIECES];
+	struct ibv_send_wr wr = {
+		.sg_list = sge,
+		.opcode = IBV_WR_SEND,
+		.send_flags = flags & TQ_DIRECT_INLINE ? IBV_SEND_INLINE : 0,
+		.qp_type.xrc.remote_srqn = srqn,
+	};
+	int i;
+
+	assert(nsg <= TQ_MAX_PIECES);
+	for (i = 0; i < nsg; i++) {
+		if (!sg[i].len)
+			continue;
+		sge[wr.num_sge++] = (struct ibv_sge){
+			.addr = (uintptr_t)sg[i].addr,
+			.length = (uint32_t)sg[i].len,
+			.lkey = sg[i].reg ? sg[i].reg->lkey : 0,
+		};
+	}
+	return tq_lane_post(net, lane, link, &wr, done, !(flags & TQ_DIRECT_LAZY));
+}
+
+int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		      struct ibv_send_wr *wr, const struct tq_sg *copy, tq_lane_again *again,
+		      struct tq_posted **posted)
+{
+	bool back = tq_copy_is_wanted_back(net, copy);
+	int rc;
+
+	if (back)
+		wr->send_flags |= IBV_SEND_SIGNALED;
+	rc = tq_lane_post(net, lane, link, wr, NULL, false);
+	if (rc)
+		return rc;
+	if (back)
+		net->scq.look = true;
+	*posted = tq_lane_keep(net, lane, again, NULL, wr->sg_list->length);
+	(*posted)->copy = *copy;
+	net->copies_sent += tq_copy_bytes(net, copy);
+	return 0;
+}
+
+void tq_lane_repeat(struct tq_net *net, struct tq_lane *lane, uint32_t wqe)
+{
+	/* Backwards, as each is put in front of those that were posted after it. */
+	for (uint32_t i = lane->posted - 1; i != wqe; i--) {
+		struct tq_posted *slot = tq_lane_slot(lane, i);
+
+		if (!slot->again || !tq_lane_is_confirmed(lane, slot->link) ||
+		    tq_link_has_failed(slot->link))
+			continue;
+		TQ_COUNT(net->stats, repeated);
+		slot->again(net, slot);
+	}
+}
+
+void tq_lane_flush(struct tq_net *net, struct tq_lane *lane)
+{
+	const struct ibv_wc wc = {.status = IBV_WC_WR_FLUSH_ERR};
+
+	/* Without its QP the HCA doesn't use the memory of its work any more. */
+	if (lane->qp)
+		ibv_destroy_qp(lane->qp);
+	lane->qp = NULL;
+	lane->needs_flush = false;
+	while (lane->outstanding) {
+		struct tq_posted *posted = tq_lane_slot(lane, lane->posted - lane->outstanding);
+
+		complete(net, lane, 1);
+		if (!posted->awaited)
+			continue;
+		tq_lane_unawait(net, lane);
+		posted->done(net, posted, &wc);
+	}
+	lane->unsignalled = 0;
+}
+
+int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
+{
+	struct ibv_send_wr wr = {
+		.opcode = IBV_WR_RDMA_WRITE,
+		.send_flags = IBV_SEND_SIGNALED,
+		.qp_type.xrc.remote_srqn = link->srqn[TQ_SMALL],
+	};
+
+	return tq_lane_post(net, lane, link, &wr, NULL, false);
+}
+
+void tq_lane_settle(struct tq_net *net, struct tq_lane *lane)
+{
+	assert(!lane->awaited);
+	complete(net, lane, lane->outstanding);
+	lane->unsignalled = 0;
+}
+
+/* ---- the processes that a lane is usable towards ---- */
+
+bool tq_lane_is_confirmed(const struct tq_lane *lane, const struct tq_link *link)
+{
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link)
+			return true;
+	}
+	return false;
+}
+
+int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link)
+{
+	if (tq_lane_is_confirmed(lane, link))
+		return 0;
+	if (lane->nconfirmed == lane->confirmed_room) {
+		uint32_t room = lane->confirmed_room ? 2 * lane->confirmed_room : 4;
+		void *more = realloc(lane->confirmed, room * sizeof(struct tq_link *));
+
+		if (!more)
+			return -ENOMEM;
+		lane->confirmed = more;
+		lane->confirmed_room = room;
+	}
+	lane->confirmed[lane->nconfirmed++] = link;
+	return 0;
+}
+
+void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link)
+{
+	for (uint32_t i = 0; i < lane->nconfirmed; i++) {
+		if (lane->confirmed[i] == link) {
+			lane->confirmed[i] = lane->confirmed[--lane->nconfirmed];
+			return;
+		}
+	}
+}

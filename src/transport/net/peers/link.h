@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * A link is the network's side of a peer: what is known of its process, where its connections
+ * stand, and what waits for it. link.c has the links' states, and finds links.
+ */
+#ifndef TQ_NET_LINK_H
+#define TQ_NET_LINK_H
+
+#include "base/hash.h"
+#include "net/adapter/objects.h"
+
+/*
+ * Both processes of a link go through these states, each at its own time. A process that closes
+ * says goodbye (BYE: CLOSING), because a CREDIT that comes after its end would break the sender's
+ * lane. A process that answers the goodbye (BYE_ACK: QUIET) sends nothing more.
+ *
+ *   NEW ──▶ CONNECTING ──▶ UP ──▶ QUIET ──▶ CLOSED
+ *                                └──▶ CLOSING ──┘
+ *
+ * NEW and CONNECTING may skip what is on the way to QUIET and CLOSING: no connection was needed. A
+ * process that is known already is UP as soon as it asks. FAILED comes from everywhere, and is the
+ * end.
+ */
+enum tq_link_state {
+	TQ_LINK_NEW,
+	TQ_LINK_CONNECTING, /* asks for a control lane to the other */
+	TQ_LINK_UP,         /* its control lane is connected */
+	TQ_LINK_QUIET,      /* has sent BYE_ACK, so sends nothing more, and stays */
+	TQ_LINK_CLOSING,    /* has said goodbye, and may still send */
+	TQ_LINK_CLOSED,     /* has said goodbye, and sent BYE_ACK */
+	TQ_LINK_FAILED,     /* by tq_link_fail(); this process only */
+	TQ_LINK_STATES
+};
+
+enum tq_link_end { TQ_HERE, TQ_THERE, TQ_LINK_ENDS };
+
+#define TQ_CREDITS_MAX 255u /* of a sender in a class: a header's byte returns them all */
+
+struct tq_link {
+	struct tq_peer *peer; /* the protocol's; NULL: not a peer yet */
+	const char *name;     /* for sentences; of the caller of tq_link_add() */
+	struct tq_node *node;
+	enum tq_link_state state[TQ_LINK_ENDS];
+	uint32_t ud_qpn, ud_qkey; /* where the process answers connection requests */
+	uint64_t nonce; /* random: names the process's endpoint; another one in its next life */
+	struct tq_contact *contact; /* contact.h: what is seldom needed */
+	struct tq_lane *ready[2];   /* the node's control and bulk lane, once the process has
+				       confirmed them */
+
+	/* This process as sender; given by the answer for the control lane. */
+	uint32_t number_there; /* this process's number there; 0: not given yet */
+	uint32_t srqn[TQ_CLASSES];
+	uint32_t size[TQ_CLASSES]; /* bytes of the process's buffers */
+	uint32_t credits[TQ_CLASSES];
+	struct tq_outbox *outbox;                    /* outbox.c; NULL: there is none */
+	struct tq_backlog *backlog;                  /* FIFO */
+	uint64_t backlog_bytes;                      /* of messages with data in it */
+	struct tq_backlog *backpressure;             /* the BACKPRESSURE in it; NULL: none */
+	struct tq_link *waiting_next, *waiting_prev; /* tq_net.waiting */
+	bool backpressured;                          /* the process asked for no more eager data */
+	struct tq_put *puts;                         /* FIFO */
+	uint32_t nputs;
+	struct tq_link *putting_next, *putting_prev; /* tq_net.putting */
+
+	/* This process as receiver. */
+	struct tq_bank *bank;       /* control SRQs that the process uses; NULL: none */
+	struct tq_inbox_ring *ring; /* ring that the process uses, in place of a bank; NULL: none */
+	uint32_t number_here; /* the process's number here: index and check; given when the link is
+				 made */
+	uint32_t granted[TQ_CLASSES];                /* credits of the process, in all */
+	uint32_t owed[TQ_CLASSES];                   /* of these, to return */
+	struct tq_link *senders_next, *senders_prev; /* tq_net.senders */
+	struct tq_link *owing_next;                  /* tq_net.owing */
+	bool owing;                                  /* in that list */
+	UT_hash_handle hh;                           /* tq_connections.links, by nonce */
+};
+
+static inline bool tq_link_has_failed(const struct tq_link *link)
+{
+	return link->state[TQ_HERE] == TQ_LINK_FAILED;
+}
+
+/* Returns true if the link's process has given this one the terms of its control lane. */
+static inline bool tq_link_can_send(const struct tq_link *link)
+{
+	return link->number_there;
+}
+
+/* Returns true if this process has given the link's its terms: a bank or a ring. */
+static inline bool tq_link_can_receive(const struct tq_link *link)
+{
+	return link->bank || link->ring;
+}
+
+/* Returns true if the process at that end has said goodbye. */
+static inline bool tq_link_is_closing(const struct tq_link *link, enum tq_link_end end)
+{
+	return link->state[end] == TQ_LINK_CLOSING || link->state[end] == TQ_LINK_CLOSED;
+}
+
+/* Returns true if the process at that end has sent BYE_ACK: it sends nothing more. */
+static inline bool tq_link_is_quiet(const struct tq_link *link, enum tq_link_end end)
+{
+	return link->state[end] == TQ_LINK_QUIET || link->state[end] == TQ_LINK_CLOSED;
+}
+
+/* Returns true if messages may be sent to the link's process, which will take them. */
+static inline bool tq_link_is_open(const struct tq_link *link)
+{
+	return !tq_link_has_failed(link) && !tq_link_is_closing(link, TQ_THERE) &&
+	       !tq_link_is_quiet(link, TQ_HERE);
+}
+
+/* Each takes note of an event at one end: the process there asks for its control lane; its lane is
+ * connected; the process says goodbye; the process sends BYE_ACK. A link that has
+ * failed stays so. */
+void tq_link_connect(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_up(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_close(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+void tq_link_set_quiet(struct tq_net *net, struct tq_link *link, enum tq_link_end end);
+/* Takes note that the link has failed here. The rest of that is tq_link_fail(). */
+void tq_link_mark_failed(struct tq_net *net, struct tq_link *link);
+/* Returns true if sends are under way that end only by what the link's process does. */
+bool tq_link_waits(const struct tq_link *link);
+
+/* Returns the name of the link's process, for sentences. */
+const char *tq_link_name(const struct tq_link *link);
+/* Finds a link by its process's nonce. NULL: none. */
+struct tq_link *tq_link_by_nonce(struct tq_net *net, uint64_t nonce);
+/* Finds the link whose process has this number here (struct tq_msg_hdr's conn). NULL: none. */
+struct tq_link *tq_link_find(struct tq_net *net, uint32_t number);
+
+#endif

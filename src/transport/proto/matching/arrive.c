@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Messages that arrive through the control lane: whole (eager), or announced (RTS). */
+#include "proto/matching/arrive.h"
+
+#include "proto/common/msg.h"
+#include "proto/common/pair.h"
+#include "proto/common/peer.h"
+#include "proto/common/rx_objects.h"
+#include "proto/common/settings.h"
+#include "proto/matching/match.h"
+#include "proto/receiver/fetch.h"
+#include "proto/receiver/mask.h"
+#include "proto/receiver/recall.h"
+#include "proto/receiver/rx_policy.h"
+#include "proto/receiver/rx_tuple.h"
+#include "proto/receiver/rx_tuple_table.h"
+#include "proto/receiver/unexpected.h"
+
+/* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
+ * sense, or there is no memory. */
+static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source)
+{
+	bool is_open = ctx->flags & TQ_CTX_OPEN;
+	struct tq_pair *pair;
+
+	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
+		TQ_COUNT(ctx->core->stats, dropped);
+		return NULL;
+	}
+	pair = tq_pair_get(ctx, is_open ? tq_core_ctx_join(ctx, peer) : (int)source);
+	if (!pair)
+		tq_peer_fail_memory(peer);
+	return pair;
+}
+
+/* Returns true if messages of the context may have this envelope. */
+static bool check(const struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_env *env)
+{
+	uint64_t tag = tq_get64(env->tag);
+
+	if (tq_get16(env->header_len) != ctx->header_len) {
+		tq_peer_fail(peer, "its messages have headers of another length");
+		return false;
+	}
+	if (!(ctx->flags & TQ_CTX_BITS) && (tag > UINT32_MAX || (int32_t)tag == TQ_ANY_TAG)) {
+		TQ_COUNT(ctx->core->stats, dropped);
+		return false;
+	}
+	return true;
+}
+
+/* Returns the tuple of a message that has come, which counts for the tuple's policy. NULL: the
+ * message is to be ignored, or there is no memory, and the peer has failed. */
+static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
+				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
+{
+	struct tq_pair *pair =
+		check(ctx, peer, env) ? pair_of(ctx, peer, tq_get32(env->source)) : NULL;
+	struct tq_rx_tuple *tuple;
+
+	if (!pair)
+		return NULL;
+	if (!pair->heard || pair->mask_due)
+		tq_mask_announce(pair);
+	tuple = tq_rx_tuple_get(pair, tq_get64(env->tag) & ~pair->mask);
+	if (!tuple) {
+		tq_peer_fail_memory(pair->peer);
+		return NULL;
+	}
+	/* Tags that are used once have no place in the numbers of a tuple. */
+	if (hdr->flags & TQ_ENV_NO_QUEUE)
+		tq_recall(tuple, TQ_RECALL_BUFFER);
+	tq_rx_policy_message(tuple);
+	return tuple;
+}
+
+/* Answers a message if it asks for its tuple's queue. */
+static void answer_ask(struct tq_rx_tuple *tuple, const struct tq_msg_env *env)
+{
+	uint32_t ask = tq_get32(env->ask);
+
+	if (!ask)
+		return;
+	if (tq_get16(env->mask_life) == tuple->pair->mask_life)
+		tq_rx_tuple_handle_ask(tuple, ask);
+	else
+		tq_rx_tuple_refuse(tuple, ask, TQ_AFTER_LIMIT);
+}
+
+/* Counts a message that comes through the control lane. A granted message counts when it is
+ * delivered. */
+static void count(struct tq_rx_tuple *tuple, uint64_t len)
+{
+	tuple->info.traditional++;
+	tq_rx_policy_software(tuple, len);
+	tuple->pair->ctx->core->nmessages++;
+}
+
+/* Returns the record of a message, in no queue. NULL: there was no memory for it, and the peer was
+ * given up. */
+static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct tq_msg_hdr *hdr,
+					 const struct tq_msg_env *env, const void *header,
+					 enum tq_unexpected_kind kind, uint64_t length)
+{
+	struct tq_unexpected *message =
+		tq_unexpected_new(tuple, tq_get64(env->tag), header, kind, length);
+
+	if (!message) {
+		tq_peer_fail_memory(tuple->pair->peer);
+		return NULL;
+	}
+	message->cseq = tq_get32(env->cseq);
+	message->seq = tq_get32(env->seq);
+	message->flags = hdr->flags;
+	return message;
+}
+
+/* ---- eager ---- */
+
+/* Returns true if the first receive of the tuple takes a message of it, whatever its number. */
+static bool is_awaited(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_ctx *ctx = tuple->pair->ctx;
+
+	return tuple->posted && !tuple->pair->nfenced && !ctx->wild && !ctx->match_ops;
+}
+
+/* Gives the message to the receive that it matches, or to the queues. Returns true if the
+ * buffer was kept. */
+static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, uint64_t len,
+		   struct tq_bounce *bounce)
+{
+	const void *header = msg + 1, *data = (const char *)header + tuple->pair->ctx->header_len;
+	struct tq_core *core = tuple->pair->ctx->core;
+	struct tq_unexpected *message;
+	bool kept;
+
+	if (is_awaited(tuple) && !core->service) {
+		struct tq_recv_req *recv = tuple->posted;
+
+		DL_DELETE(tuple->posted, recv);
+		tq_rx_tuple_rest(tuple);
+		tq_fetch_at_once(recv, data, len);
+		return false;
+	}
+	message = new_message(tuple, &msg->hdr, &msg->env, header, TQ_UNEXPECTED_EAGER, len);
+	if (!message)
+		return false;
+	message->data = data;
+	core->arriving = bounce;
+	tq_match_arrival(message);
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	return kept;
+}
+
+bool tq_arrive_on_eager(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_eager *msg,
+			uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	uint64_t data_len = len - sizeof(*msg) - ctx->header_len;
+	bool kept;
+
+	if (!tuple)
+		return false;
+	if (tuple->state == TQ_RX_TUPLE_DIRECT) {
+		tq_peer_fail(peer, "it sent a message eagerly to a tuple that it has switched");
+		return false;
+	}
+	count(tuple, data_len);
+	kept = arrive(tuple, msg, data_len, bounce);
+	answer_ask(tuple, &msg->env);
+	return kept;
+}
+
+/* ---- RTS ---- */
+
+/* Answers CTS-DIRECT to an RTS whose receive lies in the SRQ already. Returns false if the
+ * message can't go there. */
+static bool send_direct(const struct tq_unexpected *message)
+{
+	struct tq_msg_answer m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_DIRECT, 0)};
+	struct tq_core *core = message->pair->ctx->core;
+
+	if (message->flags & TQ_RTS_NODIRECT ||
+	    message->length > tq_rx_tuple_max_len(message->rx_tuple))
+		return false;
+	TQ_COUNT(core->stats, cts_direct);
+	m.send_req = tq_put32(message->send_req);
+	tq_peer_send(message->pair->peer, &m, sizeof(m),
+		     message->flags & TQ_RTS_AWAY ? TQ_CONTROL_SOLICITED : 0);
+	return true;
+}
+
+/* Answers an RTS whose receive lies in the SRQ already, or recalls the tuple if the message can't
+ * go there. Returns true if the RTS was answered, and its record freed. */
+static bool answer_direct(struct tq_rx_tuple *tuple, struct tq_unexpected *message)
+{
+	if (tuple->state != TQ_RX_TUPLE_DIRECT || !tq_seq_before(message->seq, tuple->pos))
+		return false;
+	if (send_direct(message)) {
+		tq_unexpected_free(message);
+		return true;
+	}
+	tq_recall(tuple, TQ_RECALL_BUFFER);
+	return false;
+}
+
+void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_rts *msg)
+{
+	struct tq_rx_tuple *tuple = tuple_of(ctx, peer, &msg->hdr, &msg->env);
+	struct tq_unexpected *message;
+
+	message = tuple ? new_message(tuple, &msg->hdr, &msg->env, msg->header, TQ_UNEXPECTED_RTS,
+				      tq_get64(msg->length))
+			: NULL;
+	if (!message)
+		return;
+	message->addr = tq_get64(msg->addr);
+	message->rkey = tq_get32(msg->rkey);
+	message->send_req = tq_get32(msg->send_req);
+	if (answer_direct(tuple, message))
+		return;
+	/* An entry for the message isn't posted, and may never be. */
+	if (ctx->match_ops)
+		tq_recall(tuple, TQ_RECALL_EARLY);
+	count(tuple, message->length);
+	tq_match_arrival(message);
+	answer_ask(tuple, &msg->env);
+}

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A receive: its states, and its end. */
+#include "proto/receiver/recv_req.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "proto/common/net_ops.h"
+#include "proto/common/req.h"
+#include "proto/common/rx_objects.h"
+#include "proto/receiver/recv_mem.h"
+#include "proto/receiver/want.h"
+
+static const char *const state_names[TQ_RECV_REQ_STATES] = {
+	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
+	[TQ_RECV_REQ_HELD] = "HELD",       [TQ_RECV_REQ_READING] = "READING",
+	[TQ_RECV_REQ_WRITING] = "WRITING", [TQ_RECV_REQ_PIECES] = "PIECES",
+	[TQ_RECV_REQ_COPY] = "COPY",       [TQ_RECV_REQ_LOST] = "LOST",
+	[TQ_RECV_REQ_ENDED] = "ENDED",
+};
+
+#define BIT(state) (1u << TQ_RECV_REQ_##state)
+
+static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
+	[TQ_RECV_REQ_POSTED] = BIT(SRQ) | BIT(HELD) | BIT(READING) | BIT(WRITING) | BIT(PIECES) |
+			       BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_SRQ] = BIT(POSTED) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_HELD] = BIT(PIECES) | BIT(COPY) | BIT(LOST) | BIT(ENDED),
+	[TQ_RECV_REQ_READING] = BIT(ENDED),
+	[TQ_RECV_REQ_WRITING] = BIT(PIECES) | BIT(COPY) | BIT(ENDED),
+	[TQ_RECV_REQ_PIECES] = BIT(HELD) | BIT(ENDED),
+	[TQ_RECV_REQ_COPY] = BIT(READING) | BIT(WRITING) | BIT(PIECES) | BIT(ENDED),
+	[TQ_RECV_REQ_LOST] = BIT(ENDED),
+};
+
+static const struct tq_states states = {"recv", state_names, next_states};
+
+void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state to)
+{
+	tq_states_change(&states, recv->req.core->trace, recv, recv->state, to);
+	recv->state = to;
+}
+
+/* ---- begin, end ---- */
+
+struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
+				    const struct tq_buf *buf, void *user)
+{
+	struct tq_core *core = ctx->core;
+	struct tq_recv_req *recv = tq_req_new(core, TQ_REQ_RECV, sizeof(*recv));
+
+	if (!recv)
+		return NULL;
+	/* Each receive comes through here; the links need no value. */
+	memset(recv, 0, offsetof(struct tq_recv_req, next));
+	recv->req.kind = TQ_REQ_RECV;
+	recv->req.core = core;
+	recv->req.user = user;
+	static_assert(TQ_RECV_REQ_POSTED == 0, "the state of new receives");
+	recv->ctx = ctx;
+	recv->want = tq_want_of(rank, tag);
+	recv->buf = *buf;
+	recv->starting = true;
+	ctx->nrecvs++;
+	return recv;
+}
+
+void tq_recv_req_end(struct tq_recv_req *recv, int error)
+{
+	if (recv->at_end) {
+		recv->at_end(recv, error);
+		return;
+	}
+	tq_recv_mem_release(recv);
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_ENDED);
+	recv->ctx->nrecvs--;
+	recv->req.core->changed = true;
+	recv->req.status.error = error;
+	if (!recv->starting)
+		tq_req_end(&recv->req, error);
+}
+
+void tq_recv_req_complete(struct tq_recv_req *recv)
+{
+	bool truncated = recv->req.status.length > recv->wanted;
+
+	/* Entries, and receives that have no user, want no more. */
+	if (truncated && recv->req.kind == TQ_REQ_RECV && !recv->req.detached)
+		TQ_COUNT(recv->req.core->stats, recv_truncated);
+	if (recv->pieces)
+		TQ_COUNT(recv->req.core->stats, recv_scattered);
+	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
+}
+
+int tq_recv_req_finish_start(struct tq_recv_req *recv, struct tq_req **req,
+			     struct tq_status *status)
+{
+	recv->starting = false;
+	if (recv->state != TQ_RECV_REQ_ENDED) {
+		*req = &recv->req;
+		return 0;
+	}
+	*status = recv->req.status;
+	tq_core_release(&recv->req);
+	return 1;
+}
+
+/* ---- under way ---- */
+
+void tq_recv_req_enter_active(struct tq_recv_req *recv, enum tq_recv_req_state state)
+{
+	/* In other states, before PIECES, it is in the list. */
+	if (recv->state == TQ_RECV_REQ_POSTED || recv->state == TQ_RECV_REQ_COPY)
+		DL_APPEND2(recv->pair->active, recv, active_prev, active_next);
+	tq_recv_req_set_state(recv, state);
+}
+
+void tq_recv_req_leave_active(struct tq_recv_req *recv)
+{
+	DL_DELETE2(recv->pair->active, recv, active_prev, active_next);
+	if (recv->handle)
+		tq_handle_free(&recv->req.core->recv_reqs, recv->handle);
+	recv->handle = 0;
+}
+
+struct tq_recv_req *tq_recv_req_named(struct tq_core *core, const struct tq_peer *peer,
+				      uint32_t handle, enum tq_recv_req_state state)
+{
+	struct tq_recv_req *recv = tq_handle_get(&core->recv_reqs, handle);
+
+	if (recv && recv->pair->peer == peer && recv->state == state)
+		return recv;
+	TQ_COUNT(core->stats, dropped);
+	return NULL;
+}
+
+/* ---- its sender is lost ---- */
+
+void tq_recv_req_end_lost(struct tq_recv_req *recv, int error)
+{
+	recv->req.status.error = error;
+	tq_recv_req_set_state(recv, TQ_RECV_REQ_LOST);
+	DL_APPEND2(recv->req.core->lost, recv, core_prev, core_next);
+}
+
+void tq_core_on_srqs_gone(struct tq_core *core)
+{
+	struct tq_recv_req *recv;
+
+	tq_assert_held(core->lock);
+	while ((recv = core->lost)) {
+		DL_DELETE2(core->lost, recv, core_prev, core_next);
+		tq_recv_req_end(recv, recv->req.status.error);
+	}
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* A send: its states, the memory that its message goes from, its end. */
+#include "proto/sender/send_req.h"
+
+#include <assert.h>
+#include <string.h>
+
+#include "proto/common/buf.h"
+#include "proto/common/pieces.h"
+#include "proto/common/policy.h"
+#include "proto/common/prefix.h"
+#include "proto/common/req.h"
+#include "proto/common/settings.h"
+#include "proto/common/tx_objects.h"
+
+static const char *const state_names[TQ_SEND_REQ_STATES] = {
+	[TQ_SEND_REQ_NEW] = "NEW",         [TQ_SEND_REQ_RTS] = "RTS",
+	[TQ_SEND_REQ_GRANTED] = "GRANTED", [TQ_SEND_REQ_DIRECT] = "DIRECT",
+	[TQ_SEND_REQ_WRITING] = "WRITING", [TQ_SEND_REQ_PIECES] = "PIECES",
+	[TQ_SEND_REQ_AGAIN] = "AGAIN",     [TQ_SEND_REQ_ENDED] = "ENDED",
+};
+
+static const uint16_t next_states[TQ_SEND_REQ_STATES] = {
+	[TQ_SEND_REQ_NEW] =
+		1u << TQ_SEND_REQ_RTS | 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_RTS] = 1u << TQ_SEND_REQ_GRANTED | 1u << TQ_SEND_REQ_WRITING |
+			    1u << TQ_SEND_REQ_PIECES | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_GRANTED] = 1u << TQ_SEND_REQ_DIRECT | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_DIRECT] = 1u << TQ_SEND_REQ_AGAIN | 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_WRITING] = 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_PIECES] = 1u << TQ_SEND_REQ_ENDED,
+	[TQ_SEND_REQ_AGAIN] = 1u << TQ_SEND_REQ_DIRECT,
+};
+
+const struct tq_states tq_send_req_states = {"send", state_names, next_states};
+
+/* ---- the end ---- */
+
+static void unload(struct tq_send_req *send)
+{
+	struct tq_core *core = send->req.core;
+
+	if (send->copied)
+		core->ops->copy_put(core->net, &send->sg);
+	else if (send->pieces)
+		tq_pieces_unreg(core, send->pieces);
+	else if (send->sg.reg)
+		core->ops->unreg(core->net, send->sg.reg, send->cookie);
+	if (send->prefix) {
+		tq_prefix_put(core, send->prefix);
+		send->prefix = NULL;
+	}
+	send->copied = false;
+	send->pieces = NULL;
+	send->sg.reg = NULL;
+}
+
+void tq_send_req_end(struct tq_send_req *send, int error)
+{
+	struct tq_core *core = send->req.core;
+
+	tq_send_req_set_state(send, TQ_SEND_REQ_ENDED);
+	unload(send);
+	if (send->handle)
+		tq_handle_free(&core->send_reqs, send->handle);
+	DL_DELETE2(send->pair->send_reqs, send, pair_prev, pair_next);
+	core->outstanding--;
+	core->nempty -= send->empty;
+	tq_req_end(&send->req, error);
+}
+
+/* ---- memory ---- */
+
+/*
+ * Returns true if the message should go from a copy: the send ends at once then, and nothing need
+ * be registered. A caller that waits for the end gains from a copy at greater lengths, because
+ * the copy takes less time than the acknowledgement, before which that caller posts no receive
+ * for the answer. A message that is too scattered for the HCA is copied in any case.
+ */
+bool tq_send_req_wants_copy(const struct tq_send_req *send)
+{
+	const struct tq_core *core = send->req.core;
+	const struct tq_params *params = core->params;
+
+	if (send->buf.len <= tq_eager_limit(core))
+		return true;
+	if (send->buf.ops && send->buf.len <= tq_eager_max(core) &&
+	    !tq_pieces_fit(&send->buf, core->limits->max_sge))
+		return true;
+	if (send->flags & TQ_SEND_SYNC || send->buf.len >= (uint64_t)params->copy_limit)
+		return false;
+	return params->protocol == TQ_PROTOCOL_COPY ||
+	       (tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT);
+}
+
+static bool load_pieces(struct tq_send_req *send)
+{
+	struct tq_core *core = send->req.core;
+
+	uint32_t most = core->limits->max_sge - (send->prefix ? 1 : 0);
+
+	send->pieces = tq_pieces_reg(core, &send->buf, send->buf.len, false, most);
+	if (!send->pieces)
+		return false;
+	send->sg = (struct tq_sg){.len = send->buf.len, .reg = send->pieces->sg[0].reg};
+	TQ_COUNT(core->stats, sent_gathered);
+	return true;
+}
+
+bool tq_send_req_load(struct tq_send_req *send)
+{
+	struct tq_core *core = send->req.core;
+
+	if (send->sg.reg || send->buf.len == 0)
+		return true;
+	/* The service thread comes here for a CTS, and leaves the user's data alone. */
+	if (tq_send_req_wants_copy(send) && !core->service) {
+		if (core->ops->copy_get(core->net, send->buf.len, &send->sg)) {
+			send->copied = true;
+			send->sg.len = send->buf.len;
+			tq_buf_pack(&send->buf, 0, send->sg.addr, send->buf.len);
+			TQ_COUNT(core->stats, sent_copied);
+			return true;
+		}
+		if (!send->uncopied)
+			TQ_COUNT(core->stats, no_copy_buffer);
+		send->uncopied = true;
+	}
+	if (send->buf.ops)
+		return load_pieces(send);
+	send->sg = (struct tq_sg){
+		.addr = send->buf.addr,
+		.len = send->buf.len,
+		.reg = core->ops->reg(core->net, send->buf.addr, send->buf.len, false,
+				      &send->cookie),
+	};
+	return send->sg.reg != NULL;
+}
+
+/* ---- direct ---- */
+
+/* Returns true if the completion may be reported late, because nobody waits for it. */
+static inline __attribute__((always_inline)) bool may_linger(const struct tq_send_req *send)
+{
+	if (send->state != TQ_SEND_REQ_NEW || send->flags & TQ_SEND_SYNC ||
+	    tq_is_sampled(send->tx_tuple->base, send->seq))
+		return false;
+	return !send->sg.reg || (send->copied && send->buf.len <= tq_eager_limit(send->req.core));
+}
+
+/* Puts the prefix of the data before the list. Short messages go inline as a whole. Returns the new
+ * list's length. */
+static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, int n,
+		      struct tq_sg list[TQ_MAX_PIECES], unsigned *flags)
+{
+	const struct tq_core *core = send->req.core;
+	struct tq_sg prefix = tq_prefix_sg(send->pair->ctx, send->prefix);
+
+	assert(n < TQ_MAX_PIECES);
+	memmove(list + 1, sg, (size_t)n * sizeof(*list));
+	list[0] = prefix;
+	if (prefix.len + send->buf.len > core->limits->max_inline)
+		*flags &= ~(TQ_DIRECT_INLINE | TQ_DIRECT_LAZY);
+	/* The network takes a lazy copy back by its address, and the prefix is first here. */
+	if (*flags & TQ_DIRECT_COPY)
+		*flags &= ~(TQ_DIRECT_COPY | TQ_DIRECT_LAZY);
+	return n + 1;
+}
+
+/* Each kind of message has a copy of its own, so that those without a prefix need nothing for it.
+ */
+static inline __attribute__((always_inline)) int post(struct tq_send_req *send,
+						      struct tq_lane *lane, bool has_prefix)
+{
+	struct tq_core *core = send->req.core;
+	struct tq_sg one = send->sg, list[TQ_MAX_PIECES], *sg = &one;
+	unsigned flags = lane ? 0 : TQ_DIRECT_BULK;
+	int n = send->buf.len != 0, rc;
+
+	if (!one.reg) {
+		assert(tq_send_req_inlines(send));
+		one.addr = send->buf.addr;
+		one.len = send->buf.len;
+		flags |= TQ_DIRECT_INLINE;
+	} else if (send->copied && one.len <= core->limits->max_inline) {
+		flags |= TQ_DIRECT_INLINE;
+	} else if (send->pieces) {
+		n = tq_pieces_list(send->pieces, NULL, one.len, list);
+		sg = list;
+	}
+	if (send->copied)
+		flags |= TQ_DIRECT_COPY;
+	if (lane && may_linger(send))
+		flags |= TQ_DIRECT_LAZY;
+	if (has_prefix) {
+		n = add_prefix(send, sg, n, list, &flags);
+		sg = list;
+	}
+	rc = core->ops->direct(core->net, send->pair->peer->link, lane, send->tx_tuple->srqn, sg, n,
+			       flags, send);
+	if (rc)
+		return rc;
+	TQ_COUNT(core->stats, sent_direct);
+	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
+	return 0;
+}
+
+int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
+{
+	return send->prefix ? post(send, lane, true) : post(send, lane, false);
+}
