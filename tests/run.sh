@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh [--build DIR] [--long] [GROUP [NAME...]] - runs all tests, or some. See tests/README.md.
+# run.sh [--build DIR] [--quick | --long] [GROUP [NAME...]] - runs all tests, or some. See tests/README.md.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
@@ -11,6 +11,7 @@ all_groups=(lint unit softhca virtual seeds transport portals fuzz clients mpi p
 names=() # the tests of a group to run; empty: all
 build=   # the build that is tested
 long=    # 1: also the tests that take too long for each day
+quick=   # 1: only the tests of quick.list
 named=() # the groups that the user named
 log_dir= # the logs of the running group
 
@@ -42,8 +43,10 @@ done
 usage() {
 	cat <<END
 Usage: tests/run.sh [--build DIR] [--long] [GROUP [NAME...]]
+       tests/run.sh [--build DIR] --quick
 Groups: ${all_groups[*]}; without one, all of them.
 NAME runs only tests that have it in their names. --build tests an existing build.
+--quick runs the tests of tests/quick.list, which take three minutes.
 --long also runs the tests that take too long for each day, which otherwise run only by NAME. A run lists at its end what it left out.
 All groups take $(unset TEST_BUDGET && minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(unset TEST_BUDGET && minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
 If you are root, apt-get installs the packages of Debian that a group needs. If not, they are named, and nothing runs.
@@ -149,6 +152,21 @@ run_group() {
 	echo "$group took $((SECONDS - start)) s; $wanted_seconds s were expected$with"
 }
 
+# run_quick: runs the tests of quick.list.
+run_quick() {
+	local group line name
+
+	while IFS='|' read -r group line; do
+		group=${group// /}
+		case $group in '' | '#'*) continue ;; esac
+		names=()
+		while IFS= read -r name; do
+			[ -z "$name" ] || names+=("$name")
+		done < <(tr '|' '\n' <<<"$line" | sed 's/^ *//; s/ *$//')
+		run_group "$group"
+	done <"$top/tests/quick.list"
+}
+
 main() {
 	local groups=() group words_only=
 
@@ -156,6 +174,7 @@ main() {
 		case $1 in
 		-h | --help) usage && exit 0 ;;
 		--long) long=1 && shift ;;
+		--quick) quick=1 && shift ;;
 		--words) words_only=1 && shift ;;
 		--build)
 			[ -n "${2-}" ] || die "--build wants the directory of a build"
@@ -171,14 +190,23 @@ main() {
 		groups+=("$1")
 		shift
 	done
-	case ${1-} in -*) die "there is no option $1 here; there are --help, and --build DIR and --long before the groups" ;; esac
+	case ${1-} in -*) die "there is no option $1 here; there are --help, and --build DIR, --quick and --long before the groups" ;; esac
 	[ $# -eq 0 ] || [ ${#groups[@]} -gt 0 ] || die "there is no group $1; there are: ${all_groups[*]}"
+	if [ -n "$quick" ]; then
+		[ ${#groups[@]} -eq 0 ] && [ -z "$long" ] || die "--quick chooses the tests itself: give it no group and no --long"
+		mapfile -t groups < <(sed -nE 's/^([a-z0-9]+).*/\1/p' "$top/tests/quick.list" | uniq)
+	fi
 	named=("${groups[@]}")
 	[ ${#groups[@]} -gt 0 ] || groups=("${all_groups[@]}")
 	names=("$@")
 	[ -z "$words_only" ] || exit 0
 	need_all "${groups[@]}"
 	shared_build=$(build_time)
+	if [ -n "$quick" ]; then
+		run_quick
+		summary
+		return
+	fi
 	[ ${#names[@]} -gt 0 ] || echo "This takes about $(minutes "$(estimate "${groups[@]}")") minutes on two cores."
 	for group in "${groups[@]}"; do
 		run_group "$group"

@@ -11,6 +11,7 @@ says 0 "Parts: overlap latency" bench/run.sh --help
 says 0 "All parts together take --quick" bench/run.sh all --help
 says 0 "All parts together take --quick" bench/run.sh all -h
 says 1 "no options but --quick" bench/run.sh all --rounds 3
+says 1 "--quick chooses the tests itself" tests/run.sh --quick unit
 says 1 "there is no benchmark called nothing; there are: overlap" bench/run.sh nothing
 says 1 "there is no benchmark called lat; there are: overlap" bench/run.sh lat
 says 1 "verbs has no figures in virtual time; --virtual is for overlap" bench/run.sh verbs --virtual
