@@ -8,6 +8,7 @@
 
 #include "cmd.h"
 #include "fabrics.h"
+#include "fail.h"
 #include "render.h"
 #include "snapshot.h"
 

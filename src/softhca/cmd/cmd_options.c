@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cmd.h"
+#include "fail.h"
 #include "render.h"
 #include "settings.h"
 

@@ -8,6 +8,7 @@
 #include "cmd.h"
 #include "fabric/counters.h"
 #include "fabrics.h"
+#include "fail.h"
 
 static error_t parse(int key, char *arg, struct argp_state *state)
 {

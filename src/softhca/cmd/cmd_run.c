@@ -15,6 +15,7 @@
 #include "child.h"
 #include "cmd.h"
 #include "fabrics.h"
+#include "fail.h"
 #include "library.h"
 #include "loads.h"
 #include "monitor.h"

@@ -14,6 +14,7 @@
 #include "fabric/counters.h"
 #include "fabric/options_parse.h"
 #include "fabrics.h"
+#include "fail.h"
 #include "render.h"
 #include "snapshot.h"
 

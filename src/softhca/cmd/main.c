@@ -4,11 +4,11 @@
  */
 #define _GNU_SOURCE 1
 #include <argp.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cmd.h"
+#include "fail.h"
 
 static const struct {
 	const char *name;
@@ -24,18 +24,6 @@ static const struct {
 	 "show every option, its value and where that comes from"},
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
-
-int shca_fail(int status, const char *format, ...)
-{
-	va_list ap;
-
-	fputs("softhca: ", stderr);
-	va_start(ap, format);
-	vfprintf(stderr, format, ap);
-	va_end(ap);
-	fputc('\n', stderr);
-	return status;
-}
 
 static void usage(FILE *out)
 {
