@@ -36,7 +36,6 @@ extern struct mca_btl_tupleq mca_btl_tupleq;
 extern mca_btl_base_component_t mca_btl_tupleq_component;
 extern mca_btl_base_module_t mca_btl_tupleq_module;
 
-/* ---- component.c ---- */
 /* Logs the library's sentences, by the verbosity of the btl framework. */
 void mca_btl_tupleq_log(void *arg, enum tq_log_level level, const char *text);
 /* Returns the endpoint; NULL: that of pml/tupleq isn't there (yet). */
