@@ -234,18 +234,6 @@ mca_coll_tupleq_state(struct mca_coll_tupleq_module *module)
  * can't be cancelled. */
 void mca_coll_tupleq_request_construct(ompi_request_t *request);
 
-/* Writes a line that coll_base_verbose of 10 shows. */
-void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
-
-/* Warns, for the first communicator of this process alone, that collectives are slower from here
- * on. */
-void mca_coll_tupleq_warn_unserved(ompi_communicator_t *comm, const char *problem);
-
-/* Registers a counter as a performance variable of MPI_T. Returns an Open MPI error. */
-int mca_coll_tupleq_register_counter(const mca_base_component_t *version, const char *name,
-				     const char *help, unsigned long long *value);
-
 /* ---- setup.c ---- */
 /* Starts to bring a new communicator to READY or DECLINED, the same state on all processes. Returns
  * 0 or -ENOMEM. */
@@ -264,14 +252,6 @@ struct tq_peer *mca_coll_tupleq_op_awaited(const struct mca_coll_tupleq_module *
 					   const struct mca_coll_tupleq_op *op);
 
 /* ---- progress.c: operations, one after the other on each communicator ---- */
-/* Ends all operations under way, and each later one, with the error `why`: -EIO or -EPROTO. Called
- * with the lock held. */
-void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why);
-/* Fails the communicator if another process has announced its failure. Returns true if it has
- * failed. Called with the lock held, in state READY. */
-bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module);
-/* Returns MPI's error code for 0 or a negative errno. */
-int mca_coll_tupleq_error(int rc);
 /* Waits for the set-up, and sets *ready if operations of `len` bytes are done by this component.
  * Returns an MPI error. */
 int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t len, bool *ready);
@@ -309,8 +289,6 @@ static inline void mca_coll_tupleq_record_call(struct mca_coll_tupleq_module *mo
 {
 	mca_coll_tupleq_call_write(&module->group.calls[number % TUPLEQ_CALLS], number, signature);
 }
-/* Reports on stderr that another process has another operation under `number`. */
-void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint64_t number);
 
 /* ---- barrier.c, bcast.c, reduce.c: the calls ---- */
 int mca_coll_tupleq_barrier(ompi_communicator_t *comm, mca_coll_base_module_t *base);

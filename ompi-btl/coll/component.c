@@ -2,10 +2,7 @@
 /* The component: its parameters, when Open MPI selects it, and its modules. */
 #include "coll.h"
 
-#include <stdarg.h>
-#include <stdatomic.h>
-
-#include "pml/say.h"
+#include "log.h"
 #include "pml/value.h"
 
 /* No more than half of a message are stamps. */
@@ -60,39 +57,6 @@ static struct {
 /* A sentence about a parameter that isn't valid. */
 static char bad_value[256];
 
-static void say(ompi_communicator_t *comm, int verbosity, int stream, const char *text)
-{
-	char subject[MPI_MAX_OBJECT_NAME + 20];
-
-	snprintf(subject, sizeof(subject), "%s, rank %d", comm->c_name, ompi_comm_rank(comm));
-	mca_pml_tupleq_say(verbosity, stream, "coll tupleq", subject, text);
-}
-
-void mca_coll_tupleq_verbose(ompi_communicator_t *comm, const char *format, ...)
-{
-	int stream = ompi_coll_base_framework.framework_output;
-	char text[512];
-	va_list args;
-
-	if (opal_output_get_verbosity(stream) < 10)
-		return;
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	say(comm, 10, stream, text);
-}
-
-void mca_coll_tupleq_warn_unserved(ompi_communicator_t *comm, const char *problem)
-{
-	static atomic_flag warned = ATOMIC_FLAG_INIT;
-	char text[512];
-
-	if (atomic_flag_test_and_set(&warned))
-		return;
-	snprintf(text, sizeof(text), "Open MPI's own collectives are used, because %s.", problem);
-	say(comm, 0, 0, text);
-}
-
 static int register_pattern(const mca_base_component_t *version)
 {
 	static const mca_base_var_enum_value_t names[] = {
@@ -119,34 +83,33 @@ static int register_pattern(const mca_base_component_t *version)
 	return rc < 0 ? rc : OPAL_SUCCESS;
 }
 
-int mca_coll_tupleq_register_counter(const mca_base_component_t *version, const char *name,
-				     const char *help, unsigned long long *value)
+/* The counters of communicators. */
+static const struct mca_coll_tupleq_counter counters[] = {
+	{"served",
+	 "Communicators whose barriers and short MPI_Bcast, MPI_Reduce and MPI_Allreduce are done "
+	 "by RDMA write",
+	 &mca_coll_tupleq.settled[true]},
+	{"declined",
+	 "Communicators whose barriers are messages, and whose MPI_Bcast, MPI_Reduce and "
+	 "MPI_Allreduce Open MPI's own components do, because a process could not take part",
+	 &mca_coll_tupleq.settled[false]},
+	{NULL},
+};
+
+/* Registers the counters up to one without a name. Returns an Open MPI error. */
+static int register_counters(const mca_base_component_t *version,
+			     const struct mca_coll_tupleq_counter *counter)
 {
-	int rc = mca_base_component_pvar_register(
-		version, name, help, OPAL_INFO_LVL_4, MCA_BASE_PVAR_CLASS_COUNTER,
-		MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL, MCA_BASE_VAR_BIND_NO_OBJECT,
-		MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL, NULL,
-		value);
+	int rc = OPAL_SUCCESS;
 
-	return rc < 0 ? rc : OPAL_SUCCESS;
-}
-
-/* Registers the counters of communicators. */
-static int register_counters(const mca_base_component_t *version)
-{
-	int rc = mca_coll_tupleq_register_counter(
-		version, "served",
-		"Communicators whose barriers and short MPI_Bcast, MPI_Reduce and MPI_Allreduce "
-		"are done by RDMA write",
-		&mca_coll_tupleq.settled[true]);
-
-	if (rc != OPAL_SUCCESS)
-		return rc;
-	return mca_coll_tupleq_register_counter(
-		version, "declined",
-		"Communicators whose barriers are messages, and whose MPI_Bcast, MPI_Reduce and "
-		"MPI_Allreduce Open MPI's own components do, because a process could not take part",
-		&mca_coll_tupleq.settled[false]);
+	for (; rc >= 0 && counter->name; counter++)
+		rc = mca_base_component_pvar_register(
+			version, counter->name, counter->help, OPAL_INFO_LVL_4,
+			MCA_BASE_PVAR_CLASS_COUNTER, MCA_BASE_VAR_TYPE_UNSIGNED_LONG_LONG, NULL,
+			MCA_BASE_VAR_BIND_NO_OBJECT,
+			MCA_BASE_PVAR_FLAG_READONLY | MCA_BASE_PVAR_FLAG_CONTINUOUS, NULL, NULL,
+			NULL, counter->value);
+	return rc;
 }
 
 /* Registers numbers as texts, which init_query() parses. */
@@ -162,9 +125,9 @@ static int component_register(void)
 		if (rc < 0)
 			return rc;
 	}
-	rc = register_counters(version);
-	if (rc == OPAL_SUCCESS)
-		rc = mca_coll_tupleq_nbc_register(version);
+	rc = register_counters(version, counters);
+	if (rc >= 0)
+		rc = register_counters(version, mca_coll_tupleq_nbc_counters);
 	return rc < 0 ? rc : register_pattern(version);
 }
 

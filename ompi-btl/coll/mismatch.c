@@ -12,11 +12,12 @@
  * awaited are received and dropped, because their senders may be waiting for that.
  */
 #include "coll.h"
-#include "pml/say.h"
 
 #include <errno.h>
 #include <time.h>
 #include <utlist.h>
+
+#include "failure.h"
 
 /* INTERVAL_MS: time between checks of all communicators: far longer than an operation of a correct
  * program mostly takes, and short to a user who waits. CALLS: calls of check_all() between reads of
@@ -30,44 +31,6 @@ static const int tags[] = {
 	MCA_COLL_BASE_TAG_ALLREDUCE,
 	MCA_COLL_BASE_TAG_REDUCE,
 };
-
-/* ---- the report ---- */
-
-void mca_coll_tupleq_mismatch_report(struct mca_coll_tupleq_module *module, uint64_t number)
-{
-	static const char *const names[] = {
-		[TUPLEQ_BARRIER] = "MPI_Barrier",
-		[TUPLEQ_ALLREDUCE] = "MPI_Allreduce",
-		[TUPLEQ_BCAST] = "MPI_Bcast",
-		[TUPLEQ_REDUCE] = "MPI_Reduce",
-	};
-	enum mca_coll_tupleq_kind kind;
-	char more[64] = "", text[400];
-	uint64_t signature;
-
-	if (!mca_coll_tupleq_call_read(&module->group.calls[number % TUPLEQ_CALLS], number,
-				       &signature))
-		return;
-	kind = mca_coll_tupleq_call_kind(signature);
-	if (kind >= TUPLEQ_BCAST)
-		snprintf(more, sizeof(more), " of %u bytes, root %d",
-			 mca_coll_tupleq_call_bytes(signature),
-			 mca_coll_tupleq_call_root(signature));
-	else if (kind == TUPLEQ_ALLREDUCE)
-		snprintf(more, sizeof(more), " of %u bytes", mca_coll_tupleq_call_bytes(signature));
-	snprintf(text, sizeof(text),
-		 "rank %d is in %s%s, and another rank is in another operation, or in one with "
-		 "another root or length. From here on MPI_Barrier, MPI_Bcast, MPI_Reduce and "
-		 "MPI_Allreduce fail on this communicator.",
-		 ompi_comm_rank(module->comm), names[kind], more);
-	mca_pml_tupleq_say(0, 0, "coll tupleq", module->comm->c_name, text);
-}
-
-static void fail_mismatched(struct mca_coll_tupleq_module *module, uint64_t number)
-{
-	mca_coll_tupleq_mismatch_report(module, number);
-	mca_coll_tupleq_fail(module, -EPROTO);
-}
 
 /* ---- announcements ---- */
 
@@ -139,7 +102,7 @@ static void consider(struct mca_coll_tupleq_module *module, struct next *next,
 	if (module->failed)
 		return;
 	if (differs_on_node(module, announcement)) {
-		fail_mismatched(module, announcement->number);
+		mca_coll_tupleq_fail_mismatched(module, announcement->number);
 		return;
 	}
 	if (next->any && (int64_t)(announcement->number - next->announcement.number) >= 0)

@@ -305,39 +305,25 @@ void mca_coll_tupleq_nbc_close(void)
 	mca_coll_tupleq_memory_close();
 }
 
-int mca_coll_tupleq_nbc_register(const mca_base_component_t *version)
-{
-	static const struct {
-		const char *name, *help;
-		unsigned long long *value;
-	} counters[] = {
-		{"nbc", "Nonblocking and persistent collectives that were started", &nbcs.called},
-		{"nbc_two_rounds",
-		 "Operations among coll_tupleq_nbc whose second round needs this process, "
-		 "because it sends received data (coll_tupleq_one_round)",
-		 &nbcs.two_rounds},
-		{"nbc_deferred",
-		 "Operations among coll_tupleq_nbc that waited for an earlier one of their "
-		 "communicator, because its entry of the ring was in use (coll_tupleq_ring)",
-		 &nbcs.deferred},
-		{"nbc_persistent", "Starts of persistent collectives among coll_tupleq_nbc",
-		 &nbcs.persistent},
-		{"nbc_plain",
-		 "Operations among coll_tupleq_nbc whose messages took no queue, because the "
-		 "communicator has too many processes (coll_tupleq_queues)",
-		 &nbcs.plain},
-		{"nbc_allocated",
-		 "Pieces of memory that the operations among coll_tupleq_nbc got from the "
-		 "system, because none that fits was kept (coll_tupleq_memory)",
-		 &mca_coll_tupleq_memory_allocated},
-	};
-
-	for (size_t i = 0; i < sizeof(counters) / sizeof(counters[0]); i++) {
-		int rc = mca_coll_tupleq_register_counter(version, counters[i].name,
-							  counters[i].help, counters[i].value);
-
-		if (rc < 0)
-			return rc;
-	}
-	return OPAL_SUCCESS;
-}
+const struct mca_coll_tupleq_counter mca_coll_tupleq_nbc_counters[] = {
+	{"nbc", "Nonblocking and persistent collectives that were started", &nbcs.called},
+	{"nbc_two_rounds",
+	 "Operations among coll_tupleq_nbc whose second round needs this process, because it sends "
+	 "received data (coll_tupleq_one_round)",
+	 &nbcs.two_rounds},
+	{"nbc_deferred",
+	 "Operations among coll_tupleq_nbc that waited for an earlier one of their communicator, "
+	 "because its entry of the ring was in use (coll_tupleq_ring)",
+	 &nbcs.deferred},
+	{"nbc_persistent", "Starts of persistent collectives among coll_tupleq_nbc",
+	 &nbcs.persistent},
+	{"nbc_plain",
+	 "Operations among coll_tupleq_nbc whose messages took no queue, because the communicator "
+	 "has too many processes (coll_tupleq_queues)",
+	 &nbcs.plain},
+	{"nbc_allocated",
+	 "Pieces of memory that the operations among coll_tupleq_nbc got from the system, because "
+	 "none that fits was kept (coll_tupleq_memory)",
+	 &mca_coll_tupleq_memory_allocated},
+	{NULL},
+};

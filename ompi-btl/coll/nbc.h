@@ -157,8 +157,13 @@ int mca_coll_tupleq_nbc_wait(ompi_request_t *request);
 /* Ends the polling for operations, when the component closes. */
 void mca_coll_tupleq_nbc_close(void);
 
-/* Registers the counters as MPI_T performance variables. Returns an Open MPI error. */
-int mca_coll_tupleq_nbc_register(const mca_base_component_t *version);
+/* A counter, which the component registers as a performance variable of MPI_T. */
+struct mca_coll_tupleq_counter {
+	const char *name, *help;
+	unsigned long long *value;
+};
+/* The counters; the last one has no name. */
+extern const struct mca_coll_tupleq_counter mca_coll_tupleq_nbc_counters[];
 
 /* ---- nbc_actions.c: the list of actions. Errors of adding are recorded in `rc`. ---- */
 

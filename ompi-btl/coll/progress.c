@@ -13,6 +13,8 @@
 #include <sched.h>
 #include <utlist.h>
 
+#include "failure.h"
+
 /* Polls of an operation, each of which looks at a word in memory. SPINS: between calls of
  * tq_progress(), which cost as much as some polls: what comes meanwhile is seen late. YIELDS:
  * between calls of opal_progress(), which costs more and may yield the processor. CHECKS: between
@@ -55,22 +57,8 @@ static void end_first(struct mca_coll_tupleq_module *module, int rc,
 	}
 }
 
-/* Completes nonblocking operations. Called without the lock. */
-static void complete(struct mca_coll_tupleq_op *ended)
-{
-	struct mca_coll_tupleq_op *op, *next;
-
-	DL_FOREACH_SAFE(ended, op, next) {
-		struct mca_coll_tupleq_ibarrier_request *request = op->request;
-		ompi_communicator_t *comm = request->comm;
-
-		request->super.req_status.MPI_ERROR = mca_coll_tupleq_error(op->rc);
-		ompi_request_complete(&request->super, true);
-		OBJ_RELEASE(comm);
-	}
-}
-
-int mca_coll_tupleq_error(int rc)
+/* Returns MPI's error code for 0 or a negative errno. */
+static int error_of(int rc)
 {
 	switch (rc) {
 	case 0:
@@ -85,24 +73,18 @@ int mca_coll_tupleq_error(int rc)
 	}
 }
 
-/* Informs the processes of the node and the other leaders, as far as the set-up has found them: a
- * process may be waiting for one that is alive, but that waits for the failed one itself. */
-void mca_coll_tupleq_fail(struct mca_coll_tupleq_module *module, int why)
+/* Completes nonblocking operations. Called without the lock. */
+static void complete(struct mca_coll_tupleq_op *ended)
 {
-	const struct mca_coll_tupleq_group *group = &module->group;
-	uint64_t word;
+	struct mca_coll_tupleq_op *op, *next;
 
-	module->failed = why;
-	if (group->segment)
-		atomic_store_explicit(&group->segment->failed, (uint64_t)-why,
-				      memory_order_release);
-	for (int i = 0; group->nodes && i < group->nnodes; i++) {
-		struct tq_peer *leader = group->nodes[i].leader;
-		const struct mca_coll_tupleq_notice *notice = &group->nodes[i].notice;
+	DL_FOREACH_SAFE(ended, op, next) {
+		struct mca_coll_tupleq_ibarrier_request *request = op->request;
+		ompi_communicator_t *comm = request->comm;
 
-		word = mca_coll_tupleq_notice_failed_word(notice, why == -EPROTO);
-		if (i != group->node && leader && !tq_peer_error(leader))
-			tq_put(leader, &word, sizeof(word), notice->addr, notice->key);
+		request->super.req_status.MPI_ERROR = error_of(op->rc);
+		ompi_request_complete(&request->super, true);
+		OBJ_RELEASE(comm);
 	}
 }
 
@@ -183,27 +165,13 @@ static void advance(struct mca_coll_tupleq_module *module, struct mca_coll_tuple
 		if (rc == 0)
 			return;
 		if (rc == -EPROTO && !module->failed)
-			mca_coll_tupleq_mismatch_report(module, module->ops->number);
-		if (rc < 0 && !module->failed)
-			mca_coll_tupleq_fail(module, rc == -EPROTO ? rc : -EIO);
+			mca_coll_tupleq_fail_mismatched(module, module->ops->number);
+		else if (rc < 0 && !module->failed)
+			mca_coll_tupleq_fail(module, -EIO);
 		if (rc > 0 && OPAL_UNLIKELY(module->ops->differs))
 			rc = -EMSGSIZE;
 		end_first(module, rc, ended);
 	}
-}
-
-/* Forwards the failure once, because the process that has reported it may fail before it has
- * informed all. */
-bool mca_coll_tupleq_poll_failure(struct mca_coll_tupleq_module *module)
-{
-	uint64_t word = atomic_load_explicit(&module->group.segment->failed, memory_order_relaxed);
-	bool mismatched = false;
-
-	if (word)
-		mca_coll_tupleq_fail(module, -(int)word);
-	else if (mca_coll_tupleq_notice_has_failed(&module->group.notice, &mismatched))
-		mca_coll_tupleq_fail(module, mismatched ? -EPROTO : -EIO);
-	return module->failed;
 }
 
 /* Fails the communicator if the process that the first operation waits for has failed. */
@@ -304,7 +272,7 @@ int mca_coll_tupleq_await_setup(struct mca_coll_tupleq_module *module, size_t le
 		opal_progress();
 	}
 	*ready = mca_coll_tupleq_state(module) == TUPLEQ_READY && len <= module->group.shape.limit;
-	return mca_coll_tupleq_error(failed);
+	return error_of(failed);
 }
 
 static int wait_for(struct mca_coll_tupleq_module *module, const struct mca_coll_tupleq_op *op)
@@ -332,7 +300,7 @@ static int wait_for(struct mca_coll_tupleq_module *module, const struct mca_coll
 			sched_yield();
 		opal_progress();
 	}
-	return mca_coll_tupleq_error(op->rc);
+	return error_of(op->rc);
 }
 
 static int run(struct mca_coll_tupleq_module *module, struct mca_coll_tupleq_data *data)
@@ -393,7 +361,7 @@ int mca_coll_tupleq_delegate_begin(struct mca_coll_tupleq_module *module,
 		announce_delegated(module);
 	}
 	unlock();
-	return mca_coll_tupleq_error(rc);
+	return error_of(rc);
 }
 
 int mca_coll_tupleq_delegate_end(struct mca_coll_tupleq_module *module,
@@ -410,7 +378,7 @@ int mca_coll_tupleq_delegate_end(struct mca_coll_tupleq_module *module,
 	unlock();
 	/* The next component's result is an error of receives that were ended, or a success with
 	 * data that no process sent. */
-	return failed == -EPROTO ? mca_coll_tupleq_error(failed) : rc;
+	return failed == -EPROTO ? error_of(failed) : rc;
 }
 
 int mca_coll_tupleq_progress(void)

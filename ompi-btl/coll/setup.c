@@ -10,6 +10,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "log.h"
+
 /* The longest address (bytes) of an endpoint: that of this version of the library. */
 #define ADDRESS_MAX 64
 
