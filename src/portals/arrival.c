@@ -122,7 +122,7 @@ enum tq_verdict p4_arrival_decide_hit(struct p4_arrival *arrival, struct p4_entr
 	bool once = entry->options & PTL_ME_USE_ONCE;
 
 	p4_assert_held();
-	if (!p4_target_fits(entry, &arrival->req, arrival->bits))
+	if (!p4_entry_fits(entry, &arrival->req, arrival->bits))
 		return TQ_PASS;
 	entry->nfound++;
 	if (entry->search == P4_SEARCH_ONLY) {
@@ -229,11 +229,22 @@ static void change(struct p4_arrival *arrival, void *old)
 	}
 }
 
+/* Ends a get, fetch or swap, whose reply was sent, or could not be sent (`error`). */
+static void on_replied(struct p4_arrival *arrival, int error)
+{
+	p4_assert_held();
+	/* An atomic operation was carried out, whatever became of its reply. */
+	if (error && arrival->req.kind == P4_GET)
+		arrival->fail = PTL_NI_UNDELIVERABLE;
+	post_comm(arrival);
+	end(arrival);
+}
+
 /* Sends the reply, with the data in `buf`; the operation's event follows its end. */
 static void reply(struct p4_arrival *arrival, struct tq_buf buf)
 {
-	if (!p4_response_start(arrival, &buf))
-		p4_arrival_on_replied(arrival, -EIO);
+	if (!p4_response_start(arrival, &buf, on_replied))
+		on_replied(arrival, -EIO);
 }
 
 static void fetch(struct p4_arrival *arrival)
@@ -263,7 +274,7 @@ static void refuse(struct p4_arrival *arrival)
 		ni->status[PTL_SR_OPERATION_VIOLATIONS]++;
 	else
 		ni->status[PTL_SR_DROP_COUNT]++;
-	p4_response_start(arrival, NULL);
+	p4_response_start(arrival, NULL, NULL);
 	if (arrival->entry)
 		post_comm(arrival);
 	end(arrival);
@@ -292,16 +303,6 @@ void p4_arrival_finish(struct p4_arrival *arrival, int error)
 		break;
 	}
 	post_comm(arrival);
-	p4_response_start(arrival, NULL);
-	end(arrival);
-}
-
-void p4_arrival_on_replied(struct p4_arrival *arrival, int error)
-{
-	p4_assert_held();
-	/* An atomic operation was carried out, whatever became of its reply. */
-	if (error && arrival->req.kind == P4_GET)
-		arrival->fail = PTL_NI_UNDELIVERABLE;
-	post_comm(arrival);
+	p4_response_start(arrival, NULL, NULL);
 	end(arrival);
 }

@@ -5,7 +5,6 @@
 #include <utlist.h>
 
 #include "handles.h"
-#include "initiator.h"
 #include "lib.h"
 #include "ni.h"
 #include "wait.h"
@@ -45,15 +44,22 @@ int p4_ct_find_trigger(const struct p4_ni *ni, ptl_handle_ct_t handle, ptl_size_
 /* Puts off what has been triggered. */
 static void check(struct p4_ct *ct)
 {
-	struct p4_op *op;
+	struct p4_trigger *trigger;
 
-	while (!ct->ni->closing && (op = ct->triggered) && op->threshold <= sum(ct)) {
-		DL_DELETE(ct->triggered, op);
+	while (!ct->ni->closing && (trigger = ct->triggered) && trigger->threshold <= sum(ct)) {
+		DL_DELETE(ct->triggered, trigger);
 		ct->ni->ntriggered--;
 		ct->ni->nusers++;
-		p4_defer(&op->work, p4_initiator_run_triggered);
+		p4_defer(&trigger->work, trigger->work.run);
 	}
 	p4_wait_notify();
+}
+
+void p4_ct_end_start(struct p4_ni *ni)
+{
+	p4_lock();
+	ni->nusers--;
+	p4_unlock();
 }
 
 void p4_ct_add(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure)
@@ -72,12 +78,12 @@ void p4_ct_set(struct p4_ct *ct, ptl_size_t success, ptl_size_t failure)
 	check(ct);
 }
 
-void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold)
+void p4_ct_trigger(struct p4_ct *ct, struct p4_trigger *trigger, ptl_size_t threshold)
 {
-	struct p4_op *other;
+	struct p4_trigger *other;
 
 	p4_assert_held();
-	op->threshold = threshold;
+	trigger->threshold = threshold;
 	ct->ni->ntriggered++;
 	/* Most come in the order of their thresholds. */
 	for (other = ct->triggered ? ct->triggered->prev : NULL; other; other = other->prev) {
@@ -88,18 +94,18 @@ void p4_ct_trigger(struct p4_ct *ct, struct p4_op *op, ptl_size_t threshold)
 			break;
 		}
 	}
-	DL_APPEND_ELEM(ct->triggered, other, op);
+	DL_APPEND_ELEM(ct->triggered, other, trigger);
 	check(ct);
 }
 
 static void cancel(struct p4_ct *ct)
 {
-	struct p4_op *op;
+	struct p4_trigger *trigger;
 
-	while ((op = ct->triggered)) {
-		DL_DELETE(ct->triggered, op);
+	while ((trigger = ct->triggered)) {
+		DL_DELETE(ct->triggered, trigger);
 		ct->ni->ntriggered--;
-		p4_initiator_free(op);
+		trigger->drop(trigger);
 	}
 }
 

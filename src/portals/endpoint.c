@@ -2,26 +2,23 @@
 #include "endpoint.h"
 
 #include <errno.h>
-#include <pthread.h>
-#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "initiator.h"
 #include "lib.h"
-#include "ni.h"
-#include "peer.h"
-#include "response.h"
+#include "log.h"
 
 /* Names Portals among the users of libtupleq; processes of one user find each other. */
 #define JOB_KEY UINT64_C(0x506f7274616c7334) /* "Portals4" */
 
 static struct {
 	_Atomic(struct tq_ep *) ep;
+	const struct p4_endpoint_ops *ops;
 	unsigned users;
+	uint64_t answers; /* that have come; guarded by the library's lock */
 	bool thread;
 	struct tq_locator locator;
 	char name[64];
@@ -50,79 +47,24 @@ bool p4_endpoint_has_thread(void)
 	return endpoint.thread;
 }
 
-/* ---- the log ---- */
-
-static const struct {
-	const char *name;
-	int level; /* the last one that is written */
-} log_levels[] = {
-	{"none", TQ_LOG_ERROR - 1}, {"error", TQ_LOG_ERROR}, {"warn", TQ_LOG_WARN},
-	{"info", TQ_LOG_INFO},      {"debug", TQ_LOG_DEBUG},
-};
-
-static pthread_once_t log_level_once = PTHREAD_ONCE_INIT;
-static int log_level = TQ_LOG_WARN;
-
-/* Not inlined, because each caller has a text of its own on the stack. */
-static __attribute__((noinline)) void print_line(const char *text)
+void p4_endpoint_check(void)
 {
-	char line[640];
-	int n = snprintf(line, sizeof(line), "libportals[%d]: %s\n", (int)getpid(), text);
-
-	/* Not by stdio: fprintf() takes 9 KiB of the stack if the stream has no buffer. */
-	while (write(STDERR_FILENO, line, (size_t)n) < 0 && errno == EINTR)
-		;
+	endpoint.ops->check();
 }
 
-/* Sets the level that PORTALS_LOG names. */
-static void read_log_level(void)
+void p4_endpoint_count_answer(void)
 {
-	const char *name = getenv("PORTALS_LOG");
-	char text[128];
-
-	if (!name)
-		return;
-	for (size_t i = 0; i < sizeof(log_levels) / sizeof(log_levels[0]); i++) {
-		if (!strcmp(log_levels[i].name, name)) {
-			log_level = log_levels[i].level;
-			return;
-		}
-	}
-	snprintf(text, sizeof(text),
-		 "PORTALS_LOG = \"%s\": it takes none, error, warn, info or debug.", name);
-	print_line(text);
-}
-
-static void write_log(void *arg, enum tq_log_level level, const char *text)
-{
-	(void)arg;
-	pthread_once(&log_level_once, read_log_level);
-	if ((int)level <= log_level)
-		print_line(text);
-}
-
-void p4_log(enum tq_log_level level, const char *format, ...)
-{
-	char text[512];
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
-	write_log(NULL, level, text);
+	p4_assert_held();
+	endpoint.answers++;
 }
 
 /* ---- opening ---- */
 
-/* Ends a send. */
 static void complete(void *user, const struct tq_status *status)
 {
-	const enum p4_tag *tag = user;
+	struct p4_send *send = user;
 
-	if (*tag == P4_TAG_SENT)
-		p4_initiator_on_sent(user, status->error);
-	else
-		p4_response_on_sent(user, status->error);
+	send->end(send, status->error);
 }
 
 /* Sets the defaults that differ from libtupleq's: the whole address space is registered, if the
@@ -170,7 +112,7 @@ static int open_endpoint(struct tq_ep **ep)
 		.key = JOB_KEY ^ (uint64_t)getuid() << 8,
 		.dir = dir ? dir : "/tmp",
 		.name = endpoint.name,
-		.log = write_log,
+		.log = p4_log_write,
 		.complete = complete,
 	};
 	struct tq_params *params = tq_params_new();
@@ -189,7 +131,7 @@ static int open_endpoint(struct tq_ep **ep)
 	return error ? code_of(error) : PTL_OK;
 }
 
-int p4_endpoint_open(void)
+int p4_endpoint_open(const struct p4_endpoint_ops *ops)
 {
 	struct tq_ep *ep;
 	int rc;
@@ -209,7 +151,8 @@ int p4_endpoint_open(void)
 		goto unuse;
 	}
 	atomic_store_explicit(&endpoint.ep, ep, memory_order_release);
-	tq_look_up_open(ep, p4_peer_on_found, NULL);
+	endpoint.ops = ops;
+	tq_look_up_open(ep, ops->on_found, NULL);
 	endpoint.thread = !tq_thread_progress(ep, true);
 	return PTL_OK;
 unuse:
@@ -233,26 +176,27 @@ static uint64_t counter(const struct tq_ep *ep, const char *name)
 static void report(const struct tq_ep *ep)
 {
 	uint64_t direct = counter(ep, "bits_direct");
-	uint64_t software = counter(ep, "bits_software"), answers = p4_initiator_take_answers();
+	uint64_t software = counter(ep, "bits_software"), answers;
 
+	p4_lock();
+	answers = endpoint.answers;
+	endpoint.answers = 0;
+	p4_unlock();
 	p4_log(TQ_LOG_INFO, "The HCA has matched %llu of %llu messages.",
 	       (unsigned long long)direct,
 	       (unsigned long long)(direct + (software > answers ? software - answers : 0)));
 }
 
-void p4_endpoint_close(void)
+bool p4_endpoint_close(void)
 {
 	struct tq_ep *ep = p4_endpoint();
 
 	if (--endpoint.users)
-		return;
+		return false;
 	tq_thread_progress(ep, false);
 	report(ep);
 	tq_close(ep);
 	atomic_store_explicit(&endpoint.ep, NULL, memory_order_release);
 	endpoint.thread = false;
-	p4_lock();
-	p4_peers_destroy();
-	p4_nis_destroy();
-	p4_unlock();
+	return true;
 }

@@ -8,24 +8,38 @@
 #include <tupleq/look_up.h>
 #include <tupleq/match.h>
 
-/* The first field of each object of this library that libtupleq is given: it tells the kind. */
+/* The first field of each object of this library that libtupleq is given for a message that comes:
+ * it tells the kind. */
 enum p4_tag {
-	P4_TAG_ENTRY,    /* struct p4_entry */
-	P4_TAG_ARRIVAL,  /* struct p4_arrival */
-	P4_TAG_HIT,      /* struct p4_arrival, its `hit` */
-	P4_TAG_ANSWER,   /* struct p4_op, its `answer` */
-	P4_TAG_SENT,     /* struct p4_op, the operation whose request is sent */
-	P4_TAG_RESPONSE, /* struct p4_response */
-	P4_TAG_PEER,     /* struct p4_peer */
-	P4_TAG_NOTHING   /* no object: answers that no operation waits for */
+	P4_TAG_ENTRY,   /* struct p4_entry */
+	P4_TAG_ARRIVAL, /* struct p4_arrival */
+	P4_TAG_HIT,     /* struct p4_arrival, its `hit` */
+	P4_TAG_ANSWER,  /* struct p4_op, its `answer` */
+	P4_TAG_PEER,    /* struct p4_peer */
+	P4_TAG_NOTHING  /* no object: answers that no operation waits for */
+};
+
+/* A send, as libtupleq is given it: part of the object that sends. */
+struct p4_send {
+	/* Ends the send. Called without the lock. */
+	void (*end)(struct p4_send *send, int error);
+};
+
+/* The functions of the processes (`peer`) that the endpoint calls, all without the lock. */
+struct p4_endpoint_ops {
+	/* Takes the result of a look-up. */
+	void (*on_found)(void *arg, const struct tq_locator *locator, const void *address,
+			 size_t len, int error);
+	/* Ends operations that wait for the answer of a process that has closed its interfaces. */
+	void (*check)(void);
 };
 
 /* Opens the endpoint, or takes one more reference. Returns a code of Portals. Called without the
  * library's lock, by one thread at a time. */
-int p4_endpoint_open(void);
-/* Drops a reference; the last one closes the endpoint, and frees the processes and the interfaces
- * that were closed. Called as p4_endpoint_open(). */
-void p4_endpoint_close(void);
+int p4_endpoint_open(const struct p4_endpoint_ops *ops);
+/* Drops a reference; the last one closes the endpoint. Returns true if the endpoint is closed.
+ * Called as p4_endpoint_open(). */
+bool p4_endpoint_close(void);
 /* Returns the endpoint, or NULL. */
 struct tq_ep *p4_endpoint(void);
 /* Returns the process's name in the fabric. */
@@ -34,7 +48,9 @@ struct tq_locator p4_endpoint_locator(void);
 void p4_endpoint_progress(void);
 /* Returns true if a thread makes progress while all others sleep. */
 bool p4_endpoint_has_thread(void);
-/* Writes a sentence to the log. */
-void p4_log(enum tq_log_level level, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Has the processes checked (p4_endpoint_ops). Called without the lock. */
+void p4_endpoint_check(void);
+/* Counts an answer, which is a message to no portal table entry. With the lock. */
+void p4_endpoint_count_answer(void);
 
 #endif

@@ -13,8 +13,9 @@
 #include "map.h"
 #include "ni.h"
 #include "wait.h"
+#include "wire.h"
 
-/* ---- events and lists ---- */
+/* ---- what an entry takes, its events, and its list ---- */
 
 void p4_entry_event(struct p4_entry *entry, ptl_event_kind_t type, ptl_ni_fail_t fail)
 {
@@ -36,6 +37,27 @@ void p4_entry_post_link(struct p4_entry *entry)
 	entry->link_posted = true;
 	if (!(entry->options & PTL_ME_EVENT_LINK_DISABLE))
 		p4_entry_event(entry, PTL_EVENT_LINK, PTL_NI_OK);
+}
+
+ptl_size_t p4_entry_room(const struct p4_entry *entry, const struct p4_wire_request *req,
+			 ptl_size_t *offset)
+{
+	*offset = entry->options & PTL_ME_MANAGE_LOCAL ? entry->offset : req->remote_offset;
+	return *offset < entry->region.length ? entry->region.length - *offset : 0;
+}
+
+bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
+		   ptl_match_bits_t bits)
+{
+	const struct p4_ni *ni = entry->pt->ni;
+	ptl_size_t offset;
+
+	if (!p4_ni_is_matching(ni))
+		return true;
+	return !((entry->match_bits ^ bits) & ~entry->ignore_bits) &&
+	       p4_map_fits(ni, entry->match_id, req->nid, req->pid) &&
+	       (!(entry->options & PTL_ME_NO_TRUNCATE) ||
+		req->rlength <= p4_entry_room(entry, req, &offset));
 }
 
 void p4_entry_leave(struct p4_entry *entry, enum p4_entry_state state)

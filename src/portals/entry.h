@@ -15,7 +15,7 @@
 #include "region.h"
 
 struct p4_pt;
-struct p4_op;
+struct p4_wire_request;
 
 enum p4_entry_state {
 	P4_ENTRY_NEW,     /* not in its list yet; a search always */
@@ -64,6 +64,12 @@ int p4_entry_append(struct p4_entry *entry);
  * otherwise the entry ends with the last of them. Returns a code of Portals. Called without the
  * lock. */
 int p4_entry_unlink(ptl_handle_me_t handle, bool wait);
+/* Returns the bytes of the entry that a message may use, from *offset on. */
+ptl_size_t p4_entry_room(const struct p4_entry *entry, const struct p4_wire_request *req,
+			 ptl_size_t *offset);
+/* Returns true if a message fits the entry: its bits, its initiator, and its length. */
+bool p4_entry_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
+		   ptl_match_bits_t bits);
 /* Posts PTL_EVENT_LINK, unless that was done. */
 void p4_entry_post_link(struct p4_entry *entry);
 /* Posts an event of the entry itself. */

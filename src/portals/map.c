@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "endpoint.h"
 #include "lib.h"
 #include "ni.h"
 #include "peer.h"
@@ -179,6 +180,24 @@ int PtlGetMap(ptl_handle_ni_t ni_handle, ptl_size_t map_size, ptl_process_t *map
 		*actual_map_size = ni->map->size;
 	rc = PTL_OK;
 unlock:
+	p4_unlock();
+	return rc;
+}
+
+int PtlGetId(ptl_handle_ni_t ni_handle, ptl_process_t *id)
+{
+	struct tq_locator locator = p4_endpoint_locator();
+	struct p4_ni *ni;
+	int rc = PTL_ARG_INVALID;
+
+	if (!p4_enter())
+		return PTL_NO_INIT;
+	ni = p4_ni_of(ni_handle);
+	/* A rank is known from PtlSetMap() on. */
+	if (ni && id && (!p4_ni_is_logical(ni) || ni->map)) {
+		*id = p4_map_id(ni, locator.port, locator.number);
+		rc = PTL_OK;
+	}
 	p4_unlock();
 	return rc;
 }

@@ -41,9 +41,5 @@ static inline bool p4_ni_is_matching(const struct p4_ni *ni)
 {
 	return ni->options & PTL_NI_MATCHING;
 }
-/* Frees the interfaces that were closed, with their objects, after the endpoint. With the lock. */
-void p4_nis_destroy(void);
-/* Closes the interfaces that are still open. Called without the lock. */
-void p4_nis_close(void);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The user's functions that start operations, at once or when they are triggered. */
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "atomic.h"
 #include "ct.h"
-#include "entry.h"
 #include "handles.h"
-#include "initiator.h"
 #include "map.h"
 #include "ni.h"
+#include "op.h"
 #include "peer.h"
 
 /* When an operation is to start. */
@@ -104,7 +104,21 @@ static int copy_volatile(struct p4_op *op)
 		return PTL_OK;
 	if (op->length > op->ni->limits.max_volatile_size)
 		return PTL_ARG_INVALID;
-	return p4_initiator_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
+	return p4_op_copy_data(op) ? PTL_OK : PTL_NO_SPACE;
+}
+
+static void run_triggered(struct p4_work *work)
+{
+	struct p4_op *op = (struct p4_op *)((char *)work - offsetof(struct p4_op, trigger.work));
+	struct p4_ni *ni = op->ni;
+
+	p4_peer_start(op->peer, op);
+	p4_ct_end_start(ni);
+}
+
+static void drop_triggered(struct p4_trigger *trigger)
+{
+	p4_op_free((struct p4_op *)((char *)trigger - offsetof(struct p4_op, trigger)));
 }
 
 /* Starts a copy of the operation `like`, or has it triggered; `put` and `get` may be NULL. Returns
@@ -118,15 +132,13 @@ static int submit(const struct p4_op *like, ptl_process_t target, const struct p
 
 	if (!p4_enter())
 		return PTL_NO_INIT;
-	op = malloc(sizeof(*op));
+	op = p4_op_new(like);
 	if (!op) {
 		p4_unlock();
 		return PTL_NO_SPACE;
 	}
-	*op = *like;
-	op->tag = P4_TAG_SENT;
-	op->answer.tag = P4_TAG_ANSWER;
-	op->cookie = PTL_INVALID_HANDLE;
+	op->trigger.work.run = run_triggered;
+	op->trigger.drop = drop_triggered;
 	op->wants_answer = get || op->ack_req != PTL_NO_ACK_REQ;
 	rc = prepare(op, target, put, get, start, &ct);
 	/* A triggered operation sends what is there when it is triggered. */
@@ -142,7 +154,7 @@ static int submit(const struct p4_op *like, ptl_process_t target, const struct p
 	if (get)
 		op->get.md->nops++;
 	if (ct)
-		p4_ct_trigger(ct, op, start->threshold);
+		p4_ct_trigger(ct, &op->trigger, start->threshold);
 	p4_unlock_run();
 	if (!ct)
 		p4_peer_start(op->peer, op);

@@ -47,6 +47,8 @@ struct p4_peer {
 	UT_hash_handle hh;
 };
 
+extern struct p4_peer *p4_peers; /* hash by key; guarded by the lock */
+
 /* Returns the process, after adding it if necessary; NULL without memory. With the lock. */
 struct p4_peer *p4_peer_get(uint32_t nid, uint32_t pid);
 /* Returns true if that process has sent the message. */
@@ -56,23 +58,21 @@ bool p4_peer_is_sender(uint32_t nid, uint32_t pid, const struct tq_envelope *env
 int p4_peer_rank(struct p4_peer *peer, struct p4_ni *ni, unsigned pt);
 /* Puts the work, which sends an answer to the process, off until the process's address is there.
  * Returns false if the address is there already. The wait is short: as a message of the process has
- * come, another thread is in p4_peer_on_found() with the address. Called without the lock. */
+ * come, another thread is taking the address. Called without the lock. */
 bool p4_peer_put_off(struct p4_peer *peer, struct p4_work *work);
+/* Forgets the ranks in an interface that ends. With the lock. */
+void p4_peers_leave(const struct p4_ni *ni);
+
+/* ---- peer_start.c ---- */
+/* The functions that the endpoint calls. */
+extern const struct p4_endpoint_ops p4_peer_ops;
 /* Starts an operation on the process, now or when its address is there. Called without the lock. */
 void p4_peer_start(struct p4_peer *peer, struct p4_op *op);
-/* Takes the result of a look-up. Called without the lock. */
-void p4_peer_on_found(void *arg, const struct tq_locator *locator, const void *address, size_t len,
-		      int error);
 /* Looks the process up, unless that was done. Called without the lock. */
 void p4_peer_look_up(struct p4_peer *peer);
-/* Ends operations that wait for the answer of a process that has closed its interfaces. Called
- * without the lock. */
-void p4_peers_check(void);
 /* Ends operations that wait for the answer of a process whose connection has failed. With the
  * lock. */
 void p4_peer_fail(struct p4_peer *peer);
-/* Forgets the ranks in an interface that ends. With the lock. */
-void p4_peers_leave(const struct p4_ni *ni);
 /* Frees all, after the endpoint. With the lock. */
 void p4_peers_destroy(void);
 

@@ -9,25 +9,26 @@
 #include "entry.h"
 #include "lib.h"
 #include "ni.h"
-#include "target.h"
+#include "peer.h"
 
 struct p4_response {
-	enum p4_tag tag;
+	struct p4_send send;
 	struct p4_work work;
 	struct p4_ni *ni;
 	struct p4_peer *peer;
 	struct p4_wire_response wire;
 	struct tq_buf buf;
 	struct p4_arrival *arrival; /* NULL: nobody waits for the end of the send */
+	void (*on_replied)(struct p4_arrival *arrival, int error);
 };
 
-void p4_response_on_sent(void *user, int error)
+static void on_sent(struct p4_send *send, int error)
 {
-	struct p4_response *response = user;
+	struct p4_response *response = (struct p4_response *)send;
 
 	p4_lock();
 	if (response->arrival)
-		p4_arrival_on_replied(response->arrival, error);
+		response->on_replied(response->arrival, error);
 	response->ni->nusers--;
 	p4_unlock_run();
 	free(response);
@@ -45,9 +46,9 @@ static void send_response(struct p4_work *work)
 	rc = p4_peer_rank(response->peer, response->ni, P4_REPLY);
 	if (rc >= 0)
 		rc = tq_send_bits(response->ni->ctx[P4_REPLY], rc, 0, &response->wire,
-				  &response->buf, TQ_SEND_MATCHED, response, &req);
+				  &response->buf, TQ_SEND_MATCHED, &response->send, &req);
 	if (rc)
-		p4_response_on_sent(response, rc < 0 ? rc : 0);
+		on_sent(&response->send, rc < 0 ? rc : 0);
 }
 
 /* Returns true if the initiator waits for an answer. */
@@ -64,7 +65,8 @@ static uint8_t fail_of(const struct p4_arrival *arrival)
 	return arrival->req.ack_req == PTL_OC_ACK_REQ ? PTL_NI_OK : arrival->fail;
 }
 
-bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf)
+bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf,
+		       void (*on_replied)(struct p4_arrival *arrival, int error))
 {
 	const struct p4_wire_request *req = &arrival->req;
 	struct p4_response *response;
@@ -75,7 +77,7 @@ bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf)
 	response = calloc(1, sizeof(*response));
 	if (!response)
 		return false;
-	response->tag = P4_TAG_RESPONSE;
+	response->send.end = on_sent;
 	response->ni = arrival->pt->ni;
 	response->peer = p4_peer_get(req->nid, req->pid);
 	if (!response->peer) {
@@ -95,6 +97,7 @@ bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf)
 	if (buf) {
 		response->buf = *buf;
 		response->arrival = arrival;
+		response->on_replied = on_replied;
 	}
 	response->ni->nusers++;
 	p4_defer(&response->work, send_response);

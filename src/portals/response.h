@@ -11,11 +11,10 @@ struct p4_arrival;
 
 /*
  * Answers a message: with the data in `buf`, or, if that is NULL, without data if the initiator
- * waits for an answer. The answer is sent by p4_unlock_run(). Returns true if
- * p4_arrival_on_replied() will be called, when the data have been sent. With the lock.
+ * waits for an answer. The answer is sent by p4_unlock_run(). Returns true if on_replied() will be
+ * called, with the lock, when the data have been sent. With the lock.
  */
-bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf);
-/* Ends a send of an answer. Called without the lock. */
-void p4_response_on_sent(void *user, int error);
+bool p4_response_start(struct p4_arrival *arrival, const struct tq_buf *buf,
+		       void (*on_replied)(struct p4_arrival *arrival, int error));
 
 #endif

@@ -13,9 +13,7 @@
 #include "eq.h"
 #include "handles.h"
 #include "lib.h"
-#include "map.h"
 #include "ni.h"
-#include "response.h"
 
 static struct p4_wire_request decode(const void *header)
 {
@@ -59,28 +57,6 @@ static bool is_genuine(const struct p4_wire_request *req, const struct tq_envelo
 }
 
 /* ---- which entry takes a message ---- */
-
-/* Returns the bytes of the entry that the message may use, from *offset on. */
-static ptl_size_t room_of(const struct p4_entry *entry, const struct p4_wire_request *req,
-			  ptl_size_t *offset)
-{
-	*offset = entry->options & PTL_ME_MANAGE_LOCAL ? entry->offset : req->remote_offset;
-	return *offset < entry->region.length ? entry->region.length - *offset : 0;
-}
-
-bool p4_target_fits(const struct p4_entry *entry, const struct p4_wire_request *req,
-		    ptl_match_bits_t bits)
-{
-	const struct p4_ni *ni = entry->pt->ni;
-	ptl_size_t offset;
-
-	if (!p4_ni_is_matching(ni))
-		return true;
-	return !((entry->match_bits ^ bits) & ~entry->ignore_bits) &&
-	       p4_map_fits(ni, entry->match_id, req->nid, req->pid) &&
-	       (!(entry->options & PTL_ME_NO_TRUNCATE) ||
-		req->rlength <= room_of(entry, req, &offset));
-}
 
 /* Returns PTL_NI_OK if the entry permits the operation, or the violation. */
 static ptl_ni_fail_t violation_of(const struct p4_entry *entry, const struct p4_wire_request *req)
@@ -146,7 +122,7 @@ static bool place(struct p4_arrival *arrival, struct tq_take *take)
  * message is its last. */
 static void enter(struct p4_arrival *arrival, struct p4_entry *entry)
 {
-	ptl_size_t room = room_of(entry, &arrival->req, &arrival->offset);
+	ptl_size_t room = p4_entry_room(entry, &arrival->req, &arrival->offset);
 	struct p4_eq *eq = p4_handle_get(entry->pt->eq, P4_EQ);
 
 	arrival->entry = entry;
@@ -200,7 +176,7 @@ static enum tq_verdict match_live(struct p4_entry *entry, const struct tq_envelo
 	ptl_ni_fail_t fail;
 
 	if (entry->search || !pt->enabled || pt->ni->closing || !is_genuine(&req, envelope) ||
-	    !is_sane(&req, envelope->length) || !p4_target_fits(entry, &req, envelope->bits))
+	    !is_sane(&req, envelope->length) || !p4_entry_fits(entry, &req, envelope->bits))
 		return TQ_PASS;
 	fail = violation_of(entry, &req);
 	if (!fail && !has_resources(entry)) {
@@ -240,7 +216,7 @@ static struct p4_entry *find_overflow(struct p4_pt *pt, const struct p4_wire_req
 	struct p4_entry *entry;
 
 	for (entry = pt->overflow; entry; entry = entry->next) {
-		if (p4_target_fits(entry, req, bits))
+		if (p4_entry_fits(entry, req, bits))
 			return entry;
 	}
 	return NULL;

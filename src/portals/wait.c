@@ -7,7 +7,6 @@
 
 #include "endpoint.h"
 #include "lib.h"
-#include "peer.h"
 
 /* Polls in vain before a thread sleeps. A choice: to wake a thread takes longer than most answers,
  * so one that polls for a while seldom sleeps; but it keeps a CPU from others meanwhile. */
@@ -111,7 +110,7 @@ static int wait_until(const struct wait *wait, ptl_time_t timeout)
 
 			if (sleep_unless(wait, until && until < look ? until : look))
 				return is_aborted(wait) ? PTL_ABORTED : PTL_OK;
-			p4_peers_check();
+			p4_endpoint_check();
 			polls = 0;
 		}
 	}

@@ -7,18 +7,7 @@
 #include <endian.h>
 #include <stdint.h>
 
-enum p4_op_kind {
-	P4_PUT,
-	P4_GET,
-	P4_ATOMIC,
-	P4_FETCH,
-	P4_SWAP,
-	/* The following are never on the wire, only triggered. */
-	P4_CT_INC,
-	P4_CT_SET,
-	P4_ME_APPEND,
-	P4_ME_UNLINK
-};
+enum p4_op_kind { P4_PUT, P4_GET, P4_ATOMIC, P4_FETCH, P4_SWAP };
 
 /* The most bytes of an atomic operation's data. */
 #define P4_ATOMIC_MAX (1 << 16)

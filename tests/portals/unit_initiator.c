@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Operations whose target fails, or sends answers that no correct process sends. */
+#include "answer.h"
 #include "check.h"
-#include "initiator.h"
 #include "stub.h"
+#include "wire.h"
 
 #define TARGET 1
 
@@ -45,7 +46,7 @@ static struct p4_wire_response answer(uint64_t mlength)
 /* Returns the entry of all answers, with libportals' own argument. */
 static struct stub_entry answers(void)
 {
-	return (struct stub_entry){STUB_REPLY, -1, p4_initiator_answer_entry()};
+	return (struct stub_entry){STUB_REPLY, -1, p4_answer_entry()};
 }
 
 /* Has an answer with `length` bytes of data come in from a process. Returns where libportals stores
