@@ -17,7 +17,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "fabric/fabric_make.h"
+#include "fabric/fabric.h"
+#include "fabric/say.h"
 #include "fabric/trace.h"
 
 /* The records of a process, mapped. */
@@ -56,19 +57,19 @@ int shca_traces_begin(struct shca_traces *traces, const char *file, char *err, s
 
 	/* The folder comes first: the file of another run that is under way must stay. */
 	if (asprintf(&folder, "%s.parts", file) < 0)
-		return shca_fabric_fail(-ENOMEM, err, errlen, "There is no memory for a trace.");
+		return shca_error_text(-ENOMEM, err, errlen, "There is no memory for a trace.");
 	rc = mkdir(folder, 0700) ? -errno : 0;
 	if (rc == -EEXIST)
-		shca_fabric_fail(rc, err, errlen,
-				 "%s is there already: another run may be writing its trace there, "
-				 "or one was killed. Name another file, or remove that folder.",
-				 folder);
+		shca_error_text(rc, err, errlen,
+				"%s is there already: another run may be writing its trace there, "
+				"or one was killed. Name another file, or remove that folder.",
+				folder);
 	else if (rc)
-		shca_fabric_fail(rc, err, errlen, "The folder %s for a trace can't be made (%s).",
-				 folder, strerror(-rc));
+		shca_error_text(rc, err, errlen, "The folder %s for a trace can't be made (%s).",
+				folder, strerror(-rc));
 	if (!rc && (!realpath(folder, traces->parts) || !(traces->out = fopen(file, "we")))) {
-		rc = shca_fabric_fail(-errno, err, errlen, "The trace can't be written to %s (%s).",
-				      file, strerror(errno));
+		rc = shca_error_text(-errno, err, errlen, "The trace can't be written to %s (%s).",
+				     file, strerror(errno));
 		rmdir(folder);
 		traces->parts[0] = '\0';
 	}
@@ -363,9 +364,9 @@ int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
 	if (!rc)
 		remove_parts(traces->parts);
 	else
-		shca_fabric_fail(rc, err, errlen,
-				 "The whole trace can't be written (%s). The records of the "
-				 "processes stay in %s.",
-				 strerror(-rc), traces->parts);
+		shca_error_text(rc, err, errlen,
+				"The whole trace can't be written (%s). The records of the "
+				"processes stay in %s.",
+				strerror(-rc), traces->parts);
 	return rc;
 }

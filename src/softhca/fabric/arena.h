@@ -34,8 +34,8 @@ int shca_arena_back(struct shca_fabric *fabric, unsigned proc, uint64_t off, uin
 /* Counts memory that shca_arena_back() backed, for `softhca stat`; one of the processes that backed
  * it calls this. */
 void shca_arena_count(struct shca_fabric *fabric, unsigned proc, uint64_t backed, uint64_t wanted);
-/* Forgets all that was handed out, in a forked child and when a slot is used again. proc.c calls
- * this. */
+/* Forgets all that was handed out, in a forked child and when a slot is used again. proc_attach.c
+ * calls this. */
 void shca_arena_reset(void);
 /* Punches out a dead process's arena. */
 void shca_arena_drop(struct shca_fabric *fabric, unsigned proc);

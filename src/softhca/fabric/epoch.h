@@ -68,11 +68,11 @@ void shca_epoch_sync(struct shca_fabric *fabric);
  * again at once. May be NULL. */
 extern bool (*shca_epoch_while_waiting)(void);
 
-/* Binds this process's threads to the executors of a process entry; NULL = not attached. proc.c
- * calls this. */
+/* Binds this process's threads to the executors of a process entry; NULL = not attached.
+ * proc_attach.c calls this. */
 void shca_epoch_bind(struct shca_proc *proc);
-/* Forgets all, as bind(NULL) does, in a forked child: the slots are its parent's. proc.c calls
- * this at each fork. */
+/* Forgets all, as bind(NULL) does, in a forked child: the slots are its parent's. proc_attach.c
+ * calls this at each fork. */
 void shca_epoch_reset(void);
 
 #endif

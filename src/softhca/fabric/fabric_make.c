@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * fabric_make.c - making the shared file of a fabric: where its tables are, and their first state.
+ * fabric_make.c - making, mapping and removing the shared file of a fabric: where its tables are,
+ * and their first state.
  */
 #define _GNU_SOURCE 1
-#include "fabric_make.h"
-
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
-#include <stdarg.h>
+#include <ftw.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,24 +20,16 @@
 
 #include "actors.h"
 #include "address.h"
+#include "say.h"
 #include "space.h"
 #include "sysfs.h"
 #include "table.h"
+#include "trace.h"
 
 #define PAGE          4096ULL
 #define GUID_BASE     0x0002c90300000000ULL
 #define ROUND_PAGE(x) (((x) + PAGE - 1) & ~(PAGE - 1))
-
-int shca_fabric_fail(int rc, char *err, size_t errlen, const char *format, ...)
-{
-	va_list ap;
-
-	va_start(ap, format);
-	if (errlen)
-		vsnprintf(err, errlen, format, ap);
-	va_end(ap);
-	return rc;
-}
+#define VERSION_DIGIT 56 /* bits of the magic: its last character */
 
 /* Options that limit the tables. */
 static const enum shca_opt limits[SHCA_KINDS] = {
@@ -89,11 +80,6 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 		}
 	}
 	return at;
-}
-
-uint64_t shca_fabric_size(uint32_t nhcas, const struct shca_config *config)
-{
-	return place_tables(nhcas, NULL, config);
 }
 
 static int fill_hcas(struct shca_fabric_header *hdr)
@@ -175,11 +161,11 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	snprintf(path, sizeof(path), "%s/seg", dir);
 	fabric.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fabric.fd < 0)
-		return shca_fabric_fail(-errno, err, errlen, "The file %s can't be made (%s).",
-					path, strerror(errno));
-	rc = set_size(fabric.fd, shca_fabric_size(nhcas, config) + SHCA_MAX_PROCS * SHCA_ARENA);
+		return shca_error_text(-errno, err, errlen, "The file %s can't be made (%s).", path,
+				       strerror(errno));
+	rc = set_size(fabric.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
 	if (rc) {
-		shca_fabric_fail(
+		shca_error_text(
 			rc, err, errlen,
 			"The file %s can't grow to the size of a fabric (%s): raise the file size "
 			"limit (ulimit -f).",
@@ -189,13 +175,13 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	rc = shca_space_back(fabric.fd, 0, backed);
 	if (rc) {
 		shca_space_text(dir, backed, text, sizeof(text));
-		shca_fabric_fail(rc, err, errlen, "A fabric can't be made: there is %s.", text);
+		shca_error_text(rc, err, errlen, "A fabric can't be made: there is %s.", text);
 		goto close;
 	}
 	hdr = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, fabric.fd, 0);
 	if (hdr == MAP_FAILED) {
-		rc = shca_fabric_fail(-errno, err, errlen, "The file %s can't be mapped (%s).",
-				      path, strerror(errno));
+		rc = shca_error_text(-errno, err, errlen, "The file %s can't be mapped (%s).", path,
+				     strerror(errno));
 		goto close;
 	}
 	rc = fill_header(hdr, dir, config, command);
@@ -205,14 +191,68 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	if (!rc)
 		rc = shca_sysfs_make(hdr);
 	if (rc)
-		shca_fabric_fail(rc, err, errlen, "The files of a fabric can't be made in %s (%s).",
-				 dir, strerror(-rc));
+		shca_error_text(rc, err, errlen, "The files of a fabric can't be made in %s (%s).",
+				dir, strerror(-rc));
 	else
 		atomic_store_explicit(&hdr->ready, 1, memory_order_release);
 	munmap(hdr, len);
 close:
 	close(fabric.fd);
 	return rc;
+}
+
+static int remove_one(const char *path, const struct stat *st, int type, struct FTW *ftw)
+{
+	(void)st;
+	(void)type;
+	(void)ftw;
+	return remove(path) && errno != ENOENT ? -errno : 0;
+}
+
+static bool ours(const char *name)
+{
+	return !strncmp(name, "sys.", 4) || !strncmp(name, "ev.", 3) || !strcmp(name, "monitor") ||
+	       !strcmp(name, SHCA_TRACE_LINK);
+}
+
+/* Removes a file or a folder, with what is in it. */
+static int remove_all(const char *dir, const char *name)
+{
+	char *path;
+	int rc;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	rc = nftw(path, remove_one, 16, FTW_DEPTH | FTW_PHYS);
+	/* -1: nftw() failed, or a removal with EPERM. A process that ends may have removed its
+	 * files first, which is no error. */
+	if (rc == -1)
+		rc = errno == ENOENT ? 0 : -errno;
+	free(path);
+	return rc;
+}
+
+int shca_fabric_remove(const char *dir)
+{
+	struct dirent *entry;
+	DIR *d = opendir(dir);
+	int rc = 0, one;
+
+	if (!d)
+		return -errno;
+	while ((entry = readdir(d))) {
+		if (!ours(entry->d_name))
+			continue;
+		one = remove_all(dir, entry->d_name);
+		rc = one && !rc ? one : rc;
+	}
+	/* Removed last: while this file is there, the removal can be repeated. */
+	if (!rc && unlinkat(dirfd(d), "seg", 0) && errno != ENOENT)
+		rc = -errno;
+	closedir(d);
+	if (rc)
+		return rc;
+	return rmdir(dir) && errno != ENOENT ? -errno : 0;
 }
 
 int shca_fabric_create(const char *dir, const struct shca_config *config, const char *command,
@@ -223,24 +263,24 @@ int shca_fabric_create(const char *dir, const struct shca_config *config, const 
 	int rc;
 
 	if (nhcas < 1 || nhcas > SHCA_MAX_HCAS)
-		return shca_fabric_fail(
+		return shca_error_text(
 			-EINVAL, err, errlen,
 			"A fabric has 1 to %d HCAs, not %lld: ask for fewer nodes or devices.",
 			SHCA_MAX_HCAS, (long long)nhcas);
 	if (mkdir(dir, 0700))
-		return shca_fabric_fail(-errno, err, errlen, "The directory %s can't be made (%s).",
-					dir, strerror(errno));
+		return shca_error_text(-errno, err, errlen, "The directory %s can't be made (%s).",
+				       dir, strerror(errno));
 	path = realpath(dir, NULL);
 	if (!path) {
-		rc = shca_fabric_fail(-errno, err, errlen,
-				      "The directory %s can't be found again (%s).", dir,
-				      strerror(errno));
+		rc = shca_error_text(-errno, err, errlen,
+				     "The directory %s can't be found again (%s).", dir,
+				     strerror(errno));
 		goto remove;
 	}
 	if (strlen(path) >= sizeof(((struct shca_fabric_header *)0)->dir)) {
-		rc = shca_fabric_fail(-ENAMETOOLONG, err, errlen,
-				      "The path %s is too long for a fabric: use a shorter one.",
-				      path);
+		rc = shca_error_text(-ENAMETOOLONG, err, errlen,
+				     "The path %s is too long for a fabric: use a shorter one.",
+				     path);
 		goto remove;
 	}
 	rc = make_in(path, config, command, err, errlen);
@@ -249,4 +289,127 @@ remove:
 	if (rc)
 		shca_fabric_remove(dir);
 	return rc;
+}
+
+/* ---- attaching ---- */
+
+/* Checks the header's first fields, of a file of that length, before any of it is trusted. */
+static int check(const struct shca_fabric_header *hdr, off_t len, const char *dir, char *err,
+		 size_t errlen)
+{
+	const uint64_t name = (1ULL << VERSION_DIGIT) - 1;
+
+	if (len < (off_t)offsetof(struct shca_fabric_header, created) ||
+	    (hdr->magic & name) != (SHCA_MAGIC & name))
+		return shca_error_text(
+			-EINVAL, err, errlen,
+			"%s isn't a fabric, or isn't finished: start the program with "
+			"\"softhca run\".",
+			dir);
+	if (hdr->magic != SHCA_MAGIC || len < (off_t)sizeof(*hdr) || hdr->nhcas > SHCA_MAX_HCAS ||
+	    hdr->size != place_tables(hdr->nhcas, NULL, &hdr->config) || hdr->arenas != hdr->size)
+		return shca_error_text(
+			-EPROTO, err, errlen,
+			"The fabric %s was made by another version of softhca: use the "
+			"launcher and the library of one version.",
+			dir);
+	if (!atomic_load(&hdr->ready))
+		return shca_error_text(
+			-EAGAIN, err, errlen,
+			"The fabric %s isn't finished: start the program with \"softhca run\".",
+			dir);
+	return 0;
+}
+
+/* Reads the size of the fabric from the file. The header is mapped, as it is more than a thread's
+ * stack may hold. */
+static int read_size(int fd, const char *dir, uint64_t *size, char *err, size_t errlen)
+{
+	const struct shca_fabric_header *hdr;
+	struct stat st;
+	int rc;
+
+	hdr = fstat(fd, &st) ? MAP_FAILED : mmap(NULL, sizeof(*hdr), PROT_READ, MAP_SHARED, fd, 0);
+	if (hdr == MAP_FAILED) {
+		rc = -errno;
+		return shca_error_text(rc, err, errlen, "The fabric %s can't be read (%s).", dir,
+				       strerror(-rc));
+	}
+	rc = check(hdr, st.st_size, dir, err, errlen);
+	if (!rc)
+		*size = hdr->size;
+	munmap((void *)hdr, sizeof(*hdr));
+	return rc;
+}
+
+int shca_fabric_attach(const char *dir, struct shca_fabric *fabric, char *err, size_t errlen)
+{
+	char *path, text[256];
+	uint64_t size = 0;
+	int rc;
+
+	memset(fabric, 0, sizeof(*fabric));
+	fabric->fd = -1;
+	if (asprintf(&path, "%s/seg", dir) < 0)
+		return shca_error_text(-ENOMEM, err, errlen, "There is no memory left.");
+	fabric->fd = open(path, O_RDWR | O_CLOEXEC);
+	rc = fabric->fd < 0 ? -errno : 0;
+	free(path);
+	if (rc) {
+		if (rc == -ENOENT || rc == -ENOTDIR)
+			return shca_error_text(
+				rc, err, errlen,
+				"There is no fabric %s (has it ended?): start the program with "
+				"\"softhca run\".",
+				dir);
+		if (rc == -EACCES || rc == -EPERM)
+			return shca_error_text(
+				rc, err, errlen,
+				"The fabric %s belongs to another user: start one of your own.",
+				dir);
+		return shca_error_text(rc, err, errlen, "The file %s/seg can't be opened (%s).",
+				       dir, strerror(-rc));
+	}
+	rc = read_size(fabric->fd, dir, &size, err, errlen);
+	if (rc)
+		goto close;
+	fabric->hdr =
+		mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fabric->fd, 0);
+	if (fabric->hdr == MAP_FAILED) {
+		rc = -errno;
+		shca_space_addresses_text(size, errno, text, sizeof(text));
+		shca_error_text(rc, err, errlen,
+				"The fabric %s can't be mapped: %s; lower limits of its adapters "
+				"(--max-mr, "
+				"--max-qp, --max-srq, --max-cq) or fewer nodes make it smaller.",
+				dir, text);
+		goto close;
+	}
+	madvise(fabric->hdr, size, MADV_DONTDUMP);
+	return 0;
+close:
+	close(fabric->fd);
+	fabric->fd = -1;
+	fabric->hdr = NULL;
+	return rc;
+}
+
+void shca_fabric_detach(struct shca_fabric *fabric)
+{
+	unsigned i, v;
+
+	if (!fabric->hdr)
+		return;
+	for (i = 0; i < SHCA_MAX_PROCS; i++) {
+		for (v = 0; v < SHCA_VIEWS; v++) {
+			char *p = atomic_exchange(&fabric->views[v][i], NULL);
+
+			if (p)
+				munmap(p, SHCA_VIEW << v);
+		}
+	}
+	munmap(fabric->hdr, fabric->hdr->size);
+	fabric->hdr = NULL;
+	close(fabric->fd);
+	fabric->fd = -1;
 }

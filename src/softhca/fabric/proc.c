@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * proc.c - process slots: taking one, giving it back, and asking the kernel whether a process still
- * runs.
+ * proc.c - what is known of a process: whether it still runs, as the kernel tells, and its rank;
+ * and waking its engine.
  */
 #define _GNU_SOURCE 1
 #include "proc.h"
@@ -11,39 +11,10 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "actors.h"
-#include "arena.h"
-#include "epoch.h"
 #include "text.h"
-#include "event.h"
-#include "reap.h"
-
-static pthread_once_t fork_once = PTHREAD_ONCE_INIT;
-
-/* Fields of /proc/PID/stat. */
-struct pid_stat {
-	char comm[16];
-	char state;
-	long threads;
-	uint64_t start_time;
-	uint64_t image; /* changes when the process replaces its program; 0 = it can't be seen */
-};
-
-static void forked(void)
-{
-	shca_epoch_reset();
-	shca_arena_reset();
-	shca_event_reset();
-}
-
-static void watch_forks(void)
-{
-	pthread_atfork(NULL, NULL, forked);
-}
 
 /* Returns the text of field `n` (3 is the first after the name) in what follows the name. */
 static const char *field(const char *rest, int n)
@@ -77,8 +48,7 @@ static uint64_t image_of(const char *rest)
 	return image;
 }
 
-/* Returns 0, -ESRCH (no such process), or another -errno if /proc can't tell. */
-static int read_stat(pid_t pid, struct pid_stat *st)
+int shca_proc_read_stat(pid_t pid, struct shca_proc_stat *st)
 {
 	char path[32], text[768], *open_paren, *close_paren, *end;
 	ssize_t n;
@@ -114,12 +84,12 @@ bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc)
 {
 	const struct shca_proc *record = &fabric->hdr->procs[proc];
 	pid_t pid = atomic_load(&record->pid);
-	struct pid_stat st;
+	struct shca_proc_stat st;
 	int rc;
 
 	if (pid <= 0)
 		return false;
-	rc = read_stat(pid, &st);
+	rc = shca_proc_read_stat(pid, &st);
 	if (rc == -ESRCH)
 		return false;
 	if (rc) /* for example, out of descriptors: better to reap too late than too early */
@@ -130,110 +100,6 @@ bool shca_proc_running(const struct shca_fabric *fabric, unsigned proc)
 	/* A first thread that ended by itself looks like a zombie while other threads of its
 	 * process go on. */
 	return st.state != 'X' && (st.state != 'Z' || st.threads > 1);
-}
-
-/* Tells the monitor, if there is one, to watch a new process. */
-static void say(const struct shca_fabric *fabric, uint32_t slot)
-{
-	char path[sizeof(fabric->hdr->dir) + 16];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/monitor", fabric->hdr->dir);
-	fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
-	if (fd < 0)
-		return;
-	/* A monitor that doesn't read this finds the process when it looks at the table. */
-	if (write(fd, &slot, sizeof(slot)) != sizeof(slot))
-		(void)errno;
-	close(fd);
-}
-
-/* Ends the use of a slot, and reaps it. */
-static void give_up(struct shca_fabric *fabric, unsigned proc)
-{
-	struct shca_proc *record = &fabric->hdr->procs[proc];
-	uint64_t s;
-
-	shca_lock(&fabric->hdr->ctl_lock);
-	s = atomic_load(&record->state);
-	if ((s & 0xff) == SHCA_PROC_ALIVE)
-		shca_proc_set_state(record, SHCA_PROC_REAPING);
-	shca_unlock(&fabric->hdr->ctl_lock);
-	shca_reap(fabric, proc);
-}
-
-/* Reaps the slot that this process had before it replaced its image. */
-static void reap_former_self(struct shca_fabric *fabric, const struct pid_stat *me)
-{
-	unsigned i, e;
-
-	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *proc = &fabric->hdr->procs[i];
-		bool was_inside;
-
-		if ((atomic_load(&proc->state) & 0xff) == SHCA_PROC_FREE ||
-		    atomic_load(&proc->pid) != getpid() || proc->start_time != me->start_time)
-			continue;
-		/* The threads that were inside an epoch are gone, although the process seems to
-		 * run. */
-		was_inside = shca_proc_is_inside(proc);
-		for (e = 0; e < SHCA_MAX_EXEC; e++)
-			if (atomic_load(&proc->exec[e].seq) & 1)
-				atomic_fetch_add(&proc->exec[e].seq, 1);
-		if (was_inside)
-			shca_proc_sender_gone(fabric);
-		give_up(fabric, i);
-	}
-}
-
-/* Returns the free slot that was used least, so that references to a slot's last process are
- * long gone when it is used again. Needs ctl_lock. */
-static int free_slot(const struct shca_fabric *fabric)
-{
-	uint64_t least = UINT64_MAX;
-	int i, best = -EAGAIN;
-
-	for (i = 0; i < SHCA_MAX_PROCS; i++) {
-		uint64_t s = atomic_load(&fabric->hdr->procs[i].state);
-
-		if ((s & 0xff) == SHCA_PROC_FREE && s < least) {
-			least = s;
-			best = i;
-		}
-	}
-	return best;
-}
-
-static int take_slot(struct shca_fabric *fabric, const struct pid_stat *me)
-{
-	struct shca_proc *proc;
-	int slot;
-
-	shca_lock(&fabric->hdr->ctl_lock);
-	slot = free_slot(fabric);
-	if (slot >= 0) {
-		proc = &fabric->hdr->procs[slot];
-		atomic_store(&proc->pid, getpid());
-		proc->start_time = me->start_time;
-		proc->image = me->image;
-		shca_lock_init(&proc->alive_lock);
-		proc->node = 0;
-		memcpy(proc->comm, me->comm, sizeof(proc->comm));
-		atomic_store(&proc->arena_used, 0);
-		atomic_store(&proc->pinned, 0);
-		atomic_store(&proc->owes, 0);
-		atomic_store(&proc->sleeping, 0);
-		atomic_store(&proc->attention, 0);
-		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {
-			atomic_store(&proc->copy_asked[w], 0);
-			atomic_store(&proc->attached[w], 0);
-		}
-		/* Stored last: if this process dies before, the slot stays free. */
-		atomic_store(&proc->state,
-			     ((atomic_load(&proc->state) >> 8) + 1) << 8 | SHCA_PROC_ALIVE);
-	}
-	shca_unlock(&fabric->hdr->ctl_lock);
-	return slot;
 }
 
 int32_t shca_proc_rank(void)
@@ -264,83 +130,12 @@ unsigned shca_proc_job(void)
 	return *end || !number ? 0 : (unsigned)(number & UINT16_MAX) - 1;
 }
 
-int shca_proc_attach(struct shca_fabric *fabric)
-{
-	struct pid_stat me;
-	int slot, rc;
-
-	pthread_once(&fork_once, watch_forks);
-	rc = read_stat(getpid(), &me);
-	if (rc)
-		return rc;
-	reap_former_self(fabric, &me);
-	slot = take_slot(fabric, &me);
-	if (slot == -EAGAIN) {
-		shca_reap_all(fabric);
-		slot = take_slot(fabric, &me);
-	}
-	if (slot < 0)
-		return slot;
-	shca_arena_reset();
-	shca_epoch_bind(&fabric->hdr->procs[slot]);
-	say(fabric, (uint32_t)slot);
-	return slot;
-}
-
-void shca_proc_detach(struct shca_fabric *fabric, unsigned proc)
-{
-	/* Done first: the end of a thread must not touch an executor that is another process's
-	 * already. */
-	shca_epoch_bind(NULL);
-	give_up(fabric, proc);
-}
-
-void shca_proc_segments_gone(struct shca_fabric *fabric, unsigned proc)
-{
-	const struct shca_proc *owner = &fabric->hdr->procs[proc];
-
-	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *record = &fabric->hdr->procs[i];
-
-		if (!(atomic_load(&owner->attached[i / 64]) >> (i % 64) & 1))
-			continue;
-		atomic_fetch_or(&record->attention, SHCA_ATTENTION_MR);
-		shca_proc_notify(fabric, record);
-	}
-}
-
 bool shca_proc_is_inside(const struct shca_proc *proc)
 {
 	for (unsigned i = 0; i < SHCA_MAX_EXEC; i++)
 		if (atomic_load(&proc->exec[i].seq) & 1)
 			return true;
 	return false;
-}
-
-void shca_proc_sender_gone(struct shca_fabric *fabric)
-{
-	for (unsigned i = 0; i < SHCA_MAX_PROCS; i++) {
-		struct shca_proc *record = &fabric->hdr->procs[i];
-
-		if (!shca_proc_alive(fabric, i))
-			continue;
-		atomic_fetch_or(&record->attention, SHCA_ATTENTION_QP);
-		shca_proc_notify(fabric, record);
-	}
-}
-
-void shca_proc_notify(struct shca_fabric *fabric, struct shca_proc *proc)
-{
-	struct shca_clock *clock = shca_fabric_clock(fabric);
-
-	/* The adapter is due now. A reaper has no turn. */
-	if (clock) {
-		shca_actors_lock(fabric);
-		shca_actor_sooner(clock, (uint32_t)(proc - fabric->hdr->procs),
-				  atomic_load(&clock->now));
-		shca_actors_unlock(fabric);
-	}
-	shca_proc_wake(proc);
 }
 
 void shca_proc_wake(struct shca_proc *proc)

@@ -28,3 +28,14 @@ void shca_say(const char *format, ...)
 	shca_cancel_restore(cancel);
 	errno = error;
 }
+
+int shca_error_text(int rc, char *err, size_t errlen, const char *format, ...)
+{
+	va_list ap;
+
+	va_start(ap, format);
+	if (errlen)
+		vsnprintf(err, errlen, format, ap);
+	va_end(ap);
+	return rc;
+}
