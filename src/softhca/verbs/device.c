@@ -74,31 +74,20 @@ int shca_devices_find(const char *dev_name)
 	return -1;
 }
 
-struct ibv_device **ibv_get_device_list(int *num_devices)
+struct ibv_device **shca_devices_list(int *n)
 {
 	struct ibv_device **list;
-	int n = 0;
-	int ret;
 
-	if (num_devices)
-		*num_devices = 0;
-	ret = shca_process_attach();
-	if (ret < 0) {
-		errno = -ret;
-		return NULL;
-	}
-	if (ret)
-		n = atomic_load_explicit(&ndevices, memory_order_acquire);
-	list = calloc((size_t)n + 1, sizeof(*list));
-	if (!list) {
-		errno = ENOMEM;
-		return NULL;
-	}
-	for (int i = 0; i < n; i++)
+	*n = atomic_load_explicit(&ndevices, memory_order_acquire);
+	list = calloc((size_t)*n + 1, sizeof(*list));
+	for (int i = 0; list && i < *n; i++)
 		list[i] = &devices[i].ibv;
-	if (num_devices)
-		*num_devices = n;
 	return list;
+}
+
+const char *shca_devices_sysfs(void)
+{
+	return sysfs;
 }
 
 void ibv_free_device_list(struct ibv_device **list)
@@ -119,10 +108,4 @@ int ibv_get_device_index(struct ibv_device *device)
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
 	return htobe64(shca_device(device)->hca->guid);
-}
-
-/* May be called before anything else. Without a fabric there are no devices to find. */
-const char *ibv_get_sysfs_path(void)
-{
-	return shca_process_attach() > 0 ? sysfs : "/sys";
 }

@@ -171,6 +171,32 @@ out:
 	return ret;
 }
 
+struct ibv_device **ibv_get_device_list(int *num_devices)
+{
+	struct ibv_device **list;
+	int n = 0, ret = shca_process_attach();
+
+	if (num_devices)
+		*num_devices = 0;
+	if (ret < 0) {
+		errno = -ret;
+		return NULL;
+	}
+	/* Without a fabric there are no devices. */
+	list = shca_devices_list(&n);
+	if (!list)
+		errno = ENOMEM;
+	else if (num_devices)
+		*num_devices = n;
+	return list;
+}
+
+/* May be called before anything else. Without a fabric there are no devices to find. */
+const char *ibv_get_sysfs_path(void)
+{
+	return shca_process_attach() > 0 ? shca_devices_sysfs() : "/sys";
+}
+
 /* Takes a slot. Needs the lock. */
 static int take_slot(void)
 {

@@ -36,6 +36,11 @@ void shca_process_leave(void);
  * -errno.
  */
 int shca_devices_make(void);
+/* Returns a list of them, which free() frees, and stores their number. Returns NULL without memory.
+ */
+struct ibv_device **shca_devices_list(int *n);
+/* Returns the path of the files that describe them. */
+const char *shca_devices_sysfs(void);
 /* Returns the index of the device whose node below /dev/infiniband has that name, or -1. Any
  * thread, at any time. */
 int shca_devices_find(const char *dev_name);

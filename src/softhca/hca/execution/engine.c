@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine.c - the engine thread: its list of ready QPs, its timers, and its sleep.
+ * engine.c - the engine thread: what it executes, and its sleep.
  */
 #include "engine.h"
 
@@ -24,8 +24,8 @@
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
 #include "hca/queues/cq_event.h"
-#include "hca/timers.h"
 #include "post.h"
+#include "runqueue.h"
 
 /* Time (ns) between two checks of the process table while peers don't answer. A choice: a check
  * reads a file in /proc for each process, and only ends waits for a dead peer sooner. */
@@ -38,180 +38,14 @@ enum engine_life {
 	ENGINE_STOPPING,
 };
 
-/*
- * `lock` protects the list, the heap, the transitions to and from READY and TIMED, and those of
- * `life`. This lock is an innermost one.
- */
 static struct {
-	/* The fields that handing a QP over needs share one cache line. */
-	pthread_mutex_t lock SHCA_ALIGNED;
-	struct shca_qp *first, *last; /* READY */
-	_Atomic uint32_t ready;       /* length of the list */
-	bool was_timer;               /* true if the QP that was taken last came from its heap */
-
-	struct shca_timers qp_timers SHCA_ALIGNED; /* TIMED */
-	_Atomic uint64_t next_timer;               /* earliest of qp_timers, UINT64_MAX = none */
-	_Atomic uint32_t rnr_wakes; /* number of times that wake-ups brought RNR waits forward */
-	_Atomic bool suspicious;    /* some peer did not answer, and may have ended */
-	_Atomic(enum engine_life) life;
+	pthread_mutex_t lock; /* protects the transitions of `life` */
 	pthread_cond_t life_changed;
+	_Atomic(enum engine_life) life;
 	pthread_t thread;
-} eng = {.lock = PTHREAD_MUTEX_INITIALIZER,
-	 .next_timer = UINT64_MAX,
-	 .life_changed = PTHREAD_COND_INITIALIZER};
-
-uint32_t shca_engine_rnr_wakes(void)
-{
-	return atomic_load_explicit(&eng.rnr_wakes, memory_order_acquire);
-}
-
-static uint64_t sooner_of(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/* Stores the time of the earliest timer and, in virtual time, when the adapters are due. Needs the
- * lock. */
-static void note_next_timer(void)
-{
-	uint64_t a = shca_timers_next(&eng.qp_timers);
-
-	if (a != atomic_load_explicit(&eng.next_timer, memory_order_relaxed))
-		atomic_store(&eng.next_timer, a);
-	if (!shca_clk)
-		return;
-	shca_clock_due(shca_self.slot, eng.first ? shca_now() : sooner_of(a, shca_cq_event_next()));
-	/* The attention is read after that, because a reaper, which has no turn, asks for attention
-	 * before it makes the adapters due. */
-	if (atomic_load(&shca_self.proc->attention))
-		shca_clock_due(shca_self.slot, shca_now());
-}
-
-/* ---------------------------------------------------------------- the list of ready QPs */
-
-static void list_add(struct shca_qp *qp)
-{
-	qp->ready_next = NULL;
-	qp->ready_prev = eng.last;
-	if (eng.last)
-		eng.last->ready_next = qp;
-	else
-		eng.first = qp;
-	eng.last = qp;
-	atomic_fetch_add(&eng.ready, 1);
-}
-
-static void list_del(struct shca_qp *qp)
-{
-	if (qp->ready_prev)
-		qp->ready_prev->ready_next = qp->ready_next;
-	else
-		eng.first = qp->ready_next;
-	if (qp->ready_next)
-		qp->ready_next->ready_prev = qp->ready_prev;
-	else
-		eng.last = qp->ready_prev;
-	atomic_fetch_sub_explicit(&eng.ready, 1, memory_order_relaxed);
-}
-
-/* Wakes the engine's thread if it sleeps. In virtual time the clock does that, after
- * note_next_timer(). */
-static void wake(void)
-{
-	if (!shca_clk)
-		shca_proc_wake_sleeper(shca_self.proc);
-}
-
-void shca_engine_queue(struct shca_qp *qp)
-{
-	pthread_mutex_lock(&eng.lock);
-	shca_sched_set(qp, SHCA_SCHED_READY);
-	list_add(qp);
-	if (shca_clk)
-		note_next_timer();
-	pthread_mutex_unlock(&eng.lock);
-	wake();
-}
-
-void shca_engine_queue_at(struct shca_qp *qp, uint64_t when, bool rnr)
-{
-	bool ok, sooner;
-
-	pthread_mutex_lock(&eng.lock);
-	qp->rnr_wait = rnr;
-	/* A wake-up since the last look for a receive would have come too early for this wait. */
-	if (rnr && qp->rnr_seen != atomic_load(&eng.rnr_wakes))
-		when = sooner_of(when, shca_req_rnr_due(qp));
-	sooner = when < atomic_load_explicit(&eng.next_timer, memory_order_relaxed);
-	qp->timer.when = when;
-	ok = shca_timers_add(&eng.qp_timers, &qp->timer);
-	shca_sched_set(qp, ok ? SHCA_SCHED_TIMED : SHCA_SCHED_READY);
-	if (!ok) /* Without memory for the heap, try the QP again at once. */
-		list_add(qp);
-	note_next_timer();
-	pthread_mutex_unlock(&eng.lock);
-	if (sooner || !ok)
-		wake();
-}
-
-void shca_engine_remove(struct shca_qp *qp)
-{
-	for (;;) {
-		bool idle;
-
-		pthread_mutex_lock(&qp->sq_lock);
-		pthread_mutex_lock(&eng.lock);
-		if (qp->sched == SHCA_SCHED_READY)
-			list_del(qp);
-		else if (qp->sched == SHCA_SCHED_TIMED)
-			shca_timers_del(&eng.qp_timers, &qp->timer);
-		if (qp->sched != SHCA_SCHED_RUNNING)
-			shca_sched_set(qp, SHCA_SCHED_IDLE);
-		idle = qp->sched == SHCA_SCHED_IDLE;
-		note_next_timer();
-		pthread_mutex_unlock(&eng.lock);
-		pthread_mutex_unlock(&qp->sq_lock);
-		if (idle)
-			return;
-		sched_yield();
-	}
-}
+} eng = {.lock = PTHREAD_MUTEX_INITIALIZER, .life_changed = PTHREAD_COND_INITIALIZER};
 
 /* ---------------------------------------------------------------- executing */
-
-static struct shca_qp *qp_of(struct shca_timer *timer)
-{
-	return (struct shca_qp *)(void *)((char *)timer - offsetof(struct shca_qp, timer));
-}
-
-/*
- * Takes a QP that has work to do now: in turn one whose timer is due and one that is ready. If many
- * QPs wait for receives, some timer is always due, and if many send, some QP is always ready;
- * neither kind may starve the other.
- */
-static struct shca_qp *take(uint64_t now)
-{
-	struct shca_timer *timer = NULL;
-	struct shca_qp *qp = NULL;
-
-	pthread_mutex_lock(&eng.lock);
-	if (!eng.was_timer || !eng.first)
-		timer = shca_timers_pop(&eng.qp_timers, now);
-	if (timer) {
-		qp = qp_of(timer);
-		note_next_timer();
-	} else if (eng.first) {
-		qp = eng.first;
-		list_del(qp);
-		if (shca_clk)
-			note_next_timer();
-	}
-	eng.was_timer = timer != NULL;
-	if (qp)
-		shca_sched_set(qp, SHCA_SCHED_RUNNING);
-	pthread_mutex_unlock(&eng.lock);
-	return qp;
-}
 
 static void run(struct shca_qp *qp)
 {
@@ -222,8 +56,7 @@ static void run(struct shca_qp *qp)
 
 static bool timer_due(uint64_t *now)
 {
-	uint64_t next = sooner_of(atomic_load_explicit(&eng.next_timer, memory_order_relaxed),
-				  shca_cq_event_next());
+	uint64_t next = shca_runqueue_next();
 
 	*now = 0;
 	if (next == UINT64_MAX)
@@ -239,11 +72,11 @@ static bool work(void)
 	uint64_t now;
 	bool due = timer_due(&now);
 
-	if (!due && !atomic_load_explicit(&eng.ready, memory_order_relaxed))
+	if (!due && !shca_runqueue_has_ready())
 		return false;
 	if (due && shca_cq_event_fire(now))
 		return true;
-	qp = take(due ? now : 0);
+	qp = shca_runqueue_take(due ? now : 0);
 	if (qp)
 		run(qp);
 	return qp != NULL;
@@ -251,29 +84,12 @@ static bool work(void)
 
 /* ---------------------------------------------------------------- attention */
 
-/* Lets all QPs that wait after an RNR NAK try at the end of their timers, because a receive was
- * posted for one of them. */
-static void end_rnr_waits(void)
-{
-	pthread_mutex_lock(&eng.lock);
-	for (uint32_t i = 0; i < eng.qp_timers.n; i++) {
-		struct shca_timer *timer = eng.qp_timers.heap[i];
-
-		if (qp_of(timer)->rnr_wait)
-			timer->when = sooner_of(timer->when, shca_req_rnr_due(qp_of(timer)));
-	}
-	shca_timers_rebuild(&eng.qp_timers);
-	atomic_fetch_add(&eng.rnr_wakes, 1);
-	note_next_timer();
-	pthread_mutex_unlock(&eng.lock);
-}
-
 static void attend(void)
 {
 	uint32_t a = atomic_exchange(&shca_self.proc->attention, 0);
 
 	if (a & SHCA_ATTENTION_RNR)
-		end_rnr_waits();
+		shca_runqueue_end_rnr_waits();
 	if (a & SHCA_ATTENTION_QP)
 		shca_flush_failed_qps();
 	if (a & SHCA_ATTENTION_MR)
@@ -282,18 +98,13 @@ static void attend(void)
 
 /* ---------------------------------------------------------------- the thread */
 
-void shca_engine_suspect(void)
-{
-	atomic_store_explicit(&eng.suspicious, true, memory_order_relaxed);
-}
-
 /* Frees dead peers' resources. The launcher's monitor does that too, unless the monitor is gone. */
 static void look_at_peers(uint64_t now, uint64_t *last)
 {
-	if (!atomic_load_explicit(&eng.suspicious, memory_order_relaxed) ||
+	if (!atomic_load_explicit(&shca_self.suspicious, memory_order_relaxed) ||
 	    now - *last < LIVENESS_EACH)
 		return;
-	atomic_store_explicit(&eng.suspicious, false, memory_order_relaxed);
+	atomic_store_explicit(&shca_self.suspicious, false, memory_order_relaxed);
 	*last = now;
 	shca_reap_all(&shca_self.fabric);
 }
@@ -311,9 +122,9 @@ static void sleep_until_woken(void)
 	uint64_t now = shca_now(), next;
 
 	atomic_exchange(&proc->sleeping, 1);
-	next = sooner_of(atomic_load(&eng.next_timer), shca_cq_event_next());
-	if (!atomic_load(&eng.ready) && !atomic_load(&proc->attention) && !shca_peer_copy_asked() &&
-	    !stopping() && next > now) {
+	next = shca_runqueue_next();
+	if (!shca_runqueue_has_ready() && !atomic_load(&proc->attention) &&
+	    !shca_peer_copy_asked() && !stopping() && next > now) {
 		uint64_t ns = next - now;
 		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
 
@@ -340,9 +151,7 @@ static void execute_due(void)
 		attend();
 	while (work())
 		;
-	pthread_mutex_lock(&eng.lock);
-	note_next_timer();
-	pthread_mutex_unlock(&eng.lock);
+	shca_runqueue_note_due();
 }
 
 /* Virtual time: sleeps until the turn is the adapters', or another process asks for a copy. */
@@ -494,5 +303,6 @@ void shca_engine_reset(void)
 	memset(&eng, 0, sizeof(eng));
 	pthread_mutex_init(&eng.lock, NULL);
 	pthread_cond_init(&eng.life_changed, NULL);
-	atomic_store(&eng.next_timer, UINT64_MAX);
+	atomic_store(&shca_self.suspicious, false);
+	shca_runqueue_reset();
 }

@@ -7,12 +7,12 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "engine.h"
 #include "fabric/epoch.h"
 #include "fabric/event.h"
 #include "hca/object_index.h"
 #include "hca/queues/cq_ring.h"
 #include "req.h"
+#include "runqueue.h"
 
 /* Keeps a QP from being freed while shca_flush_failed_qps() looks at it. */
 static pthread_mutex_t qps_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -147,7 +147,7 @@ void shca_flush_qp(struct shca_qp *qp, uint64_t patience)
 	bool alone, again;
 
 	/* Threads that are sending to the QP or executing its queue see ERR at their next look. */
-	shca_engine_remove(qp);
+	shca_runqueue_remove(qp);
 	alone = shca_epoch_sync_for(&shca_self.fabric, shca_self.slot, patience);
 	pthread_mutex_lock(&qp->sq_lock);
 	if (qp->sq && qp->sched == SHCA_SCHED_IDLE)

@@ -5,7 +5,7 @@
 #ifndef SHCA_LINK_H
 #define SHCA_LINK_H
 
-#include "hca/process.h"
+#include "hca/queues/queue_pair.h"
 
 /* Returns true if the fabric's options ask for the link model. */
 static inline bool shca_link_on(void)
@@ -13,6 +13,12 @@ static inline bool shca_link_on(void)
 	return __builtin_expect(shca_self.fabric.hdr->config.link_on != 0, 0);
 }
 
+/* Returns when a message leaves at the earliest, under the link model. A busy port sends one
+ * message after the other, however late the next one is looked at. */
+static inline uint64_t shca_link_departs_at(const struct shca_qp *qp, const struct shca_swqe *wqe)
+{
+	return wqe->posted_at > qp->link_floor ? wqe->posted_at : qp->link_floor;
+}
 /*
  * Reserves both ports for a message of `bytes` that leaves `from` at time `start` at the earliest.
  * Returns when the last byte is at `to`, and stores in *first when the first byte is. Times in ns.

@@ -9,11 +9,11 @@
 
 #include "ah.h"
 #include "clock/clock.h"
-#include "engine.h"
 #include "flush.h"
 #include "hca/fault.h"
 #include "hca/queues/sq.h"
 #include "link.h"
+#include "runqueue.h"
 #include "traced.h"
 
 #define FLAGS_KNOWN (IBV_SEND_FENCE | IBV_SEND_SIGNALED | IBV_SEND_SOLICITED | IBV_SEND_INLINE)
@@ -143,10 +143,10 @@ void shca_post_run(struct shca_qp *qp, enum shca_runner by)
 		shca_sched_set(qp, SHCA_SCHED_IDLE);
 		break;
 	case SHCA_REQ_MORE:
-		shca_engine_queue(qp);
+		shca_runqueue_add(qp);
 		break;
 	case SHCA_REQ_WAIT:
-		shca_engine_queue_at(qp, when, qp->rnr_wait);
+		shca_runqueue_add_at(qp, when, qp->rnr_wait);
 		break;
 	}
 }

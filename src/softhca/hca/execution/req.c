@@ -8,11 +8,11 @@
 #include <errno.h>
 
 #include "clock/clock.h"
-#include "engine.h"
 #include "fabric/event.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
 #include "link.h"
+#include "runqueue.h"
 #include "traced.h"
 #include "ud.h"
 
@@ -72,7 +72,7 @@ static enum shca_step no_answer(struct shca_req *req)
 	struct shca_qp *qp = req->qp;
 	uint64_t timer_end = shca_now() + retry_period(qp);
 
-	shca_engine_suspect();
+	shca_suspect_peers();
 	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
 	 * is under way that could bring an answer. */
 	if (!qp->entry->attr.timeout)
@@ -86,7 +86,7 @@ static enum shca_step no_answer(struct shca_req *req)
  * fails at once after retry_cnt retries, even if there is no timer. */
 static enum shca_step out_of_sequence(struct shca_req *req)
 {
-	shca_engine_suspect();
+	shca_suspect_peers();
 	if (!take_retry(req->qp))
 		return shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	return resend_at(req, shca_now() + retry_period(req->qp));
@@ -109,15 +109,6 @@ static uint64_t next_try(const struct shca_req *req)
 	return qp->cur.rnr_since + tries * qp->cur.rnr_period;
 }
 
-uint64_t shca_req_rnr_due(const struct shca_qp *qp)
-{
-	uint64_t waited = shca_now() - qp->cur.rnr_since;
-
-	if (shca_opt(&shca_self.fabric, SHCA_O_RNR_WAKE))
-		return 0;
-	return qp->cur.rnr_since + (waited / qp->cur.rnr_period + 1) * qp->cur.rnr_period;
-}
-
 /* Ends the wait for a receive. The message leaves at the last end of the timer, or now if the
  * timer has not ended yet, and the tries that were left out are counted. None are left out if
  * tries are limited: then this process is late. */
@@ -137,7 +128,7 @@ static enum shca_step not_ready(struct shca_req *req)
 	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
 	uint64_t now = shca_now();
 
-	shca_engine_suspect();
+	shca_suspect_peers();
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
 	req->qp->cur.tries = 0;
 	if (req->qp->cur.rnr_tries < 8)
@@ -375,7 +366,7 @@ enum shca_req_result shca_req_run(struct shca_qp *qp, enum shca_runner by, uint6
 		qp->rnr_wait = false;
 		if (qp->cur.rnr_since)
 			end_rnr_wait(qp);
-		qp->rnr_seen = shca_engine_rnr_wakes();
+		qp->rnr_seen = shca_runqueue_rnr_wakes();
 		shca_epoch_enter(req.exec);
 		s = step(&req);
 		shca_epoch_exit(req.exec);

@@ -23,15 +23,6 @@ enum shca_runner { SHCA_BY_CALLER, SHCA_BY_ENGINE };
 /* Executes from the head of the send queue. The caller holds sq_lock, which is released while the
  * engine copies much data. */
 enum shca_req_result shca_req_run(struct shca_qp *qp, enum shca_runner by, uint64_t *when);
-/* Returns when a QP that waits for a receive tries again if one is posted now: at the next end of
- * its RNR timer, or 0 for at once. */
-uint64_t shca_req_rnr_due(const struct shca_qp *qp);
-/* Returns when a message leaves at the earliest, under the link model. A busy port sends one
- * message after the other, however late the next one is looked at. */
-static inline uint64_t shca_req_departs_at(const struct shca_qp *qp, const struct shca_swqe *wqe)
-{
-	return wqe->posted_at > qp->link_floor ? wqe->posted_at : qp->link_floor;
-}
 /* Completes all posted sends with WR_FLUSH_ERR. The caller holds sq_lock, and no thread executes
  * the queue. */
 void shca_req_flush(struct shca_qp *qp);

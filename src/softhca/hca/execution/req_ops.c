@@ -73,7 +73,7 @@ static bool opens(struct shca_req *req, enum shca_answer answer)
 	    req->qp->entry->type == IBV_QPT_UC)
 		return false;
 	progress->opened = shca_link_opens(req->qp->ctx->hca,
-					   shca_req_departs_at(req->qp, req->wqe), &req->when);
+					   shca_link_departs_at(req->qp, req->wqe), &req->when);
 	return progress->opened;
 }
 
@@ -82,7 +82,7 @@ static void schedule(struct shca_req *req, bool to_us)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca;
-	uint64_t start = shca_req_departs_at(req->qp, req->wqe);
+	uint64_t start = shca_link_departs_at(req->qp, req->wqe);
 
 	if (!shca_link_on() || progress->arrives_at)
 		return;
@@ -107,7 +107,7 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 {
 	struct shca_progress *progress = &req->qp->cur;
 	struct shca_hca *us = req->qp->ctx->hca, *to = req->target.hca;
-	uint64_t bytes = req->wqe->length, departs = shca_req_departs_at(req->qp, req->wqe), stop;
+	uint64_t bytes = req->wqe->length, departs = shca_link_departs_at(req->qp, req->wqe), stop;
 	uint64_t first_at;
 
 	if (!shca_link_on() ||

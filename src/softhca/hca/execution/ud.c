@@ -205,7 +205,7 @@ static void schedule(struct shca_qp *qp, const struct shca_swqe *wqe)
 
 	if (!shca_link_on() || progress->first_at)
 		return;
-	progress->first_at = shca_link_leave(from, to, wqe->length, shca_req_departs_at(qp, wqe));
+	progress->first_at = shca_link_leave(from, to, wqe->length, shca_link_departs_at(qp, wqe));
 	progress->arrives_at = to ? shca_link_arrive(from, to, wqe->length, &progress->first_at)
 				  : progress->first_at;
 }

@@ -5,6 +5,7 @@
 #include "qp.h"
 
 #include <errno.h>
+#include <stdlib.h>
 
 #include "clock/clock.h"
 #include "fabric/epoch.h"
@@ -12,8 +13,8 @@
 #include "fabric/pending_event.h"
 #include "fabric/xrc_life.h"
 #include "hca/event_ack.h"
-#include "hca/execution/engine.h"
 #include "hca/execution/flush.h"
+#include "hca/execution/runqueue.h"
 #include "hca/object_index.h"
 #include "hca/queues/cq_ring.h"
 #include "mcast.h"
@@ -222,7 +223,7 @@ static void end_own(struct shca_qp *qp)
 {
 	shca_flush_disable(qp);
 	shca_table_retire(qp->entry);
-	shca_engine_remove(qp);
+	shca_runqueue_remove(qp);
 	shca_epoch_sync(&shca_self.fabric);
 	shca_qp_drop_held(qp);
 	shca_qp_purge(qp);
@@ -243,6 +244,25 @@ void shca_qp_end(struct shca_qp *qp, bool left)
 		end_own(qp);
 }
 
+/* Drops references to PD, CQs, SRQ and XRC domain, and frees the private struct. */
+static void release(struct shca_qp *qp)
+{
+	if (qp->pd)
+		atomic_fetch_sub(&qp->pd->refs, 1);
+	if (qp->xrcd)
+		atomic_fetch_sub(&qp->xrcd->refs, 1);
+	if (qp->send_cq)
+		atomic_fetch_sub(&qp->send_cq->refs, 1);
+	if (qp->recv_cq)
+		atomic_fetch_sub(&qp->recv_cq->refs, 1);
+	if (qp->srq)
+		atomic_fetch_sub(&qp->srq->refs, 1);
+	pthread_mutex_destroy(&qp->sq_lock);
+	free(qp->datagram);
+	free(qp->sq);
+	free(qp);
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibqp)
 {
 	SHCA_CLOCKED(VERB, 1);
@@ -256,6 +276,6 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	shca_context_objects_remove(&qp->context_node);
 	shca_qp_end(qp, false);
 	shca_event_ack_wait(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->events_given);
-	shca_qp_release(qp);
+	release(qp);
 	return 0;
 }

@@ -31,8 +31,6 @@ void shca_qp_reset(void);
 /* Makes the object known by its table index; several handles of one target QP may be. Returns 0 or
  * -ENOMEM. */
 int shca_qp_add_handle(struct shca_qp *qp);
-/* Drops references to PD, CQs, SRQ and XRC domain, and frees the private struct. */
-void shca_qp_release(struct shca_qp *qp);
 /* Drops the QP's completions from its CQs. The QP has nothing in flight. */
 void shca_qp_purge(struct shca_qp *qp);
 /* Gives the receive of an interrupted message back to the SRQ. The QP has nothing in flight. */

@@ -138,7 +138,7 @@ static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *attr,
 			    attr->cap.max_recv_sge);
 }
 
-/* Takes the references that shca_qp_release() drops. */
+/* Takes the references that ibv_destroy_qp() drops. */
 static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
 		 const struct qp_type *type)
 {
@@ -176,24 +176,6 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
 		atomic_fetch_add(&qp->srq->refs, 1);
 	}
 	shca_context_objects_add(ib->context, &qp->context_node, SHCA_OBJECT_QP, qp);
-}
-
-void shca_qp_release(struct shca_qp *qp)
-{
-	if (qp->pd)
-		atomic_fetch_sub(&qp->pd->refs, 1);
-	if (qp->xrcd)
-		atomic_fetch_sub(&qp->xrcd->refs, 1);
-	if (qp->send_cq)
-		atomic_fetch_sub(&qp->send_cq->refs, 1);
-	if (qp->recv_cq)
-		atomic_fetch_sub(&qp->recv_cq->refs, 1);
-	if (qp->srq)
-		atomic_fetch_sub(&qp->srq->refs, 1);
-	pthread_mutex_destroy(&qp->sq_lock);
-	free(qp->datagram);
-	free(qp->sq);
-	free(qp);
 }
 
 static struct shca_qp *qp_alloc(struct ibv_context *ibctx, enum ibv_qp_type type, void *user)

@@ -9,8 +9,8 @@
 #include "clock/clock.h"
 #include "fabric/address.h"
 #include "fabric/event.h"
-#include "hca/execution/engine.h"
 #include "hca/execution/flush.h"
+#include "hca/execution/runqueue.h"
 #include "hca/execution/post.h"
 #include "hca/execution/req.h"
 #include "qp.h"
@@ -239,7 +239,7 @@ static bool is_target(const struct shca_qp *qp)
  * objects of the SRQ's owner, which may be any process. */
 static void await_idle(struct shca_qp *qp)
 {
-	shca_engine_remove(qp);
+	shca_runqueue_remove(qp);
 	if (is_target(qp))
 		shca_epoch_sync_for(&shca_self.fabric, SHCA_HOLDS_ANY, UINT64_MAX);
 	else

@@ -90,10 +90,6 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
  */
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs);
-/* Returns true if the queue holds completions that were not polled. Inside an epoch. */
-bool shca_cq_holds(struct shca_cq_entry *entry);
-/* Raises the completion event of a CQ, if it is armed for that kind of completion. */
-void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
 
 /* ---------------------------------------------------------------- cq_poll.c */
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_event.c - a heap of completion events that are due later.
+ * cq_event.c - raising the events of completions, and a heap of those that are due later.
  */
 #include "cq_event.h"
 
@@ -8,8 +8,9 @@
 #include <string.h>
 
 #include "clock/clock.h"
-#include "cq.h"
+#include "cq_ring.h"
 #include "fabric/epoch.h"
+#include "fabric/event.h"
 #include "fabric/proc.h"
 #include "hca/timers.h"
 
@@ -36,6 +37,26 @@ static void note_next(void)
 
 	if (next != atomic_load_explicit(&due.next, memory_order_relaxed))
 		atomic_store(&due.next, next);
+}
+
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited)
+{
+	uint64_t arm = atomic_load(&entry->arm);
+	uint64_t word = atomic_load(&entry->state_word);
+	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_word_number(word)};
+
+	if (!shca_cq_event_wanted(arm, solicited))
+		return;
+	/* FIRING with this process's slot: if this process dies before the event is written, the
+	 * reaper writes it. */
+	if (!atomic_compare_exchange_strong(&entry->arm, &arm,
+					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
+		return;
+	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], entry);
+	atomic_fetch_add_explicit(&entry->events, 1, memory_order_relaxed);
+	shca_event_send(&shca_self.fabric, hca, shca_word_owner(word), entry->channel - 1, &ev);
+	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
+	atomic_compare_exchange_strong(&entry->arm, &arm, SHCA_ARM_NONE);
 }
 
 void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t when,
@@ -72,6 +93,15 @@ uint64_t shca_cq_event_next(void)
 	return atomic_load(&due.next);
 }
 
+/* Returns true if the queue holds completions that were not polled. */
+static bool holds(struct shca_cq_entry *entry)
+{
+	const struct shca_cq_ring *ring =
+		shca_cq_ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
+
+	return ring && shca_cq_ring_held(entry, ring, atomic_load(&ring->tail), false) > 0;
+}
+
 bool shca_cq_event_fire(uint64_t now)
 {
 	struct shca_exec *exec = shca_epoch_self();
@@ -89,7 +119,7 @@ bool shca_cq_event_fire(uint64_t now)
 	/* This may be late: completions that were polled since, perhaps before the queue was armed,
 	 * are no event. */
 	if (shca_word_state(word) == SHCA_LIVE && shca_word_number(word) == event->number &&
-	    shca_cq_holds(event->cq))
+	    holds(event->cq))
 		shca_cq_fire(event->hca, event->cq, event->solicited);
 	shca_epoch_exit(exec);
 	free(event);

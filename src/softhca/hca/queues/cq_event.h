@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * cq_event.h - events of completions that may not be seen yet, under the link model and reordering.
- * The engine raises them when they are due.
+ * cq_event.h - events of completions. Under the link model and reordering a completion may not be
+ * seen yet: then the engine raises the event when it is due.
  */
 #ifndef SHCA_CQ_EVENT_H
 #define SHCA_CQ_EVENT_H
 
 #include "hca/process.h"
 
+/* Returns true if a queue with that arming raises an event for such a completion. */
+static inline bool shca_cq_event_wanted(uint64_t arm, bool solicited)
+{
+	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
+}
+/* Raises the completion event of a CQ, if it is armed for that kind of completion. */
+void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
 /* Raises a CQ's event at a time when its completion may be seen. Inside an epoch, or for an own
  * CQ. */
 void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t when,

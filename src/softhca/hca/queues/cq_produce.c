@@ -33,40 +33,6 @@ static void move_tail(struct shca_cq_ring *ring, uint64_t t)
 						memory_order_relaxed);
 }
 
-/* Returns how many completions the queue holds if t is the next position. `guess`: use the polls
- * that a producer last saw. */
-static int64_t held(struct shca_cq_entry *entry, const struct shca_cq_ring *ring, uint64_t t,
-		    bool guess)
-{
-	uint64_t polled = guess ? atomic_load_explicit(&entry->polled_cache, memory_order_relaxed)
-				: atomic_load_explicit(&entry->polled, memory_order_acquire);
-
-	if (!guess)
-		atomic_store_explicit(&entry->polled_cache, polled, memory_order_relaxed);
-	return (int64_t)(t - atomic_load_explicit(&ring->bias, memory_order_relaxed) - polled);
-}
-
-static unsigned owner_of(const struct shca_cq_entry *entry)
-{
-	return shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
-}
-
-/* Returns the ring, or NULL if this process can't map it. */
-static struct shca_cq_ring *ring_of(const struct shca_cq_entry *entry, uint64_t desc)
-{
-	return (struct shca_cq_ring *)(void *)shca_arena(
-		&shca_self.fabric, owner_of(entry), desc >> 8,
-		shca_cq_ring_len(1ULL << (desc & 0xff), entry->stride));
-}
-
-bool shca_cq_holds(struct shca_cq_entry *entry)
-{
-	const struct shca_cq_ring *ring =
-		ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
-
-	return ring && held(entry, ring, atomic_load(&ring->tail), false) > 0;
-}
-
 /* Bytes by which the memory of a ring grows. A choice: a step is a system call in the way of a
  * message, and takes memory that may not be used. */
 #define RING_STEP (256u << 10)
@@ -85,7 +51,7 @@ static bool back_slots(const struct shca_cq_entry *entry, struct shca_cq_ring *r
 		to = slots;
 	wants = shca_cq_ring_len(to, entry->stride);
 	cancel = shca_cancel_hold();
-	rc = shca_arena_back(&shca_self.fabric, owner_of(entry), desc >> 8, has, wants);
+	rc = shca_arena_back(&shca_self.fabric, shca_cq_owner(entry), desc >> 8, has, wants);
 	shca_cancel_restore(cancel);
 	if (rc)
 		return false;
@@ -96,7 +62,7 @@ static bool back_slots(const struct shca_cq_entry *entry, struct shca_cq_ring *r
 		if (!atomic_compare_exchange_weak_explicit(
 			    &ring->backed, &backed, to, memory_order_release, memory_order_relaxed))
 			continue;
-		shca_arena_count(&shca_self.fabric, owner_of(entry),
+		shca_arena_count(&shca_self.fabric, shca_cq_owner(entry),
 				 shca_cq_ring_len(backed, entry->stride), wants);
 		break;
 	}
@@ -129,7 +95,8 @@ static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *
 			shca_cq_ring_slot_at((char *)ring, t, desc & 0xff, entry->stride);
 		uint64_t w = SHCA_SLOT_WORD(t, 0, SHCA_SLOT_FREE);
 
-		if (held(entry, ring, t, true) >= limit && held(entry, ring, t, false) >= limit)
+		if (shca_cq_ring_held(entry, ring, t, true) >= limit &&
+		    shca_cq_ring_held(entry, ring, t, false) >= limit)
 			return NULL;
 		if (!back_if_needed(entry, ring, desc, t & ((1ULL << (desc & 0xff)) - 1)))
 			return NULL;
@@ -151,32 +118,6 @@ static struct shca_cqe *claim(struct shca_cq_entry *entry, struct shca_cq_ring *
 	}
 }
 
-/* Returns true if a queue with that arming raises an event for such a completion. */
-static bool fires(uint64_t arm, bool solicited)
-{
-	return arm == SHCA_ARM_ANY || (arm == SHCA_ARM_SOLICITED && solicited);
-}
-
-void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited)
-{
-	uint64_t arm = atomic_load(&entry->arm);
-	uint64_t word = atomic_load(&entry->state_word);
-	struct shca_event ev = {SHCA_EVENT_COMP, 0, shca_word_number(word)};
-
-	if (!fires(arm, solicited))
-		return;
-	/* FIRING with this process's slot: if this process dies before the event is written, the
-	 * reaper writes it. */
-	if (!atomic_compare_exchange_strong(&entry->arm, &arm,
-					    SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8))
-		return;
-	ev.idx = shca_table_index(&shca_self.fabric, &hca->tables[SHCA_CQ], entry);
-	atomic_fetch_add_explicit(&entry->events, 1, memory_order_relaxed);
-	shca_event_send(&shca_self.fabric, hca, shca_word_owner(word), entry->channel - 1, &ev);
-	arm = SHCA_ARM_FIRING | (uint64_t)shca_self.slot << 8;
-	atomic_compare_exchange_strong(&entry->arm, &arm, SHCA_ARM_NONE);
-}
-
 /* The part of shca_cq_carries() for messages that aren't short. Most are short, so this function
  * isn't inlined. */
 static __attribute__((noinline)) bool carries_long(const struct shca_cq_entry *entry,
@@ -190,11 +131,11 @@ static __attribute__((noinline)) bool carries_long(const struct shca_cq_entry *e
 		return false;
 	if (len <= shca_cq_ring_slot_room(entry->stride))
 		return true;
-	ring = ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
+	ring = shca_cq_ring_of(entry, atomic_load_explicit(&entry->ring, memory_order_acquire));
 	if (!ring)
 		return false;
 	tail = atomic_load_explicit(&ring->tail, memory_order_relaxed);
-	*bounce = (uint16_t)shca_cq_bounce_take(entry, owner_of(entry), tail);
+	*bounce = (uint16_t)shca_cq_bounce_take(entry, shca_cq_owner(entry), tail);
 	return *bounce;
 }
 
@@ -210,7 +151,7 @@ bool shca_cq_carries(const struct shca_cq_entry *entry, const struct shca_copy *
 static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 			const struct shca_run *runs)
 {
-	struct shca_cq_bounce *bounce = shca_cq_bounce_at(entry, owner_of(entry), cqe->bounce);
+	struct shca_cq_bounce *bounce = shca_cq_bounce_at(entry, shca_cq_owner(entry), cqe->bounce);
 
 	shca_mem_gather(bounce->data, runs, cqe->payload);
 	/* From here on no process may take the buffer over: the completion that follows says
@@ -224,15 +165,15 @@ static void tell_clock(const struct shca_cq_entry *entry, const struct shca_cqe 
 {
 	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
 
-	shca_log_completion(owner_of(entry), at, cqe->opcode, cqe->status, cqe->byte_len);
-	shca_actors_wake_spinning(shca_clk, owner_of(entry), at);
+	shca_log_completion(shca_cq_owner(entry), at, cqe->opcode, cqe->status, cqe->byte_len);
+	shca_actors_wake_spinning(shca_clk, shca_cq_owner(entry), at);
 }
 
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs)
 {
 	uint64_t desc = atomic_load_explicit(&entry->ring, memory_order_acquire), pos;
-	struct shca_cq_ring *ring = ring_of(entry, desc);
+	struct shca_cq_ring *ring = shca_cq_ring_of(entry, desc);
 	struct shca_cqe *slot;
 
 	if (!ring || atomic_load_explicit(&entry->overrun, memory_order_relaxed))
@@ -266,7 +207,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 		 * thread sees the queue armed. */
 		uint64_t arm = atomic_fetch_or(&entry->arm, 0);
 
-		if (!fires(arm, solicited))
+		if (!shca_cq_event_wanted(arm, solicited))
 			return 0;
 		if (cqe->visible_at && cqe->visible_at > shca_now())
 			shca_cq_event_at(hca, entry, cqe->visible_at, solicited);

@@ -46,6 +46,33 @@ static inline uint64_t shca_cq_ring_len(uint64_t slots, uint32_t stride)
 	return sizeof(struct shca_cq_ring) + slots * stride;
 }
 
+/* Returns the process slot of the queue's owner. */
+static inline unsigned shca_cq_owner(const struct shca_cq_entry *entry)
+{
+	return shca_word_owner(atomic_load_explicit(&entry->state_word, memory_order_relaxed));
+}
+
+/* Returns the ring that entry->ring describes; NULL if this process can't map it. */
+static inline struct shca_cq_ring *shca_cq_ring_of(const struct shca_cq_entry *entry, uint64_t desc)
+{
+	return (struct shca_cq_ring *)(void *)shca_arena(
+		&shca_self.fabric, shca_cq_owner(entry), desc >> 8,
+		shca_cq_ring_len(1ULL << (desc & 0xff), entry->stride));
+}
+
+/* Returns how many completions the queue holds if t is the next position. `guess`: use the polls
+ * that a producer last saw. */
+static inline int64_t shca_cq_ring_held(struct shca_cq_entry *entry,
+					const struct shca_cq_ring *ring, uint64_t t, bool guess)
+{
+	uint64_t polled = guess ? atomic_load_explicit(&entry->polled_cache, memory_order_relaxed)
+				: atomic_load_explicit(&entry->polled, memory_order_acquire);
+
+	if (!guess)
+		atomic_store_explicit(&entry->polled_cache, polled, memory_order_relaxed);
+	return (int64_t)(t - atomic_load_explicit(&ring->bias, memory_order_relaxed) - polled);
+}
+
 /* Returns how many of the slots have memory from the beginning: at least two. */
 static inline uint64_t shca_cq_ring_first(uint64_t slots, uint32_t stride)
 {

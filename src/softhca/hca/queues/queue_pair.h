@@ -119,7 +119,7 @@ struct shca_qp {
 	uint32_t exec; /* sends ever executed: number of the next one */
 	/* The requester's: guarded by sq_lock, or by SHCA_SCHED_RUNNING. */
 	_Atomic(enum shca_sched) sched;
-	uint32_t rnr_seen; /* shca_engine_rnr_wakes() before the last look for a receive */
+	uint32_t rnr_seen; /* shca_runqueue_rnr_wakes() before the last look for a receive */
 	bool rnr_wait;     /* true if it is TIMED because of an RNR NAK */
 
 	/* The poster's: `tail`, and the batch that ibv_wr_* is building, with sq_lock held from
