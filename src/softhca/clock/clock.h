@@ -144,23 +144,26 @@ bool shca_clock_try_free_poll(const void *place);
  * none. Adds the CPU time since the last call and the price of this one to the clock of a thread in
  * its program. */
 uint64_t shca_clock_read(void);
-/* Parks a spinning thread until `at`, when something is there for it (SHCA_NEVER: nothing is
- * known), or until something else comes, rounded up to its polling period, but not beyond `look`.
- * Returns true if something is there. Returns false at once if memory was written since the thread
- * began its last round of looks. `yields`: the thread is in a yield. */
-bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields);
 /* Returns true if another thread of this process is parked at a yield: it may want a lock that the
  * calling thread holds. */
 bool shca_clock_is_contended(void);
-/* Returns the calling thread's clock as of its last sync point. */
-uint64_t shca_clock_at_sync_point(void);
-
-/* --- spin.c --- */
 /* Returns when something will be at a place; 0: nothing is known. */
 typedef uint64_t shca_visible_fn(void *place);
 /* Notes that the thread looked for something in vain, at that place (NULL: elsewhere). Returns true
  * if the thread was parked until something came, and should look again. Called inside of a call. */
-bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible);
+bool shca_clock_found_nothing(void *place, shca_visible_fn *visible);
+
+/* --- spin.c --- */
+/* How long a spinning thread is to be parked: until `at`, when something is there for it
+ * (SHCA_NEVER: nothing is known), or until something else comes, rounded up to its polling period,
+ * but not beyond `look`. */
+struct shca_spin_park {
+	uint64_t at, period, look;
+};
+/* Notes an empty look, as shca_clock_found_nothing(), which calls this. Returns true if the thread
+ * is to be parked. `contended`: see shca_clock_is_contended(). */
+bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible, bool contended,
+			       struct shca_spin_park *park);
 /* Notes that the thread found something. */
 void shca_spin_end(void);
 /* Makes all threads forget their places, because one is about to be freed. */

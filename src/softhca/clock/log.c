@@ -9,7 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "turn.h"
+#include "turn_self.h"
 
 /* Longest line, and longest name of a process. */
 #define LINE_SIZE 96

@@ -12,7 +12,6 @@
 #include <stdatomic.h>
 
 #include "next.h"
-#include "next_tsc.h"
 #include "program.h"
 
 #define FUNCTIONS(FN)                                                                    \
@@ -46,6 +45,8 @@ static void on_signal(int nr, siginfo_t *info, void *context)
 	handler(nr, info, context);
 	shca_program_end_handler(was_in_handler);
 }
+
+bool (*shca_signal_set_segv)(const struct sigaction *act, struct sigaction *old);
 
 int shca_kernel_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
 {
@@ -97,10 +98,8 @@ int shca_sigaction(int nr, const struct sigaction *act, struct sigaction *old)
 	/* SIGKILL and SIGSTOP are refused there. */
 	if (nr <= 0 || nr >= _NSIG || nr == SIGKILL || nr == SIGSTOP)
 		return NEXT(sigaction)(nr, act, old);
-#ifdef __x86_64__
-	if (nr == SIGSEGV && shca_tsc_set_segv(act, old))
+	if (nr == SIGSEGV && shca_signal_set_segv && shca_signal_set_segv(act, old))
 		return 0;
-#endif
 	return change(nr, act, old);
 }
 

@@ -6,7 +6,6 @@
  */
 #define _GNU_SOURCE 1
 #include "next_signal.h"
-#include "next_tsc.h"
 #include "program.h"
 
 #ifdef __x86_64__
@@ -114,14 +113,9 @@ static void untrap(void)
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
 }
 
-__attribute__((constructor)) static void prepare(void)
-{
-	untrap();
-	pthread_atfork(NULL, NULL, untrap);
-	shca_program_set_traps(trap, untrap);
-}
-
-bool shca_tsc_set_segv(const struct sigaction *act, struct sigaction *old)
+/* Sets and returns the program's action for SIGSEGV. Returns false if our handler isn't in place.
+ */
+static bool set_segv(const struct sigaction *act, struct sigaction *old)
 {
 	struct sigaction was = program_action;
 
@@ -132,5 +126,13 @@ bool shca_tsc_set_segv(const struct sigaction *act, struct sigaction *old)
 	if (old)
 		*old = was;
 	return true;
+}
+
+__attribute__((constructor)) static void prepare(void)
+{
+	shca_signal_set_segv = set_segv;
+	untrap();
+	pthread_atfork(NULL, NULL, untrap);
+	shca_program_set_traps(trap, untrap);
 }
 #endif

@@ -4,7 +4,7 @@
  */
 #include "program.h"
 
-#include "turn.h"
+#include "turn_self.h"
 #include "fabric/event.h"
 
 bool shca_program_join(void)
@@ -206,7 +206,7 @@ void shca_program_released_shared(void)
 
 void shca_program_looked(void)
 {
-	shca_spin_note_empty_look(NULL, NULL);
+	shca_clock_found_nothing(NULL, NULL);
 }
 
 bool shca_program_try_free_yield(void)

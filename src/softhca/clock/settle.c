@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "settle_near.h"
-#include "turn.h"
+#include "turn_self.h"
 
 /* Time after which the asker looks whether there is still a launcher, which starts a monitor again
  * that was killed; and how often it does. */

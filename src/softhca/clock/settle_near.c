@@ -19,7 +19,7 @@
 
 #include "fabric/proc.h"
 #include "fabric/text.h"
-#include "turn.h"
+#include "turn_self.h"
 
 #define LOOKS    10    /* before the monitor is asked: within 1 ms */
 #define PAUSE_NS 1000u /* between looks, at first */

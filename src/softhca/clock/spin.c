@@ -8,7 +8,7 @@
  * at descriptors, which are looks elsewhere. A sync point is a call in which a thread gives its
  * turn away unless its clock is before all others'.
  */
-#include "turn.h"
+#include "turn_self.h"
 
 /* These numbers are choices: with smaller ones a thread is parked that would have found something
  * at its next look, with larger ones a thread that waits has more sync points. */
@@ -151,11 +151,11 @@ bool shca_spin_try_skip_poll(const void *place, uint64_t now)
 	return true;
 }
 
-bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible)
+bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible, bool contended,
+			       struct shca_spin_park *park)
 {
-	uint64_t now = shca_clock_at_sync_point(), step, at;
+	uint64_t now = shca_turn_self.clock, step;
 	unsigned freed = atomic_load(&freed_places);
-	bool contended = shca_clock_is_contended();
 
 	if (freed != self.freed_places)
 		shca_spin_end();
@@ -176,6 +176,6 @@ bool shca_spin_note_empty_look(void *place, shca_visible_fn *visible)
 	 * soon. A thread that yields hardly holds one. */
 	if (contended && place)
 		step = self.period;
-	at = earliest();
-	return shca_clock_park(at, self.period, now + step, !place);
+	*park = (struct shca_spin_park){earliest(), self.period, now + step};
+	return true;
 }

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * turn.c - a thread's clock: joining, sync points, calls, waits, the real world.
+ * turn.c - a thread's clock: joining, sync points, calls.
  */
 #define _GNU_SOURCE 1
 #include "turn.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <linux/futex.h>
-#include <poll.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -27,34 +25,26 @@ _Thread_local __attribute__((tls_model("initial-exec"))) struct shca_turn_self s
 static pthread_once_t key_once = PTHREAD_ONCE_INIT;
 static pthread_key_t key; /* for its destructor */
 
-uint64_t shca_clock_at_sync_point(void)
-{
-	return shca_turn_self.clock;
-}
-
 /* ---------------------------------------------------------------- joining and sync points */
 
-static void make_due(uint32_t actor, enum shca_actor_state state, uint64_t when)
+void shca_turn_make_due(uint32_t actor, enum shca_actor_state state, uint64_t when)
 {
 	atomic_store(&shca_turn_clock()->actors[actor].state, state);
 	shca_actor_sooner(shca_turn_clock(), actor, when);
 }
 
-/* Makes the calling thread due now. Either a signal has ended its wait, or the monitor took the
- * turn away, because the thread was stopped, asleep or slow while it gave the turn on
- * (../cmd/watch.c). */
-static void make_due_again(uint32_t actor)
+void shca_turn_make_due_again(uint32_t actor)
 {
 	uint64_t now;
 
 	shca_actors_lock(shca_turn_here.fabric);
 	now = atomic_load(&shca_turn_clock()->now);
-	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
+	shca_turn_make_due(actor, SHCA_ACTOR_READY,
+			   shca_turn_self.clock > now ? shca_turn_self.clock : now);
 	shca_actors_unlock(shca_turn_here.fabric);
 }
 
-/* Passes the turn to the first actor, and returns when this thread has it again. */
-static void await(uint32_t actor)
+void shca_turn_await(uint32_t actor)
 {
 	struct shca_actor *record = &shca_turn_clock()->actors[actor];
 	int cancel = shca_cancel_hold();
@@ -65,13 +55,16 @@ static void await(uint32_t actor)
 		 * actor. */
 		while (!shca_turn_joined())
 			pause();
+		/* A signal has ended the wait. */
 		if (shca_turn_self.heard && atomic_load(&record->state) == SHCA_ACTOR_WAITS)
-			make_due_again(actor);
+			shca_turn_make_due_again(actor);
 		if (shca_turn_step(actor))
 			break;
+		/* The turn was taken away, because the thread was stopped, asleep or slow while it
+		 * gave the turn on (../cmd/watch.c). */
 		state = atomic_load(&record->state);
 		if (state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES) {
-			make_due_again(actor);
+			shca_turn_make_due_again(actor);
 			continue;
 		}
 		while (!atomic_load(&record->granted))
@@ -171,9 +164,9 @@ static void join(void)
 	shca_actors_lock(shca_turn_here.fabric);
 	shca_turn_self.clock = atomic_load(&shca_clk->now);
 	shca_actors_disturb(shca_clk, SHCA_NO_PROC);
-	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	shca_turn_make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	shca_actors_unlock(shca_turn_here.fabric);
-	await(actor);
+	shca_turn_await(actor);
 	if (shca_turn_here.trap)
 		begin_to_trap();
 }
@@ -195,10 +188,10 @@ static void sync_point(void)
 	/* The monitor may have taken the turn away. */
 	if (!is_holder)
 		shca_actors_lock(shca_turn_here.fabric);
-	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
+	shca_turn_make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
 	if (!is_holder)
 		shca_actors_unlock(shca_turn_here.fabric);
-	await(actor);
+	shca_turn_await(actor);
 }
 
 /* ---------------------------------------------------------------- calls */
@@ -311,130 +304,9 @@ void shca_clock_leave(void)
 		shca_charge_begin();
 }
 
-void shca_clock_wait(uint64_t until, unsigned also)
-{
-	uint32_t actor = shca_turn_self.actor - 1;
-	struct shca_actor *record = &shca_clk->actors[actor];
-	uint64_t since = shca_turn_self.clock;
-
-	if (!shca_turn_joined())
-		return;
-	/* Spinning threads may look at memory that this one has written. record->watches (a thread
-	 * waits for something) depends on threads without a clock, so where runs are to repeat only
-	 * sleeps count. */
-	if (shca_turn_here.factor || !atomic_load(&record->watches)) {
-		shca_actors_touch(shca_clk, shca_turn_here.slot);
-		atomic_store_explicit(&record->touched, 0, memory_order_relaxed);
-	}
-	atomic_store(&record->on_event, !!(also & SHCA_ALSO_EVENTS));
-	atomic_store(&record->looks, !!(also & SHCA_TO_DEADLINE));
-	make_due(actor, SHCA_ACTOR_WAITS, until);
-	await(actor);
-	atomic_store(&record->on_event, 0);
-	atomic_store(&record->looks, 0);
-	if (shca_tracing())
-		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_turn_self.clock);
-}
-
-void shca_clock_expect_events(bool expects)
-{
-	uint32_t actor = shca_turn_self.actor - 1;
-
-	if (!shca_turn_joined())
-		return;
-	atomic_store(&shca_clk->actors[actor].on_event, expects);
-	/* An event that came since is known, and the thread is not to be due while it has the
-	 * turn. */
-	if (!expects && shca_turn_is_mine())
-		atomic_store(&shca_clk->due[actor], SHCA_NEVER);
-}
-
-void shca_clock_watch(enum shca_watching what)
-{
-	if (shca_turn_joined())
-		atomic_store(&shca_clk->actors[shca_turn_self.actor - 1].watches, what);
-}
-
 uint32_t shca_clock_actor(void)
 {
 	return shca_turn_joined() ? shca_turn_self.actor - 1 : SHCA_NO_ACTOR;
-}
-
-int shca_clock_await_event(int fd)
-{
-	struct pollfd channel = {.fd = fd, .events = POLLIN};
-	int rc;
-
-	if (!shca_clk || !shca_turn_joined() || (fcntl(fd, F_GETFL) & O_NONBLOCK))
-		return 0;
-	/* As read() has it: a handler with SA_RESTART ends no such wait. */
-	shca_clock_listen(SHCA_HANDLER_INTERRUPT);
-	for (;;) {
-		shca_clock_expect_events(true);
-		rc = poll(&channel, 1, 0);
-		if (rc || shca_clock_heard())
-			break;
-		shca_clock_wait(SHCA_NEVER, SHCA_ALSO_EVENTS);
-	}
-	shca_clock_expect_events(false);
-	shca_clock_listen(0);
-	if (rc)
-		return 0;
-	errno = EINTR;
-	return -1;
-}
-
-bool shca_clock_is_contended(void)
-{
-	return shca_actors_is_yielding(shca_clk, shca_turn_here.slot);
-}
-
-bool shca_clock_park(uint64_t at, uint64_t period, uint64_t look, bool yields)
-{
-	uint32_t actor = shca_turn_self.actor - 1;
-	struct shca_actor *record = &shca_clk->actors[actor];
-	bool looked;
-
-	/* The thread may have looked at memory just before another thread wrote there. */
-	if (!shca_turn_joined() || atomic_exchange(&record->touched, 0))
-		return false;
-	if (shca_clk->sees_writes)
-		shca_shared_writes_watch(shca_turn_here.fabric);
-	atomic_store(&record->spins_since, shca_turn_self.clock);
-	atomic_store(&record->period, period);
-	atomic_store(&record->looks, 1);
-	atomic_store(&record->expects, 0);
-	atomic_store(&record->yields, yields);
-	shca_add(&record->parked, 1);
-	make_due(actor, SHCA_ACTOR_SPINS, look);
-	if (at != SHCA_NEVER)
-		shca_actor_due_in_period(shca_clk, actor, at);
-	await(actor);
-	looked = atomic_load(&record->looks);
-	atomic_store(&record->looks, 0);
-	atomic_store(&record->expects, 0);
-	atomic_store(&record->yields, 0);
-	if (shca_tracing())
-		shca_trace_stretch(SHCA_TRACE_POLLS, atomic_load(&record->spins_since),
-				   shca_turn_self.clock);
-	return !looked;
-}
-
-void shca_clock_out(void)
-{
-	uint32_t actor = shca_turn_self.actor - 1;
-
-	if (!shca_turn_joined())
-		return;
-	shca_turn_self.depth++;
-	shca_actors_lock(shca_turn_here.fabric);
-	atomic_store(&shca_clk->actors[actor].state, SHCA_ACTOR_OUT);
-	shca_add(&shca_clk->actors[actor].outs, 1);
-	shca_actors_disturb(shca_clk, shca_turn_here.slot);
-	if (atomic_load(&shca_clk->holder) == actor + 1)
-		shca_actors_pass(shca_turn_here.fabric);
-	shca_actors_unlock(shca_turn_here.fabric);
-	shca_turn_self.depth--;
 }
 
 void shca_clock_exclude(void)
@@ -473,23 +345,4 @@ bool shca_clock_is_joined(pid_t tid)
 	while (i && atomic_load(&shca_clk->actors[i - 1].tid) != tid)
 		i = atomic_load(&shca_clk->actors[i - 1].sibling);
 	return i;
-}
-
-void shca_clock_back(void)
-{
-	uint32_t actor = shca_turn_self.actor - 1;
-	uint64_t now, since = shca_turn_self.clock;
-
-	if (!shca_turn_joined())
-		return;
-	shca_actors_lock(shca_turn_here.fabric);
-	now = atomic_load(&shca_clk->now);
-	/* Only this process is noted: another one that ended the wait has noted itself, or has no
-	 * clock and used CPU time. */
-	shca_actors_disturb(shca_clk, shca_turn_here.slot);
-	make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock > now ? shca_turn_self.clock : now);
-	shca_actors_unlock(shca_turn_here.fabric);
-	await(actor);
-	if (shca_tracing())
-		shca_trace_stretch(SHCA_TRACE_OUT, since, shca_turn_self.clock);
 }

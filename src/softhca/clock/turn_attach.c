@@ -9,7 +9,7 @@
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
 #include "fabric/shared_writes.h"
-#include "turn.h"
+#include "turn_self.h"
 
 struct shca_clock *shca_clk;
 struct shca_turn_here shca_turn_here = {.attach_count = 1};

@@ -2,7 +2,7 @@
 /*
  * turn_signal.c - signals and a thread's clock: handlers end waits, and see virtual time.
  */
-#include "turn.h"
+#include "turn_self.h"
 
 void shca_clock_listen(uint32_t kinds)
 {

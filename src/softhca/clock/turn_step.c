@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "turn.h"
+#include "turn_self.h"
 
 /* Real time (ns) in one step of the holder's pace, while all others only look. */
 #define PACE_NS 10000000u

@@ -3,7 +3,7 @@
  * turn_wake.c - makes threads that wait or spin look again: those of this process, or those of all
  * that wait for a lock.
  */
-#include "turn.h"
+#include "turn_self.h"
 
 /* Passes the turn if nobody has it, and unlocks the actors. */
 static void pass_and_unlock(const struct shca_clock *clock)

@@ -32,7 +32,7 @@ static int poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc)
 		return 0;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	got = shca_poll_cq(cq, n, wc);
-	if (!got && n > 0 && shca_spin_note_empty_look(cq, visible))
+	if (!got && n > 0 && shca_clock_found_nothing(cq, visible))
 		got = shca_poll_cq(cq, n, wc);
 	if (got > 0) {
 		shca_spin_end();
@@ -128,7 +128,7 @@ static int start_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)
 		return ENOENT;
 	shca_clock_enter(SHCA_CALL_POLL, 1);
 	rc = plain_start_poll(cq, attr);
-	if (rc == ENOENT && shca_spin_note_empty_look(cq, visible))
+	if (rc == ENOENT && shca_clock_found_nothing(cq, visible))
 		rc = plain_start_poll(cq, attr);
 	if (!rc) {
 		shca_spin_end();
