@@ -10,7 +10,7 @@ from layers import Check, Tree
 FOLDERS = {"low": [], "high": ["low"]}
 
 
-def violations(files, folders=None, exceptions=None, circle=0):
+def violations(files, folders=None, exceptions=None, circles=None):
     """Returns the violations in a tree with these files, by path below its root."""
     with tempfile.TemporaryDirectory() as top:
         for name, text in files.items():
@@ -18,7 +18,7 @@ def violations(files, folders=None, exceptions=None, circle=0):
             os.makedirs(os.path.dirname(path), exist_ok=True)
             with open(path, "w", encoding="utf-8") as f:
                 f.write(text)
-        return Check(top, Tree("src", folders or FOLDERS, exceptions or {}, circle)).run()
+        return Check(top, Tree("src", folders or FOLDERS, exceptions or {}, circles or {})).run()
 
 
 def tree(**changes):
@@ -100,8 +100,8 @@ def ring(*names, **changes):
 
 
 class Circles(unittest.TestCase):
-    def found(self, files, circle=2):
-        return violations(files, {"low": []}, circle=circle)
+    def found(self, files, most=2):
+        return violations(files, {"low": []}, circles={"low": most})
 
     def test_circle(self):
         self.assertEqual(self.found(ring("a", "b", "c")), [
@@ -114,8 +114,14 @@ class Circles(unittest.TestCase):
     def test_circle_within_its_limit(self):
         self.assertEqual(self.found(ring("a", "b", "c"), 3), [])
 
-    def test_no_limit(self):
-        self.assertEqual(self.found(ring("a", "b", "c"), 0), [])
+    def test_none_may_unless_the_tree_says_so(self):
+        self.assertIn("src/low: 2 files depend on each other in a circle, and at most 1 may",
+                      violations(ring("a", "b"), {"low": []}, circles={"high": 2}))
+
+    def test_circle_through_two_folders(self):
+        files = tree(low__a_c='#include "a.h"\n\nint a_get(void)\n{\n\tb_set();\n}\n',
+                     high__b_c='#include "b.h"\n\nvoid b_set(int (*fn)(void *arg), int n)\n{\n\ta_get();\n}\n')
+        self.assertIn("src: 2 files depend on each other in a circle, and at most 1 may", violations(files, circles={"low": 2}))
 
     def test_each_circle_that_is_too_large(self):
         found = self.found({**ring("a", "b", "c"), **ring("d", "e", "f"), **ring("g", "h")})
