@@ -238,7 +238,7 @@ static int component_progress(void)
 	/* pml/tupleq makes progress itself. */
 	if (!mca_btl_tupleq.is_owner)
 		return 0;
-	mca_btl_tupleq_frags_post();
+	mca_btl_tupleq_frags_retry();
 	n = tq_progress(mca_btl_tupleq.ep);
 	if (!n && ++mca_btl_tupleq.idle_polls % IDLE_POLLS == 0)
 		mca_btl_tupleq_look_for_failures();

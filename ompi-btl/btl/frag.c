@@ -34,7 +34,9 @@ typedef struct mca_btl_tupleq_frag {
 	struct user user;
 	mca_btl_base_segment_t segments[2]; /* the frag's own memory, and the user's */
 	mca_btl_base_endpoint_t *endpoint;
+	mca_btl_base_tag_t tag;
 	struct tq_req *req;
+	struct mca_btl_tupleq_frag *next, *prev; /* unsent */
 } mca_btl_tupleq_frag_t;
 
 static void frag_construct(mca_btl_tupleq_frag_t *frag)
@@ -48,10 +50,17 @@ OBJ_CLASS_INSTANCE(mca_btl_tupleq_frag_t, mca_btl_base_descriptor_t, frag_constr
 
 static struct receive receives[RECEIVES];
 
-/* Receives that could not be posted for lack of memory: a list and its length. */
+/* Receives and sends that could not be started for lack of memory: two lists and the sum of their
+ * lengths. pml/ob1 itself would try a send again only when another one ends. */
 static struct receive *unposted;
-static unsigned unposted_count;
-static opal_mutex_t unposted_lock = OPAL_MUTEX_STATIC_INIT;
+static mca_btl_tupleq_frag_t *unsent;
+static unsigned unstarted_count;
+static opal_mutex_t unstarted_lock = OPAL_MUTEX_STATIC_INIT;
+
+static void count_unstarted(int n)
+{
+	__atomic_store_n(&unstarted_count, unstarted_count + n, __ATOMIC_RELAXED);
+}
 
 /* ---- receiving ---- */
 
@@ -87,21 +96,22 @@ static bool deliver(const struct receive *receive, const struct tq_status *statu
 	return true;
 }
 
-/* Puts a receive into the list for mca_btl_tupleq_frags_post(). */
+static void warn_once(bool *has_warned, const char *text)
+{
+	if (!__atomic_exchange_n(has_warned, true, __ATOMIC_RELAXED))
+		mca_btl_tupleq_log(NULL, TQ_LOG_WARN, text);
+}
+
+/* Puts a receive into the list for mca_btl_tupleq_frags_retry(). */
 static void add_unposted(struct receive *receive)
 {
 	static bool has_warned;
-	bool is_first;
 
-	opal_mutex_lock(&unposted_lock);
+	opal_mutex_lock(&unstarted_lock);
 	LL_PREPEND(unposted, receive);
-	__atomic_store_n(&unposted_count, unposted_count + 1, __ATOMIC_RELAXED);
-	is_first = !has_warned;
-	has_warned = true;
-	opal_mutex_unlock(&unposted_lock);
-	if (is_first)
-		mca_btl_tupleq_log(NULL, TQ_LOG_WARN,
-				   "There is no memory for a receive, which is tried again.");
+	count_unstarted(1);
+	opal_mutex_unlock(&unstarted_lock);
+	warn_once(&has_warned, "There is no memory for a receive, which is tried again.");
 }
 
 static void post(struct receive *receive)
@@ -118,22 +128,6 @@ static void post(struct receive *receive)
 	/* The other error is that of an adapter that has failed. */
 	if (rc == -ENOMEM)
 		add_unposted(receive);
-}
-
-void mca_btl_tupleq_frags_post(void)
-{
-	struct receive *list, *receive, *next;
-
-	if (OPAL_LIKELY(!__atomic_load_n(&unposted_count, __ATOMIC_RELAXED)))
-		return;
-	opal_mutex_lock(&unposted_lock);
-	list = unposted;
-	unposted = NULL;
-	__atomic_store_n(&unposted_count, 0, __ATOMIC_RELAXED);
-	opal_mutex_unlock(&unposted_lock);
-	LL_FOREACH_SAFE(list, receive, next) {
-		post(receive);
-	}
 }
 
 int mca_btl_tupleq_frags_open(void)
@@ -162,6 +156,9 @@ int mca_btl_tupleq_frags_open(void)
 
 void mca_btl_tupleq_frags_close(void)
 {
+	unposted = NULL;
+	unsent = NULL;
+	unstarted_count = 0;
 	free(receives[0].data);
 	OBJ_DESTRUCT(&mca_btl_tupleq.frags);
 }
@@ -274,9 +271,20 @@ static void pack(void *arg, uint64_t offset, void *to, size_t len)
 	}
 }
 
-/* Starts sending a fragment. Returns 1 if the send has ended, 0 if it is under way, or an OPAL
- * error.
- */
+/* Puts a send into the list for mca_btl_tupleq_frags_retry(). */
+static void add_unsent(mca_btl_tupleq_frag_t *frag)
+{
+	static bool has_warned;
+
+	opal_mutex_lock(&unstarted_lock);
+	DL_APPEND(unsent, frag);
+	count_unstarted(1);
+	opal_mutex_unlock(&unstarted_lock);
+	warn_once(&has_warned, "There is no memory for a send, which is tried again.");
+}
+
+/* Starts sending a fragment. Returns 1 if the send has ended, 0 if it is under way or is to be
+ * tried again, or an OPAL error. */
 static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 		 mca_btl_base_tag_t tag)
 {
@@ -286,6 +294,7 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 	int rc;
 
 	frag->endpoint = endpoint;
+	frag->tag = tag;
 	if (frag->super.des_segment_count == 2) {
 		buf.len += frag->segments[1].seg_len;
 		buf.ops = &ops;
@@ -295,6 +304,10 @@ static int start(mca_btl_tupleq_frag_t *frag, mca_btl_base_endpoint_t *endpoint,
 		flags |= TQ_SEND_BUFFERED; /* the user's send may have ended */
 	}
 	rc = tq_send(mca_btl_tupleq.ctx, endpoint->rank, tag, &buf, flags, &frag->user, &frag->req);
+	if (rc == -ENOMEM) {
+		add_unsent(frag);
+		return 0;
+	}
 	if (rc == -EIO)
 		mca_btl_tupleq_failed(endpoint);
 	return rc < 0 ? mca_btl_tupleq_error(rc) : rc;
@@ -309,6 +322,31 @@ static void end(mca_btl_tupleq_frag_t *frag, bool call, int status)
 				       status);
 	if (is_ours)
 		frag_put(frag);
+}
+
+void mca_btl_tupleq_frags_retry(void)
+{
+	struct receive *receive_list, *receive, *next_receive;
+	mca_btl_tupleq_frag_t *frag_list, *frag, *next_frag;
+	int rc;
+
+	if (OPAL_LIKELY(!__atomic_load_n(&unstarted_count, __ATOMIC_RELAXED)))
+		return;
+	opal_mutex_lock(&unstarted_lock);
+	receive_list = unposted;
+	frag_list = unsent;
+	unposted = NULL;
+	unsent = NULL;
+	count_unstarted(-(int)unstarted_count);
+	opal_mutex_unlock(&unstarted_lock);
+	LL_FOREACH_SAFE(receive_list, receive, next_receive) {
+		post(receive);
+	}
+	DL_FOREACH_SAFE(frag_list, frag, next_frag) {
+		rc = start(frag, frag->endpoint, frag->tag);
+		if (rc)
+			end(frag, true, rc == 1 ? OPAL_SUCCESS : rc);
+	}
 }
 
 void mca_btl_tupleq_frag_complete(void *arg, const struct tq_status *status)

@@ -10,8 +10,8 @@ int mca_btl_tupleq_frags_open(void);
 /* Frees the fragments and the memory of the receives. Called after the endpoint was closed. */
 void mca_btl_tupleq_frags_close(void);
 
-/* Posts the receives that could not be posted earlier, for lack of memory. */
-void mca_btl_tupleq_frags_post(void);
+/* Posts the receives, and starts the sends, for which there was no memory earlier. */
+void mca_btl_tupleq_frags_retry(void);
 
 /* Ends a send, or delivers the message of a receive and posts it again. Called by the library. */
 void mca_btl_tupleq_frag_complete(void *user, const struct tq_status *status);
