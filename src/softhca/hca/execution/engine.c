@@ -1,35 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * engine.c - the engine thread: what it executes, and its sleep.
+ * engine.c - the life of the engine's thread.
  */
 #include "engine.h"
 
 #include <errno.h>
-#include <linux/futex.h>
-#include <sched.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "clock/clock.h"
 #include "fabric/epoch.h"
 #include "fabric/options_parse.h"
 #include "fabric/proc.h"
-#include "fabric/reap.h"
 #include "fabric/thread.h"
-#include "flush.h"
 #include "hca/memory/peer_copy.h"
-#include "hca/memory/segment.h"
-#include "hca/queues/cq_event.h"
-#include "post.h"
 #include "runqueue.h"
-
-/* Time (ns) between two checks of the process table while peers don't answer. A choice: a check
- * reads a file in /proc for each process, and only ends waits for a dead peer sooner. */
-#define LIVENESS_EACH 50000000u
+#include "serve.h"
 
 enum engine_life {
 	ENGINE_OFF,
@@ -45,93 +33,9 @@ static struct {
 	pthread_t thread;
 } eng = {.lock = PTHREAD_MUTEX_INITIALIZER, .life_changed = PTHREAD_COND_INITIALIZER};
 
-/* ---------------------------------------------------------------- executing */
-
-static void run(struct shca_qp *qp)
-{
-	pthread_mutex_lock(&qp->sq_lock);
-	shca_post_run(qp, SHCA_BY_ENGINE);
-	pthread_mutex_unlock(&qp->sq_lock);
-}
-
-static bool timer_due(uint64_t *now)
-{
-	uint64_t next = shca_runqueue_next();
-
-	*now = 0;
-	if (next == UINT64_MAX)
-		return false;
-	*now = shca_now();
-	return next <= *now;
-}
-
-/* Executes one thing that is due, if there is one. */
-static bool work(void)
-{
-	struct shca_qp *qp;
-	uint64_t now;
-	bool due = timer_due(&now);
-
-	if (!due && !shca_runqueue_has_ready())
-		return false;
-	if (due && shca_cq_event_fire(now))
-		return true;
-	qp = shca_runqueue_take(due ? now : 0);
-	if (qp)
-		run(qp);
-	return qp != NULL;
-}
-
-/* ---------------------------------------------------------------- attention */
-
-static void attend(void)
-{
-	uint32_t a = atomic_exchange(&shca_self.proc->attention, 0);
-
-	if (a & SHCA_ATTENTION_RNR)
-		shca_runqueue_end_rnr_waits();
-	if (a & SHCA_ATTENTION_QP)
-		shca_flush_failed_qps();
-	if (a & SHCA_ATTENTION_MR)
-		shca_segment_sweep();
-}
-
-/* ---------------------------------------------------------------- the thread */
-
-/* Frees dead peers' resources. The launcher's monitor does that too, unless the monitor is gone. */
-static void look_at_peers(uint64_t now, uint64_t *last)
-{
-	if (!atomic_load_explicit(&shca_self.suspicious, memory_order_relaxed) ||
-	    now - *last < LIVENESS_EACH)
-		return;
-	atomic_store_explicit(&shca_self.suspicious, false, memory_order_relaxed);
-	*last = now;
-	shca_reap_all(&shca_self.fabric);
-}
-
 static bool stopping(void)
 {
 	return atomic_load(&eng.life) == ENGINE_STOPPING;
-}
-
-/* Sleeps until a wake-up or the next timer. */
-static void sleep_until_woken(void)
-{
-	struct shca_proc *proc = shca_self.proc;
-	uint32_t seen = atomic_load(&proc->wake_word);
-	uint64_t now = shca_now(), next;
-
-	atomic_exchange(&proc->sleeping, 1);
-	next = shca_runqueue_next();
-	if (!shca_runqueue_has_ready() && !atomic_load(&proc->attention) &&
-	    !shca_peer_copy_asked() && !stopping() && next > now) {
-		uint64_t ns = next - now;
-		struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
-
-		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen,
-			next == UINT64_MAX ? NULL : &ts, NULL, 0);
-	}
-	atomic_store(&proc->sleeping, 0);
 }
 
 /* Takes the lock by which peers see that this process runs. */
@@ -144,74 +48,6 @@ static void lock_alive(void)
 	pthread_mutex_unlock(&eng.lock);
 }
 
-/* Virtual time: executes what is due, in whichever thread of this process has the turn. */
-static void execute_due(void)
-{
-	if (atomic_load(&shca_self.proc->attention))
-		attend();
-	while (work())
-		;
-	shca_runqueue_note_due();
-}
-
-/* Virtual time: sleeps until the turn is the adapters', or another process asks for a copy. */
-static void await_turn(void)
-{
-	struct shca_proc *proc = shca_self.proc;
-	_Atomic uint32_t *granted = &shca_clk->actors[shca_self.slot].granted;
-	uint32_t seen = atomic_load(&proc->wake_word);
-
-	atomic_exchange(&proc->sleeping, 1);
-	if (!atomic_load(granted) && !shca_peer_copy_asked() && !stopping())
-		syscall(SYS_futex, &proc->wake_word, FUTEX_WAIT, seen, NULL, NULL, 0);
-	atomic_store(&proc->sleeping, 0);
-	if (!atomic_exchange(granted, 0))
-		return;
-	/* The process was stopped, and the clock went on without it. */
-	if (atomic_load(&shca_clk->actors[shca_self.slot].state) == SHCA_ACTOR_OUT)
-		shca_clock_due(shca_self.slot, shca_now());
-	while (shca_turn_step(shca_self.slot))
-		execute_due();
-}
-
-/* Runs this process's adapters in virtual time. By itself this thread only copies for other
- * processes. */
-static void serve_in_virtual_time(void)
-{
-	shca_clock_exclude();
-	while (!stopping()) {
-		if (!shca_peer_copy_serve())
-			await_turn();
-	}
-}
-
-static void serve(void)
-{
-	uint64_t spin = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ENGINE_SPIN);
-	uint64_t last_work = shca_now(), last_look = 0;
-
-	while (!stopping()) {
-		uint64_t now;
-		bool did = shca_peer_copy_serve();
-
-		if (atomic_load_explicit(&shca_self.proc->attention, memory_order_relaxed)) {
-			attend();
-			did = true;
-		}
-		did |= work();
-		if (did) {
-			last_work = shca_now();
-			continue;
-		}
-		now = shca_now();
-		look_at_peers(now, &last_look);
-		if (now - last_work < spin)
-			sched_yield();
-		else
-			sleep_until_woken();
-	}
-}
-
 static void *engine_main(void *arg)
 {
 	(void)arg;
@@ -219,9 +55,9 @@ static void *engine_main(void *arg)
 	prctl(PR_SET_TIMERSLACK, 1UL);
 	lock_alive();
 	if (shca_clk)
-		serve_in_virtual_time();
+		shca_serve_virtual(stopping);
 	else
-		serve();
+		shca_serve_real(stopping);
 	shca_unlock(&shca_self.proc->alive_lock);
 	return NULL;
 }
@@ -270,7 +106,7 @@ int shca_engine_start(void)
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &old);
 		shca_epoch_while_waiting = shca_peer_copy_serve;
-		shca_clock_adapter = execute_due;
+		shca_clock_adapter = shca_serve_due;
 		rc = -create_thread();
 		pthread_sigmask(SIG_SETMASK, &old, NULL);
 		if (rc)

@@ -213,7 +213,7 @@ uint64_t shca_runqueue_next(void)
 	return sooner_of(atomic_load(&queue.next_timer), shca_cq_event_next());
 }
 
-void shca_runqueue_note_due(void)
+void shca_runqueue_schedule(void)
 {
 	pthread_mutex_lock(&queue.lock);
 	note_next_timer();

@@ -29,7 +29,7 @@ uint64_t shca_runqueue_next(void);
  * posted for one of them. */
 void shca_runqueue_end_rnr_waits(void);
 /* Virtual time: notes when this process's adapters are due. */
-void shca_runqueue_note_due(void);
+void shca_runqueue_schedule(void);
 /* Forgets all, in a forked child. */
 void shca_runqueue_reset(void);
 
