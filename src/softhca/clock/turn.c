@@ -171,25 +171,32 @@ static void join(void)
 		begin_to_trap();
 }
 
+/* Locks the actors if the turn was taken from the calling thread, as the monitor does (README.md).
+ * Returns true then. */
+static bool lock_if_taken(void)
+{
+	if (shca_turn_is_mine())
+		return false;
+	shca_actors_lock(shca_turn_here.fabric);
+	return true;
+}
+
 /* Makes a sync point: returns when this thread's clock is the smallest of all. */
 static void sync_point(void)
 {
 	uint32_t actor = shca_turn_self.actor - 1;
 	struct shca_actor *record = &shca_clk->actors[actor];
-
-	bool is_holder = atomic_load_explicit(&shca_clk->holder, memory_order_relaxed) == actor + 1;
+	bool locked;
 
 	atomic_store_explicit(&record->clock, shca_turn_self.clock, memory_order_relaxed);
-	if (is_holder && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
+	if (shca_turn_is_mine() && shca_turn_self.clock < atomic_load(&shca_clk->next)) {
 		atomic_store_explicit(&shca_clk->now, shca_turn_self.clock, memory_order_relaxed);
 		shca_spin_cold(false);
 		return;
 	}
-	/* The monitor may have taken the turn away. */
-	if (!is_holder)
-		shca_actors_lock(shca_turn_here.fabric);
+	locked = lock_if_taken();
 	shca_turn_make_due(actor, SHCA_ACTOR_READY, shca_turn_self.clock);
-	if (!is_holder)
+	if (locked)
 		shca_actors_unlock(shca_turn_here.fabric);
 	shca_turn_await(actor);
 }
@@ -237,14 +244,11 @@ void shca_clock_pay(enum shca_call what, uint64_t n)
  * memory that it shares with them. */
 static void touch_neighbours(void)
 {
-	bool is_holder = atomic_load(&shca_clk->holder) == shca_turn_self.actor;
+	bool locked = lock_if_taken();
 
-	/* The monitor may have taken the turn away. */
-	if (!is_holder)
-		shca_actors_lock(shca_turn_here.fabric);
 	shca_actors_touch_neighbours(shca_turn_here.fabric, shca_turn_here.slot,
 				     shca_turn_self.clock);
-	if (!is_holder)
+	if (locked)
 		shca_actors_unlock(shca_turn_here.fabric);
 }
 
