@@ -131,6 +131,8 @@ void shca_clock_inherit(void);
 /* Joins the calling thread to the clock if it is in its program, inherits a clock, and has not
  * joined yet. Returns true if the thread has joined, and is in its program. */
 bool shca_clock_join(void);
+/* Notes that threads without a clock may be busy in the real world from here on. */
+void shca_clock_disturb(void);
 /* Returns true if that thread of this process has joined the clock. */
 bool shca_clock_is_joined(pid_t tid);
 /* Charges a yield, or a look at descriptors, and returns true if the thread keeps the turn, because

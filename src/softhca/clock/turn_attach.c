@@ -93,6 +93,12 @@ void shca_clock_has_device(void)
 	shca_turn_here.has_device = true;
 }
 
+void shca_clock_disturb(void)
+{
+	if (shca_clk)
+		shca_actors_disturb(shca_clk, SHCA_NO_PROC);
+}
+
 void shca_clock_detach(void)
 {
 	struct shca_fabric *fabric = shca_turn_here.fabric;

@@ -47,17 +47,15 @@ static void wait_for_lookups(void)
 	shca_event_ack_unlock();
 }
 
-/* Waits for the condition. In virtual time another thread needs the turn to acknowledge. */
+/* Waits for the condition. In virtual time another thread needs the turn to acknowledge, and no
+ * thread waits for its turn with a lock. */
 static void wait_for_ack(pthread_cond_t *cond, pthread_mutex_t *mutex)
 {
-	if (shca_clk)
-		shca_clock_out();
+	shca_clock_out();
 	pthread_cond_wait(cond, mutex);
-	if (shca_clk) {
-		pthread_mutex_unlock(mutex);
-		shca_clock_back();
-		pthread_mutex_lock(mutex);
-	}
+	pthread_mutex_unlock(mutex);
+	shca_clock_back();
+	pthread_mutex_lock(mutex);
 }
 
 void shca_event_ack_wait(pthread_mutex_t *mutex, pthread_cond_t *cond, const uint32_t *completed,

@@ -10,10 +10,10 @@
 
 #include "clock/clock.h"
 #include "fabric/event.h"
-#include "fabric/trace.h"
 #include "hca/context_objects.h"
 #include "hca/event_ack.h"
 #include "hca/queues/cq.h"
+#include "hca/timing.h"
 
 struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 {
@@ -66,13 +66,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibchannel)
  * there is none. */
 static bool read_event(int fd, struct shca_event *ev)
 {
-	uint64_t since = shca_tracing() && !shca_clk ? shca_now() : 0;
-	ssize_t n;
-
-	n = shca_clock_await_event(fd) ? -1 : read(fd, ev, sizeof(*ev));
-	if (since)
-		shca_trace_stretch(SHCA_TRACE_WAITS, since, shca_now());
-	return n == (ssize_t)sizeof(*ev);
+	return shca_timing.read_channel(fd, ev, sizeof(*ev)) == (ssize_t)sizeof(*ev);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **cq, void **cq_context)

@@ -104,17 +104,6 @@ static int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv
 	return rc;
 }
 
-void shca_clocked_ops(struct ibv_context_ops *ops)
-{
-	if (!shca_clk)
-		return;
-	ops->poll_cq = poll_cq;
-	ops->req_notify_cq = req_notify_cq;
-	ops->post_send = post_send;
-	ops->post_recv = post_recv;
-	ops->post_srq_recv = post_srq_recv;
-}
-
 /* ---------------------------------------------------------------- extended polling */
 
 static int (*plain_start_poll)(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr);
@@ -148,8 +137,7 @@ static int next_poll(struct ibv_cq_ex *cq)
 	return rc;
 }
 
-struct ibv_cq_ex *shca_clocked_create_cq_ex(struct ibv_context *ctx,
-					    struct ibv_cq_init_attr_ex *attr)
+static struct ibv_cq_ex *create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_attr_ex *attr)
 {
 	struct ibv_cq_ex *cq = shca_create_cq_ex(ctx, attr);
 
@@ -193,7 +181,7 @@ static void wr_abort(struct ibv_qp_ex *qp)
 	shca_clock_leave();
 }
 
-struct ibv_qp *shca_clocked_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr)
 {
 	struct ibv_qp *qp = shca_create_qp_ex(ctx, attr);
 	struct ibv_qp_ex *ex = qp ? ibv_qp_to_qp_ex(qp) : NULL;
@@ -207,4 +195,19 @@ struct ibv_qp *shca_clocked_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_
 	ex->wr_complete = wr_complete;
 	ex->wr_abort = wr_abort;
 	return qp;
+}
+
+void shca_clocked_ops(struct verbs_context *verbs)
+{
+	struct ibv_context_ops *ops = &verbs->context.ops;
+
+	if (!shca_clk)
+		return;
+	ops->poll_cq = poll_cq;
+	ops->req_notify_cq = req_notify_cq;
+	ops->post_send = post_send;
+	ops->post_recv = post_recv;
+	ops->post_srq_recv = post_srq_recv;
+	verbs->create_cq_ex = create_cq_ex;
+	verbs->create_qp_ex = create_qp_ex;
 }

@@ -36,7 +36,6 @@ static void set_ops(struct ibv_context_ops *ops)
 	ops->post_srq_recv = shca_post_srq_recv;
 	ops->post_send = shca_post_send;
 	ops->post_recv = shca_post_recv;
-	shca_clocked_ops(ops);
 	ops->bind_mw = shca_bind_mw;
 	ops->dealloc_mw = shca_dealloc_mw;
 }
@@ -49,11 +48,11 @@ static void set_extended_ops(struct verbs_context *verbs, const struct shca_fabr
 	verbs->alloc_td = shca_alloc_td;
 	verbs->dealloc_td = shca_dealloc_td;
 	verbs->alloc_parent_domain = shca_alloc_parent_domain;
-	verbs->create_cq_ex = shca_clk ? shca_clocked_create_cq_ex : shca_create_cq_ex;
+	verbs->create_cq_ex = shca_create_cq_ex;
 	verbs->modify_cq = shca_modify_cq;
 	verbs->create_srq_ex = shca_create_srq_ex;
 	verbs->get_srq_num = shca_get_srq_num;
-	verbs->create_qp_ex = shca_clk ? shca_clocked_create_qp_ex : shca_create_qp_ex;
+	verbs->create_qp_ex = shca_create_qp_ex;
 	if (shca_opt(fabric, SHCA_O_XRC)) {
 		verbs->open_xrcd = shca_open_xrcd;
 		verbs->close_xrcd = shca_close_xrcd;
@@ -107,6 +106,7 @@ static int init_context(struct shca_context *ctx, struct shca_device *dev)
 	ibv->num_comp_vectors = comp_vectors();
 	ibv->abi_compat = __VERBS_ABI_IS_EXTENDED;
 	set_ops(&ibv->ops);
+	shca_clocked_ops(&ctx->vctx);
 	ret = open_fds(ctx);
 	if (ret)
 		return ret;

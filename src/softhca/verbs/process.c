@@ -21,6 +21,7 @@
 #include "hca/memory/peer_copy.h"
 #include "hca/objects/reset.h"
 #include "hca/queues/cq_event.h"
+#include "hca/timing.h"
 
 /* Protects shca_self while it changes, and the next two variables. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -36,8 +37,7 @@ static void complain(const char *sentence)
 
 static void fork_prepare(void)
 {
-	if (shca_clk)
-		shca_actors_disturb(shca_clk, SHCA_NO_PROC);
+	shca_clock_disturb();
 	pthread_mutex_lock(&lock);
 	shca_context_objects_fork_prepare();
 }
@@ -56,6 +56,7 @@ static void fork_child(void)
 {
 	/* First: the locks that are released below are none of the parent's thread. */
 	shca_clock_reset();
+	shca_timing_choose();
 	shca_context_objects_fork_child(shca_leftover_inherit);
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
@@ -216,6 +217,7 @@ static int take_slot(void)
 	shca_self.number = shca_proc_rank() >= 0 ? (unsigned)shca_proc_rank() : shca_self.slot;
 	shca_trace_start(&shca_self.fabric, shca_self.slot);
 	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
+	shca_timing_choose();
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
 	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -231,6 +233,7 @@ static void give_slot(void)
 	if (shca_cq_event_next() == UINT64_MAX)
 		atomic_store(&shca_self.proc->owes, 0);
 	shca_clock_detach();
+	shca_timing_choose();
 	shca_trace_stop();
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
@@ -302,10 +305,8 @@ __attribute__((destructor)) static void at_exit(void)
 	if (pthread_mutex_trylock(&lock))
 		return;
 	/* The thread that ends the process needs no turn for what it still does. */
-	if (shca_clk) {
-		shca_clock_out();
-		shca_clock_exclude();
-	}
+	shca_clock_out();
+	shca_clock_exclude();
 	if (contexts == 0 && shca_self.slot != SHCA_NO_PROC) {
 		shca_engine_stop();
 		give_slot();

@@ -8,10 +8,10 @@
 #include <string.h>
 
 #include "ah.h"
-#include "clock/clock.h"
 #include "flush.h"
 #include "hca/fault.h"
 #include "hca/queues/sq.h"
+#include "hca/timing.h"
 #include "link.h"
 #include "runqueue.h"
 #include "traced.h"
@@ -156,9 +156,7 @@ void shca_post_kick(struct shca_qp *qp)
 	if (qp->sched != SHCA_SCHED_IDLE || qp->exec == qp->head)
 		return;
 	shca_sched_set(qp, SHCA_SCHED_RUNNING);
-	/* In virtual time the thread that has the turn does the adapters' work, at no cost to it.
-	 */
-	shca_post_run(qp, shca_clk ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
+	shca_post_run(qp, shca_timing.posting_is_free ? SHCA_BY_ENGINE : SHCA_BY_CALLER);
 }
 
 int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_wr **bad)

@@ -6,8 +6,8 @@
 
 #include <errno.h>
 
-#include "clock/clock.h"
 #include "hca/memory/mr.h"
+#include "hca/timing.h"
 #include "link.h"
 #include "traced.h"
 
@@ -42,11 +42,9 @@ static enum shca_step done(struct shca_req *req)
 	atomic_store_explicit(&qp->psn, next, memory_order_relaxed);
 	shca_add(&qp->entry->counters[SHCA_C_TX_PACKETS], packets);
 	shca_add(&qp->entry->counters[SHCA_C_TX_BYTES], len);
-	/* Threads that poll the memory of an RDMA operation may see the change now. */
-	if (shca_clk && !shca_req_is_send(req->wqe))
-		shca_actors_touch(shca_clk, req->wqe->opcode == IBV_WR_RDMA_READ
-						    ? shca_self.slot
-						    : req->target.owner);
+	if (shca_timing.memory_written && !shca_req_is_send(req->wqe))
+		shca_timing.memory_written(
+			req->wqe->opcode == IBV_WR_RDMA_READ ? shca_self.slot : req->target.owner);
 	shca_add(&req->target.qp->rx_packets, packets);
 	shca_add(&req->target.qp->rx_bytes, len);
 	if (shca_tracing())

@@ -7,10 +7,9 @@
 #include <sched.h>
 #include <string.h>
 
-#include "clock/clock.h"
-#include "fabric/proc.h"
 #include "hca/queues/cq_event.h"
 #include "hca/timers.h"
+#include "hca/timing.h"
 
 /*
  * `lock` protects the list, the heap, and the transitions to and from READY and TIMED. This lock is
@@ -38,22 +37,25 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Stores the time of the earliest timer and, in virtual time, when the adapters are due. Needs the
- * lock. */
+uint64_t shca_runqueue_next(void)
+{
+	return sooner_of(atomic_load(&queue.next_timer), shca_cq_event_next());
+}
+
+/* Notes when the engine has work next. Needs the lock. */
+static void schedule(void)
+{
+	shca_timing.schedule(queue.first ? 0 : shca_runqueue_next());
+}
+
+/* Stores the time of the earliest timer. Needs the lock. */
 static void note_next_timer(void)
 {
-	uint64_t a = shca_timers_next(&queue.qp_timers);
+	uint64_t next = shca_timers_next(&queue.qp_timers);
 
-	if (a != atomic_load_explicit(&queue.next_timer, memory_order_relaxed))
-		atomic_store(&queue.next_timer, a);
-	if (!shca_clk)
-		return;
-	shca_clock_due(shca_self.slot,
-		       queue.first ? shca_now() : sooner_of(a, shca_cq_event_next()));
-	/* The attention is read after that, because a reaper, which has no turn, asks for attention
-	 * before it makes the adapters due. */
-	if (atomic_load(&shca_self.proc->attention))
-		shca_clock_due(shca_self.slot, shca_now());
+	if (next != atomic_load_explicit(&queue.next_timer, memory_order_relaxed))
+		atomic_store(&queue.next_timer, next);
+	schedule();
 }
 
 /* ---------------------------------------------------------------- the list of ready QPs */
@@ -83,23 +85,14 @@ static void list_del(struct shca_qp *qp)
 	atomic_fetch_sub_explicit(&queue.ready, 1, memory_order_relaxed);
 }
 
-/* Wakes the engine's thread if it sleeps. In virtual time the clock does that, after
- * note_next_timer(). */
-static void wake(void)
-{
-	if (!shca_clk)
-		shca_proc_wake_sleeper(shca_self.proc);
-}
-
 void shca_runqueue_add(struct shca_qp *qp)
 {
 	pthread_mutex_lock(&queue.lock);
 	shca_sched_set(qp, SHCA_SCHED_READY);
 	list_add(qp);
-	if (shca_clk)
-		note_next_timer();
+	schedule();
 	pthread_mutex_unlock(&queue.lock);
-	wake();
+	shca_timing.wake();
 }
 
 /* Returns when a QP that waits for a receive tries again if one is posted now: at the next end of
@@ -131,7 +124,7 @@ void shca_runqueue_add_at(struct shca_qp *qp, uint64_t when, bool rnr)
 	note_next_timer();
 	pthread_mutex_unlock(&queue.lock);
 	if (sooner || !ok)
-		wake();
+		shca_timing.wake();
 }
 
 void shca_runqueue_remove(struct shca_qp *qp)
@@ -178,8 +171,7 @@ struct shca_qp *shca_runqueue_take(uint64_t now)
 	} else if (queue.first) {
 		qp = queue.first;
 		list_del(qp);
-		if (shca_clk)
-			note_next_timer();
+		schedule();
 	}
 	queue.was_timer = timer != NULL;
 	if (qp)
@@ -208,15 +200,10 @@ bool shca_runqueue_has_ready(void)
 	return atomic_load(&queue.ready);
 }
 
-uint64_t shca_runqueue_next(void)
-{
-	return sooner_of(atomic_load(&queue.next_timer), shca_cq_event_next());
-}
-
 void shca_runqueue_schedule(void)
 {
 	pthread_mutex_lock(&queue.lock);
-	note_next_timer();
+	schedule();
 	pthread_mutex_unlock(&queue.lock);
 }
 

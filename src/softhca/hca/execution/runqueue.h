@@ -28,7 +28,7 @@ uint64_t shca_runqueue_next(void);
 /* Lets all QPs that wait after an RNR NAK try at the end of their timers, because a receive was
  * posted for one of them. */
 void shca_runqueue_end_rnr_waits(void);
-/* Virtual time: notes when this process's adapters are due. */
+/* Notes when the engine has work next (shca_timing.schedule()), after it has worked. */
 void shca_runqueue_schedule(void);
 /* Forgets all, in a forked child. */
 void shca_runqueue_reset(void);

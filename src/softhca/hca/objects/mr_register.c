@@ -80,8 +80,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 		errno = -rc;
 		return NULL;
 	}
-	if (shca_clk)
-		shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / PAGE / PRICED_PAGES * PRICED_PAGES);
+	shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / PAGE / PRICED_PAGES * PRICED_PAGES);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
 	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);

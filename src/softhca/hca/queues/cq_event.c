@@ -7,12 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "clock/clock.h"
 #include "cq_ring.h"
 #include "fabric/epoch.h"
 #include "fabric/event.h"
-#include "fabric/proc.h"
 #include "hca/timers.h"
+#include "hca/timing.h"
 
 struct due_event {
 	struct shca_timer timer;
@@ -76,12 +75,10 @@ void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_
 		note_next();
 		pthread_mutex_unlock(&due.lock);
 	}
-	if (ok && shca_clk)
-		shca_actor_sooner(shca_clk, shca_self.slot, when);
-	else if (ok)
-		shca_proc_wake_sleeper(shca_self.proc);
-	if (ok)
+	if (ok) {
+		shca_timing.announce(when);
 		return;
+	}
 	/* Without memory, early is better than never: a user that is woken polls, finds nothing
 	 * yet, and arms again. */
 	free(event);

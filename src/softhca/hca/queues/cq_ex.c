@@ -5,8 +5,8 @@
 #include <errno.h>
 #include <time.h>
 
-#include "clock/clock.h"
 #include "cq_ring.h"
+#include "hca/timing.h"
 
 static struct shca_cq *of(struct ibv_cq_ex *cq)
 {
@@ -150,13 +150,7 @@ static uint64_t read_completion_ts(struct ibv_cq_ex *cq)
 
 static uint64_t read_completion_wallclock_ns(struct ibv_cq_ex *cq)
 {
-	struct timespec real;
-
-	if (shca_clk)
-		return of(cq)->cur_ts - shca_clk->zero + shca_clk->real_zero;
-	clock_gettime(CLOCK_REALTIME, &real);
-	return (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec -
-	       (shca_now() - of(cq)->cur_ts);
+	return shca_timing.date_of(of(cq)->cur_ts);
 }
 
 static int refuse_poll(struct ibv_cq_ex *cq, struct ibv_poll_cq_attr *attr)

@@ -5,13 +5,13 @@
 #include <errno.h>
 #include <string.h>
 
-#include "clock/clock.h"
 #include "cq_bounce.h"
 #include "cq_event.h"
 #include "cq_ring.h"
 #include "fabric/cancel.h"
 #include "fabric/event.h"
 #include "fabric/pending_event.h"
+#include "hca/timing.h"
 
 static int overrun(struct shca_hca *hca, struct shca_cq_entry *entry)
 {
@@ -159,16 +159,6 @@ static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe
 	atomic_store_explicit(&bounce->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
-/* Has the virtual clock wake the owner's polling threads when they may see the completion. */
-static void tell_clock(const struct shca_cq_entry *entry, const struct shca_cqe *cqe,
-		       uint64_t visible_at)
-{
-	uint64_t now = shca_now(), at = visible_at > now ? visible_at : now;
-
-	shca_log_completion(shca_cq_owner(entry), at, cqe->opcode, cqe->status, cqe->byte_len);
-	shca_actors_wake_spinning(shca_clk, shca_cq_owner(entry), at);
-}
-
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs)
 {
@@ -195,8 +185,8 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 			      memory_order_release);
 	/* A producer that finds the slot taken before this moves the tail instead. */
 	move_tail(ring, pos);
-	if (shca_clk)
-		tell_clock(entry, cqe, slot->visible_at);
+	if (shca_timing.completion)
+		shca_timing.completion(shca_cq_owner(entry), cqe, slot->visible_at);
 	/* The consumer wrote the next slot last, and the next completion goes there, but at the end
 	 * of the ring. */
 	shca_prefetch_write((char *)slot + entry->stride);
