@@ -122,8 +122,12 @@ static int open_endpoint(void)
 
 static int progress(void)
 {
-	int n = tq_progress(mca_pml_tupleq.ep);
+	int n = 0;
 
+	if (OPAL_UNLIKELY(__atomic_load_n(&mca_pml_tupleq.has_polled, __ATOMIC_RELAXED)))
+		__atomic_store_n(&mca_pml_tupleq.has_polled, false, __ATOMIC_RELAXED);
+	else
+		n = tq_progress(mca_pml_tupleq.ep);
 	if (OPAL_UNLIKELY(series_has_fault_tolerance()) && !n)
 		mca_pml_tupleq_procs_look();
 	return n;

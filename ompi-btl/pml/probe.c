@@ -12,6 +12,14 @@ static void set_status(ompi_status_public_t *to, const struct tq_status *from)
 		mca_pml_tupleq_status_set(to, from, UINT64_MAX);
 }
 
+/* Makes progress of all else than messages, for programs that call nothing but probes. The library
+ * has made progress just now. */
+static void progress_others(void)
+{
+	__atomic_store_n(&mca_pml_tupleq.has_polled, true, __ATOMIC_RELAXED);
+	opal_progress();
+}
+
 int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matched,
 			  ompi_status_public_t *status)
 {
@@ -25,7 +33,7 @@ int mca_pml_tupleq_iprobe(int src, int tag, ompi_communicator_t *comm, int *matc
 	if (rc)
 		set_status(status, &found);
 	else
-		opal_progress(); /* for programs that call nothing but probes */
+		progress_others();
 	return OMPI_SUCCESS;
 }
 
@@ -60,7 +68,7 @@ int mca_pml_tupleq_improbe(int src, int tag, ompi_communicator_t *comm, int *mat
 		ompi_message_return(handle);
 		if (rc < 0)
 			return mca_pml_tupleq_mpi_error(rc);
-		opal_progress();
+		progress_others();
 		return OMPI_SUCCESS;
 	}
 	/* The user may free the communicator before the message is received. Its context id must

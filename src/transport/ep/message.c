@@ -167,11 +167,10 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
-	tq_progress(ep);
 	tq_lock(&ep->lock);
-	tq_ep_copy(ep); /* the service thread may have had the lock just now */
+	tq_ep_begin_progress(ep);
 	rc = tq_message_report(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
-	tq_ep_unlock(ep);
+	tq_ep_end_progress(ep);
 	return rc;
 }
 
@@ -181,11 +180,10 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 	struct tq_ep *ep = tq_ep_of(ctx->core);
 	int rc;
 
-	tq_progress(ep);
 	tq_lock(&ep->lock);
-	tq_ep_copy(ep);
+	tq_ep_begin_progress(ep);
 	rc = tq_message_report(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
-	tq_ep_unlock(ep);
+	tq_ep_end_progress(ep);
 	return rc;
 }
 

@@ -168,18 +168,27 @@ bool tq_ep_complete_unlock(struct tq_ep *ep)
 	return true;
 }
 
-/* Makes progress. Called with the lock, returns without it. */
-static int progress_unlock(struct tq_ep *ep)
+int tq_ep_begin_progress(struct tq_ep *ep)
 {
-	int events;
-
 	count_progress(ep);
-	events = tq_ep_poll(ep);
+	return tq_ep_poll(ep);
+}
+
+/* Calls complete() and done() for what has ended, if something has. Called with the lock, returns
+ * without it. */
+static void end_unlock(struct tq_ep *ep)
+{
 	if (tq_core_has_ended(&ep->core))
 		tq_ep_complete_unlock(ep);
 	else
 		tq_ep_unlock(ep);
-	return events;
+}
+
+void tq_ep_end_progress(struct tq_ep *ep)
+{
+	end_unlock(ep);
+	tq_ep_call_found(ep);
+	tq_lock_let_pass(&ep->lock);
 }
 
 int tq_progress(struct tq_ep *ep)
@@ -191,16 +200,18 @@ int tq_progress(struct tq_ep *ep)
 		sched_yield();
 		return 0;
 	}
-	events = progress_unlock(ep);
-	tq_ep_call_found(ep);
-	tq_lock_let_pass(&ep->lock);
+	events = tq_ep_begin_progress(ep);
+	tq_ep_end_progress(ep);
 	return events;
 }
 
 void tq_ep_progress(struct tq_ep *ep)
 {
+	int events = tq_ep_begin_progress(ep);
+
+	end_unlock(ep);
 	/* The process that is waited for may need this core. */
-	if (progress_unlock(ep) <= 0)
+	if (events <= 0)
 		sched_yield();
 	tq_lock(&ep->lock);
 }

@@ -24,6 +24,10 @@ void tq_ep_make_room(struct tq_ep *ep);
 /* Calls complete() and done() for the requests that have ended. Called with the lock, returns
  * without it. Returns true if it has called any. */
 bool tq_ep_complete_unlock(struct tq_ep *ep);
+/* Begin and end a call that makes progress. The first function polls, with the lock, and returns
+ * the number of events; the second one calls the callbacks, and returns without the lock. */
+int tq_ep_begin_progress(struct tq_ep *ep);
+void tq_ep_end_progress(struct tq_ep *ep);
 /* Makes progress, callbacks included. Called with the lock, which it releases meanwhile. */
 void tq_ep_progress(struct tq_ep *ep);
 /* Calls complete() or done() for each request of a list, which isn't empty, and leaves the requests
