@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What each step of an 8-byte message costs: callgrind counts the instructions of the windows of steps.c.
+
+Prints a line for each step: the instructions of a message in the PML, in libtupleq, in the adapter's library and in all else, and
+how many functions in how many files of the PML and libtupleq it passes, those that the compiler has put in line included. A step
+that takes more than its budget has failed. Needs softhca in PATH, and the programs in $TEST_BUILD/tests/mpi.
+
+Options: --profile STEP prints the functions of a step with their instructions in place of the tests.
+"""
+import argparse
+import collections
+import glob
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+PARTS = {"mca_pml_tupleq": "PML", "libtupleq": "libtupleq", "libsofthca": "adapter", "libmlx": "adapter"}
+OURS = ("PML", "libtupleq")
+STEPS = ("isend", "send", "irecv", "recv", "waitall", "test", "waitany", "testsome", "idle", "poll")
+LAST = 3  # the windows of a step that are counted, the last ones: the first ones make connections
+
+# What is measured: messages of a window, kind of windows, options of mpirun; and for each step the most instructions of a message in
+# the PML and libtupleq together.
+EAGER = []
+DIRECT = ["--mca", "pml_tupleq_promote_after", "0"]
+RUNS = [
+    ("eager", 64, "posted", EAGER, {"isend": 2000, "irecv": 2000, "waitall": 2000}),
+    ("eager", 64, "early", EAGER, {"send": 2000, "poll": 2000, "recv": 2000}),
+    ("eager", 64, "tested", EAGER, {"test": 2000}),
+    ("eager", 64, "any", EAGER, {"waitany": 2000}),
+    ("eager", 64, "some", EAGER, {"idle": 2000, "testsome": 2000}),
+    ("eager", 1000, "any", EAGER, {"waitany": 2000}),
+    ("eager", 1000, "some", EAGER, {"idle": 2000, "testsome": 2000}),
+    ("eager", 1000, "posted", EAGER, {"waitall": 2000}),
+    ("direct", 64, "posted", DIRECT, {"isend": 2000, "irecv": 2000, "waitall": 2000}),
+]
+
+
+class Dump:
+    """A step's part of callgrind's output: instructions by (object, function), and executed addresses by object."""
+
+    def __init__(self, path):
+        self.step = None
+        self.costs = collections.Counter()
+        self.addresses = collections.defaultdict(set)
+        names, ob, fn, address, skip = {}, None, None, 0, False
+        with open(path) as lines:
+            for line in lines:
+                if line.startswith("desc: Trigger:"):
+                    match = re.search(r"--dump-after=step_(\w+)", line)
+                    self.step = match and match.group(1)
+                elif match := re.match(r"(c?)(ob|fn|fl|fi|fe|cfi)=\((\d+)\)(?: (.*))?", line):
+                    kind = "file" if match.group(2) in ("fl", "fi", "fe", "cfi") else match.group(2)
+                    name = names.setdefault((kind, match.group(3)), match.group(4))
+                    if match.group(1):
+                        continue
+                    if kind == "ob":
+                        ob = name
+                    elif kind == "fn":
+                        fn = name
+                elif line.startswith("calls="):
+                    skip = True
+                elif line[0] in "0+-*":
+                    position = line.split()[0]
+                    if position == "*":
+                        pass
+                    elif position[0] in "+-":
+                        address += int(position, 0)
+                    else:
+                        address = int(position, 0)
+                    if not skip:
+                        self.costs[ob, fn] += int(line.split()[-1])
+                        self.addresses[ob].add(address)
+                    skip = False
+
+
+def part_of(ob):
+    name = os.path.basename(ob or "")
+    return next((part for start, part in PARTS.items() if name.startswith(start)), "else")
+
+
+def functions(ob, addresses):
+    """The functions at these addresses of an object, with those in line there, as pairs of file and name."""
+    found = set()
+    text = subprocess.run(["addr2line", "-i", "-f", "-a", "-e", ob], input="".join(f"{a:#x}\n" for a in addresses), text=True,
+                          capture_output=True, check=True).stdout
+    name = None
+    for line in text.splitlines():
+        if line.startswith("0x"):
+            name = None
+        elif name is None:
+            name = line
+        else:
+            path = line.rsplit(":", 1)[0]
+            if "/src/transport/" in path or "/ompi-btl/" in path:
+                found.add((os.path.relpath(path.split("/transport/")[-1].split("/ompi-btl/")[-1]), name))
+            name = None
+    return found
+
+
+def run(window, kind, options, program, directory):
+    """Runs a job, and returns for each step its dumps, the last ones."""
+    command = ["timeout", "-k", "5", "300", "softhca", "run", "--nodes", "2", "--memlock", "unlimited", "--", "mpirun",
+               "--allow-run-as-root", "--oversubscribe", "-n", "2", "--mca", "pml", "tupleq", *options,
+               "valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/counts.%p", "--dump-instr=yes",
+               "--toggle-collect=step_*", *(f"--{what}=step_{step}" for step in STEPS for what in ("zero-before", "dump-after")),
+               program, f"{directory}/turn", kind, str(window)]
+    log = f"{directory}/log"
+    with open(log, "w") as out:
+        status = subprocess.run(command, stdout=out, stderr=subprocess.STDOUT).returncode
+    if status:
+        sys.stderr.write("".join(f"# {line}" for line in open(log, errors="replace")))
+        raise RuntimeError(f"the job ended with status {status}")
+    steps = collections.defaultdict(list)
+    paths = glob.glob(f"{directory}/counts.*.*")
+    for path in sorted(paths, key=lambda p: [int(n) for n in p.rsplit(".", 2)[1:]]):
+        dump = Dump(path)
+        if dump.step:
+            steps[dump.step].append(dump)
+    return {step: dumps[-LAST:] for step, dumps in steps.items()}
+
+
+def measure(dumps, window):
+    """Instructions of a message by part, and the functions that it passes."""
+    costs, passed = collections.Counter(), set()
+    for dump in dumps:
+        for (ob, _), cost in dump.costs.items():
+            costs[part_of(ob)] += cost / len(dumps) / window
+    for ob in dumps[-1].addresses:
+        if part_of(ob) in OURS:
+            passed |= functions(ob, dumps[-1].addresses[ob])
+    return costs, passed
+
+
+def profile(dumps, window):
+    costs = collections.Counter()
+    for dump in dumps:
+        for (ob, fn), cost in dump.costs.items():
+            costs[part_of(ob), fn] += cost / len(dumps) / window
+    for (part, fn), cost in costs.most_common():
+        if cost >= 0.5:
+            print(f"{cost:8.1f}  {part:10} {fn}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--profile", metavar="STEP", help="a step, as eager.isend: print its functions")
+    parser.add_argument("--functions", metavar="STEP", help="a step: list the functions that it passes")
+    options = parser.parse_args()
+    program = os.path.join(os.environ["TEST_BUILD"], "tests/mpi/steps")
+    only = options.profile or options.functions
+    bad = False
+    for way, window, kind, mpirun, budgets in RUNS:
+        if only and (only.split(".")[0] != way or only.split(".")[1] not in budgets):
+            continue
+        with tempfile.TemporaryDirectory() as directory:
+            steps = run(window, kind, mpirun, program, directory)
+        for step, budget in budgets.items():
+            if only and only.split(".")[1] != step:
+                continue
+            if options.profile:
+                profile(steps[step], window)
+                return 0
+            costs, passed = measure(steps[step], window)
+            if options.functions:
+                for file, name in sorted(passed):
+                    print(file, name)
+                return 0
+            ours = sum(costs[part] for part in OURS)
+            files = {file for file, _ in passed}
+            print(f"{'ok' if ours <= budget else 'not ok'} {way} {step}, {kind}, window of {window}: "
+                  f"PML {costs['PML']:.0f} + libtupleq {costs['libtupleq']:.0f} of {budget}, adapter {costs['adapter']:.0f}, "
+                  f"else {costs['else']:.0f}; {len(passed)} functions in {len(files)} files", flush=True)
+            bad |= ours > budget
+    return bad
+
+
+if __name__ == "__main__":
+    sys.exit(main())
