@@ -35,10 +35,9 @@ void mca_pml_tupleq_explain(const char *text)
 	fprintf(stderr, "%s\n%s%s\n", line, text, line);
 }
 
-int mca_pml_tupleq_mpi_error(int err)
+int mca_pml_tupleq_mpi_error_of(int err)
 {
 	switch (err) {
-	case 0:
 	case -ECANCELED:
 		return MPI_SUCCESS;
 	case -EMSGSIZE:

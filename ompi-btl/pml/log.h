@@ -12,8 +12,14 @@ void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text);
  * with some versions of PMIx.) */
 void mca_pml_tupleq_explain(const char *text);
 
+/* Does what mca_pml_tupleq_mpi_error() does for an errno that isn't 0. */
+int mca_pml_tupleq_mpi_error_of(int err);
+
 /* Returns MPI's error code for 0 or a negative errno of the library. Each code has a text that says
  * what happened, so none is MPI_ERR_OTHER. */
-int mca_pml_tupleq_mpi_error(int err);
+static inline int mca_pml_tupleq_mpi_error(int err)
+{
+	return err ? mca_pml_tupleq_mpi_error_of(err) : 0; /* MPI_SUCCESS */
+}
 
 #endif

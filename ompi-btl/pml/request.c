@@ -74,8 +74,9 @@ static void request_construct(mca_pml_tupleq_request_t *request)
 
 OBJ_CLASS_INSTANCE(mca_pml_tupleq_request_t, ompi_request_t, request_construct, NULL);
 
-static mca_pml_tupleq_request_t *request_get(enum mca_pml_tupleq_op_kind kind, int peer, int tag,
-					     ompi_communicator_t *comm, bool persistent)
+static inline __attribute__((always_inline)) mca_pml_tupleq_request_t *
+request_get(enum mca_pml_tupleq_op_kind kind, int peer, int tag, ompi_communicator_t *comm,
+	    bool persistent)
 {
 	mca_pml_tupleq_request_t *request =
 		(mca_pml_tupleq_request_t *)opal_free_list_get(&mca_pml_tupleq.requests);
@@ -130,13 +131,11 @@ mca_pml_tupleq_request_t *mca_pml_tupleq_request_new_persistent(enum mca_pml_tup
 	return request;
 }
 
-void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
+void mca_pml_tupleq_request_free(mca_pml_tupleq_request_t *request)
 {
 	ompi_communicator_t *comm = request->comm;
 	struct mca_pml_comm_t *pml_comm = request->pml_comm;
 
-	if (mca_pml_tupleq_add_refs(&request->refs, -1))
-		return;
 	assert(!request->op.buf.tq.ops);
 	if (request->type)
 		OMPI_DATATYPE_RELEASE(request->type);

@@ -3,6 +3,7 @@
 #ifndef TUPLEQ_PML_REQUEST_H
 #define TUPLEQ_PML_REQUEST_H
 
+#include "comm.h"
 #include "datatype.h"
 #include "log.h"
 #include "pml.h"
@@ -70,8 +71,15 @@ void mca_pml_tupleq_bsend_began(void);
 void mca_pml_tupleq_bsend_ended(void *copy);
 bool mca_pml_tupleq_has_pending_bsends(void);
 
+/* Frees a request without references. */
+void mca_pml_tupleq_request_free(mca_pml_tupleq_request_t *request);
+
 /* Drops a reference. */
-void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request);
+static inline void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
+{
+	if (!mca_pml_tupleq_add_refs(&request->refs, -1))
+		mca_pml_tupleq_request_free(request);
+}
 
 /* Frees a request that hasn't been started and that the user doesn't have. */
 void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request);

@@ -313,6 +313,8 @@ _Static_assert(SERIES_PLAIN_END < MCA_COLL_BASE_TAG_NEIGHBOR_END,
  * for those of the set-up, and for plain ones. */
 static inline bool series_tag_takes_no_queue(int tag)
 {
+	if (OPAL_LIKELY(tag >= 0))
+		return false;
 	return (tag <= MCA_COLL_BASE_TAG_NONBLOCKING_BASE &&
 		tag >= MCA_COLL_BASE_TAG_NONBLOCKING_END) ||
 	       tag <= SERIES_SETUP_TAG ||

@@ -6,6 +6,7 @@
 
 #include "proto/common/msg.h"
 #include "proto/common/req.h"
+#include "proto/common/settings.h"
 #include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
 #include "proto/matching/recv.h"
@@ -175,6 +176,8 @@ void unit_set(const char *name, const char *value)
 
 	if (tq_param_set(unit.params, name, value, why, sizeof(why)))
 		abort();
+	if (unit.core.params)
+		tq_settings_init(&unit.core);
 }
 
 struct tq_ctx *unit_context(uint32_t id)

@@ -120,7 +120,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 
 	tq_lock(&ep->lock);
 	tq_ep_make_room(ep);
-	if (flags & TQ_SEND_PATIENT && !(flags & TQ_SEND_SYNC))
+	if ((flags & (TQ_SEND_PATIENT | TQ_SEND_SYNC)) == TQ_SEND_PATIENT)
 		wait_to_start(ep, ctx, rank, buf->len);
 	rc = tq_message_report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
@@ -134,7 +134,7 @@ int tq_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	int rc;
 
 	tq_lock(&ep->lock);
-	if (tq_core_recv_should_poll(ctx, rank, (uint32_t)tag))
+	if (ep->core.ntuples && tq_core_recv_should_poll(ctx, rank, (uint32_t)tag))
 		tq_ep_poll(ep);
 	else
 		tq_ep_copy(ep);

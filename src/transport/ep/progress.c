@@ -82,7 +82,7 @@ static void count_progress(struct tq_ep *ep)
 			      memory_order_relaxed);
 }
 
-void tq_ep_make_room(struct tq_ep *ep)
+void tq_ep_poll_posted(struct tq_ep *ep)
 {
 	/* A caller that only posts never polls: finished sends are reaped here, or the queue
 	 * looks full. */

@@ -18,9 +18,14 @@ static inline int tq_ep_copy(struct tq_ep *ep)
 /* Polls for completions, and now and then for what else is due. Returns the number of events.
  * Called with the lock. */
 int tq_ep_poll(struct tq_ep *ep);
-/* Polls before a send or a put, for callers that only post and never poll: reaps finished sends,
- * and goes on with control messages and puts that wait. */
-void tq_ep_make_room(struct tq_ep *ep);
+/* Reaps finished sends, and goes on with control messages and puts that wait. */
+void tq_ep_poll_posted(struct tq_ep *ep);
+/* Polls before a send or a put if need be, for callers that only post and never poll. */
+static inline void tq_ep_make_room(struct tq_ep *ep)
+{
+	if (ep->net.scq.look || ep->net.waiting || ep->net.putting)
+		tq_ep_poll_posted(ep);
+}
 /* Calls complete() and done() for the requests that have ended. Called with the lock, returns
  * without it. Returns true if it has called any. */
 bool tq_ep_complete_unlock(struct tq_ep *ep);

@@ -8,6 +8,7 @@
 #include "proto/common/prefix.h"
 #include "proto/common/req.h"
 #include "proto/common/rx_objects.h"
+#include "proto/common/settings.h"
 #include "proto/common/tx_objects.h"
 #include "proto/ctxs.h"
 #include "proto/receiver/fetch.h"
@@ -30,6 +31,7 @@ void tq_core_init(struct tq_core *core, const struct tq_net_ops *ops, struct tq_
 		.params = params,
 		.stats = stats,
 	};
+	tq_settings_init(core);
 	core->ended_tail = &core->ended;
 	core->send_reqs.stats = core->recv_reqs.stats = core->tx_tuples.stats =
 		core->rx_tuples.stats = core->entries.stats = stats;

@@ -9,6 +9,7 @@
 #include "proto/common/ctx.h"
 #include "proto/common/net_ops.h"
 #include "proto/common/rx_objects.h"
+#include "proto/common/settings.h"
 #include "proto/common/tx_objects.h"
 #include "proto/matching/match.h"
 #include "proto/matching/recv_pair.h"
@@ -120,6 +121,10 @@ static struct tq_ctx *ctx_new(struct tq_core *core, uint32_t id, struct tq_peer 
 
 static void ctx_begin(struct tq_ctx *ctx)
 {
+	uint64_t most = ctx->core->limits->control_data_max, max = tq_eager_max(ctx->core);
+
+	if (ctx->header_len <= most)
+		ctx->eager_below = tq_min64(max, most - ctx->header_len) + 1;
 	HASH_ADD(hh, ctx->core->ctxs, id, sizeof(ctx->id), ctx);
 	ctx->named = true;
 	TQ_LEVEL(ctx->core->stats, contexts, 1);

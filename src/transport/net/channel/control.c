@@ -28,6 +28,7 @@ struct tq_control {
 	void *scratch;     /* where a message gets its header */
 	struct tq_sg lent; /* the buffer that tq_control_buf() gave; reg NULL: a place of a lane, or
 			      of a ring */
+	struct tq_lane *lent_lane; /* the lane of that place; NULL: none */
 	struct tq_link *data_link; /* the link that tq_control_prepare_data() returned true for */
 };
 
@@ -158,7 +159,7 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	if (!data && (link->backpressured || link->backlog_bytes + len > BACKLOG_MAX))
 		return NULL;
 	control->lent.reg = NULL;
-	control->lent.addr = tq_post_room(net, link, len);
+	control->lent.addr = tq_post_room(net, link, len, &control->lent_lane);
 	if (control->lent.addr)
 		return control->lent.addr;
 	if (tq_copy_get(net, len, &control->lent) ||
@@ -167,25 +168,34 @@ void *tq_control_buf(struct tq_net *net, struct tq_link *link, uint32_t len)
 	return NULL;
 }
 
-int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
-			unsigned flags)
+/* Sends a message that is in a ring, or in a copy from the pool. */
+static int send_lent(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
+		     unsigned flags)
 {
-	struct tq_control *control = net->control;
-	struct tq_sg lent = control->lent, *copy = lent.reg ? &lent : NULL;
-	int rc = -EAGAIN;
+	struct tq_sg lent = net->control->lent, *copy = lent.reg ? &lent : NULL;
+	int rc = check_open(net, link);
 
-	tq_assert_held(net->lock);
-	assert(buf == lent.addr);
-	control->lent.reg = NULL;
-	if (check_open(net, link))
-		rc = -EIO;
-	else if (!link->backlog)
-		rc = tq_post(net, link, buf, len, copy, flags);
+	if (!rc)
+		rc = link->backlog ? -EAGAIN : tq_post(net, link, buf, len, copy, flags);
 	if (rc == -EAGAIN)
 		rc = enqueue(net, link, buf, len, copy, flags);
 	if (rc && copy)
 		tq_copy_put(net, copy);
 	return rc;
+}
+
+int tq_control_buf_send(struct tq_net *net, struct tq_link *link, void *buf, uint32_t len,
+			unsigned flags)
+{
+	struct tq_lane *lane = net->control->lent_lane;
+	int rc;
+
+	tq_assert_held(net->lock);
+	assert(buf == net->control->lent.addr);
+	if (!lane)
+		return send_lent(net, link, buf, len, flags);
+	rc = tq_post_written(net, link, lane, buf, len, flags);
+	return rc == -EAGAIN ? enqueue(net, link, buf, len, NULL, flags) : rc;
 }
 
 bool tq_control_waits(const struct tq_net *net)
@@ -203,12 +213,13 @@ bool tq_control_prepare_data(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_control *control = net->control;
 	uint32_t len = tq_copy_piece_max(net);
+	struct tq_lane *lane;
 	struct tq_sg copy;
 
 	tq_assert_held(net->lock);
 	if (!tq_post_prepare(net, link, len))
 		return false;
-	if (!tq_post_room(net, link, len) && !tq_copy_has_piece(net)) {
+	if (!tq_post_room(net, link, len, &lane) && !tq_copy_has_piece(net)) {
 		if (!tq_copy_get(net, len, &copy))
 			return false;
 		tq_copy_put(net, &copy);

@@ -41,19 +41,18 @@ bool tq_post_prepare(struct tq_net *net, struct tq_link *link, uint32_t len)
 				       : ready_lane(net, link, len) != NULL;
 }
 
-void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len)
+void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len, struct tq_lane **lane)
 {
-	struct tq_lane *lane;
-
-	if (tq_link_has_failed(link) || link->backlog)
+	*lane = NULL;
+	if (!tq_link_is_open(link) || link->backlog)
 		return NULL;
 	if (tq_outbox_is_open(link))
 		return tq_outbox_room(link, len);
 	if (len > net->limits.max_inline)
 		return NULL;
 	/* The place where the lane keeps its inline data, as no other message is posted before. */
-	lane = ready_lane(net, link, len);
-	return lane ? tq_lane_room(net, lane, lane->posted) : NULL;
+	*lane = ready_lane(net, link, len);
+	return *lane ? tq_lane_room(*lane) : NULL;
 }
 
 static void inline_again(struct tq_net *net, struct tq_posted *posted)
@@ -65,25 +64,6 @@ static void copy_again(struct tq_net *net, struct tq_posted *posted)
 {
 	if (tq_backlog_again(net, posted, &posted->copy))
 		tq_lane_take_copy(net, posted);
-}
-
-static int post_inline(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
-		       uint32_t len, int cls, unsigned flags)
-{
-	struct ibv_sge sge = {.addr = (uintptr_t)msg, .length = len};
-	struct ibv_send_wr wr = {
-		.sg_list = &sge,
-		.num_sge = 1,
-		.opcode = IBV_WR_SEND,
-		.send_flags =
-			IBV_SEND_INLINE | (flags & TQ_CONTROL_SOLICITED ? IBV_SEND_SOLICITED : 0),
-		.qp_type.xrc.remote_srqn = link->srqn[cls],
-	};
-	int rc = tq_lane_post(net, lane, link, &wr, NULL, false);
-
-	if (!rc)
-		tq_lane_keep(net, lane, inline_again, msg, len)->flags = flags;
-	return rc;
 }
 
 /* Posts a message from its copy, which is taken over if that succeeds. */
@@ -127,6 +107,14 @@ static int post_msg(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	return rc;
 }
 
+/* Fails the link if the message could not be posted. Returns rc. */
+static int check_posted(struct tq_net *net, struct tq_link *link, int rc)
+{
+	if (rc == -EIO)
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "a control message could not be posted");
+	return rc;
+}
+
 /* Posts a message that has its header. */
 static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
 		    uint32_t len, const struct tq_sg *copy, unsigned flags)
@@ -136,66 +124,97 @@ static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 	if (copy)
 		rc = post_copy(net, link, lane, copy, len, cls, flags);
 	else if (len <= net->limits.max_inline)
-		rc = post_inline(net, link, lane, msg, len, cls, flags);
+		rc = tq_lane_post_inline(net, lane, link, link->srqn[cls], msg, len, flags,
+					 inline_again);
 	else
 		rc = post_msg(net, link, lane, msg, len, cls, flags);
-	if (rc == -EIO)
-		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "a control message could not be posted");
-	return rc;
+	return check_posted(net, link, rc);
 }
 
-/* Posts a message that has its header on the lane, if there is credit for it. */
+/* Fills in a message's header, with the credits that are owed. */
+static void write_header(const struct tq_link *link, struct tq_msg_hdr *hdr)
+{
+	hdr->conn = tq_put32(link->number_there);
+	for (int c = 0; c < TQ_CLASSES; c++) {
+		assert(link->owed[c] <= UINT8_MAX);
+		hdr->credits[c] = (uint8_t)link->owed[c];
+	}
+}
+
+/* Takes note that a message has returned the credits that were owed. */
+static void clear_owed(struct tq_link *link)
+{
+	for (int c = 0; c < TQ_CLASSES; c++)
+		link->owed[c] = 0;
+}
+
+/* Returns the flags of a message that costs a credit. With the last one the message is solicited:
+ * then the peer has to return some, also while its user computes. */
+static unsigned costly_flags(const struct tq_link *link, int cls, unsigned flags)
+{
+	return link->credits[cls] == 1 ? flags | TQ_CONTROL_SOLICITED : flags;
+}
+
+/* Posts a message on the lane if there is credit for it; a CREDIT needs none. */
 static int post_to_lane(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 			const struct tq_sg *copy, unsigned flags)
 {
-	const struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
+	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
 	struct tq_lane *lane = tq_post_lane(net, link);
-	int cls = tq_post_class(link, len), rc;
 	bool free = hdr->type == TQ_MSG_CREDIT;
+	int cls = tq_post_class(link, len), rc;
 
 	if (!lane || (!free && !link->credits[cls]))
 		return -EAGAIN;
-	/* Solicited with the last credit: then the peer has to return some, also while its user
-	 * computes. */
-	if (!free && link->credits[cls] == 1)
-		flags |= TQ_CONTROL_SOLICITED;
+	write_header(link, hdr);
+	if (!free)
+		flags = costly_flags(link, cls, flags);
 	rc = transmit(net, link, lane, msg, len, copy, flags);
-	if (!rc && !free)
-		link->credits[cls]--;
-	return rc;
+	if (rc)
+		return rc;
+	link->credits[cls] -= !free;
+	clear_owed(link);
+	return 0;
 }
 
-/* Writes a message that has its header to the ring. */
+/* Writes a message to the ring. */
 static int post_to_ring(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 			const struct tq_sg *copy, unsigned flags)
 {
 	struct tq_sg written;
-	int rc = tq_outbox_send(net, link, copy ? copy->addr : msg, len, flags);
+	int rc;
 
-	if (!rc && copy) {
+	write_header(link, copy ? copy->addr : msg);
+	rc = tq_outbox_send(net, link, copy ? copy->addr : msg, len, flags);
+	if (rc)
+		return rc;
+	clear_owed(link);
+	if (copy) {
 		written = *copy;
 		tq_copy_put(net, &written);
 	}
-	return rc;
+	return 0;
 }
 
 int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,
 	    const struct tq_sg *copy, unsigned flags)
 {
-	struct tq_msg_hdr *hdr = copy ? copy->addr : msg;
-	int c, rc;
+	return (tq_outbox_is_open(link) ? post_to_ring : post_to_lane)(net, link, msg, len, copy,
+								       flags);
+}
 
-	hdr->conn = tq_put32(link->number_there);
-	for (c = 0; c < TQ_CLASSES; c++) {
-		assert(link->owed[c] <= UINT8_MAX);
-		hdr->credits[c] = (uint8_t)link->owed[c];
-	}
-	rc = (tq_outbox_is_open(link) ? post_to_ring : post_to_lane)(net, link, msg, len, copy,
-								     flags);
+int tq_post_written(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
+		    uint32_t len, unsigned flags)
+{
+	int cls = tq_post_class(link, len), rc;
+
+	write_header(link, msg);
+	rc = tq_lane_post_inline(net, lane, link, link->srqn[cls], msg, len,
+				 costly_flags(link, cls, flags), inline_again);
 	if (rc)
-		return rc;
-	for (c = 0; c < TQ_CLASSES; c++)
-		link->owed[c] = 0;
+		return check_posted(net, link, rc);
+	link->credits[cls]--;
+	clear_owed(link);
 	return 0;
 }
 

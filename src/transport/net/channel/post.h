@@ -17,9 +17,14 @@ struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link);
 /* Returns true if a message of this length can go now. Else asks for the lane if there is none, as
  * tq_post_lane() does. */
 bool tq_post_prepare(struct tq_net *net, struct tq_link *link, uint32_t len);
-/* Returns the place where a message of this length is written to for the next tq_post() to send it
- * without a copy; NULL: it can't go now, or is too long for that. Asks for the lane, too. */
-void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len);
+/* Returns the place where a message of this length is written to, so that it goes without a copy;
+ * NULL: it can't go now, or is too long for that. Asks for the lane, too. *lane is the lane on
+ * which tq_post_written() then sends the message; NULL: tq_post() sends it. */
+void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len, struct tq_lane **lane);
+/* Posts a message that was written to the room on the lane, which tq_post_room() has just found.
+ * Results are those of tq_post(). */
+int tq_post_written(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, void *msg,
+		    uint32_t len, unsigned flags);
 /* Posts the message, or the one in `copy`, if there is credit for it; fills in its header. Takes
  * the copy over if it succeeds. Returns 0, -EAGAIN if the message has to wait, or -EIO. */
 int tq_post(struct tq_net *net, struct tq_link *link, void *msg, uint32_t len,

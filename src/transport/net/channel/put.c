@@ -109,7 +109,7 @@ static int post(struct tq_net *net, struct tq_link *link, const void *data, uint
 		wr.send_flags = len ? IBV_SEND_INLINE : 0;
 		rc = tq_lane_post(net, lane, link, &wr, NULL, false);
 		if (!rc)
-			keep(tq_lane_keep(net, lane, again, data, len), &wr);
+			keep(tq_lane_keep(lane, again, data, len), &wr);
 	} else {
 		rc = post_copy(net, lane, link, &wr);
 	}

@@ -250,7 +250,7 @@ static int post_op(struct tq_net *net, struct tq_rdma_op *op, struct tq_lane *la
 		rc = post_chunk(net, op, lane, n);
 		if (rc)
 			return rc;
-		posted = tq_lane_keep(net, lane, chunk_again, NULL, 0);
+		posted = tq_lane_keep(lane, chunk_again, NULL, 0);
 		posted->token = op;
 		posted->size = n;
 		op->posted += n;

@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "net/adapter/copy.h"
 #include "net/peers/link.h"
@@ -29,25 +28,25 @@ const char *tq_lane_name(const struct tq_lane *lane)
  */
 static bool must_signal(const struct tq_net *net, const struct tq_lane *lane)
 {
-	return lane->unsignalled + 1 >= TQ_LANE_BATCH || lane->unsignalled + 1 >= lane->depth / 4 ||
-	       net->scq.used > net->scq.size / 4 * 3 ||
+	return lane->unsignalled + 1 >= lane->batch || net->scq.used > net->scq.size / 4 * 3 ||
 	       (lane->kind == TQ_LANE_HOLD && net->scq.held > net->scq.size / 8);
 }
 
 /* Reserves a slot of the send CQ. Sends on hold lanes may wait for ever for those on other lanes,
  * so they get a quarter of the completion queue. A drain is beyond that: each lane has a slot for
  * its next one. */
-static bool reserve(struct tq_net *net, struct tq_lane *lane, const struct ibv_send_wr *wr)
+static inline __attribute__((always_inline)) bool reserve(struct tq_net *net, struct tq_lane *lane,
+							  const struct ibv_send_wr *wr)
 {
-	bool hold = lane->kind == TQ_LANE_HOLD;
-
-	if (hold && wr->opcode == IBV_WR_SEND && net->scq.held >= net->scq.size / 4)
-		return false;
-	if (hold && wr->opcode != IBV_WR_SEND)
+	if (lane->kind != TQ_LANE_HOLD)
+		return tq_cq_reserve(&net->scq, 1);
+	if (wr->opcode != IBV_WR_SEND)
 		tq_lane_drop_drain(net, lane);
+	else if (net->scq.held >= net->scq.size / 4)
+		return false;
 	if (!tq_cq_reserve(&net->scq, 1))
 		return false;
-	net->scq.held += hold;
+	net->scq.held++;
 	return true;
 }
 
@@ -126,72 +125,88 @@ static void posted_done(struct tq_net *net, struct tq_work *work, const struct i
 		posted->done(net, posted, wc);
 }
 
-int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
-		 struct ibv_send_wr *wr, tq_lane_done *done, bool signal)
+void tq_lane_prepare(const struct tq_net *net, struct tq_lane *lane)
+{
+	lane->batch = lane->depth / 4 < TQ_LANE_BATCH ? lane->depth / 4 : TQ_LANE_BATCH;
+	for (uint32_t i = 0; i <= lane->mask; i++) {
+		lane->ring[i].work.done = posted_done;
+		lane->ring[i].lane = lane;
+		if (lane->bytes)
+			lane->ring[i].room = lane->bytes + (size_t)i * net->dev.max_inline;
+	}
+	lane->wr = (struct ibv_send_wr){.sg_list = &lane->sge, .num_sge = 1, .opcode = IBV_WR_SEND};
+}
+
+/* Returns -EAGAIN: there is no room for a WQE, and the next poll looks for completions. */
+static int no_room(struct tq_net *net)
+{
+	net->scq.look = true;
+	TQ_COUNT(net->stats, no_queue_slot);
+	return -EAGAIN;
+}
+
+/* Does what tq_lane_post() says. In line, because each message comes through here. */
+static inline __attribute__((always_inline)) int post(struct tq_net *net, struct tq_lane *lane,
+						      struct tq_link *link, struct ibv_send_wr *wr,
+						      tq_lane_done *done, bool signal)
 {
 	struct tq_posted *slot = tq_lane_slot(lane, lane->posted);
 	struct ibv_send_wr *bad;
 	int rc;
 
 	tq_assert_held(net->lock);
-	assert(done || !(signal || lane->kind == TQ_LANE_HOLD));
+	assert(done || !signal);
 	if (lane->state != TQ_LANE_READY)
 		return -EIO;
-	if (lane->outstanding >= lane->depth || !reserve(net, lane, wr)) {
-		net->scq.look = true;
-		TQ_COUNT(net->stats, no_queue_slot);
-		return -EAGAIN;
-	}
-	slot->work.done = posted_done;
-	slot->lane = lane;
+	if (lane->outstanding >= lane->depth || !reserve(net, lane, wr))
+		return no_room(net);
 	slot->done = done;
 	slot->awaited = signal;
+	slot->link = link;
+	slot->again = NULL;
+	slot->copy.reg = NULL;
 	slot->covers = lane->unsignalled + 1;
-	if (!signal)
-		signal = must_signal(net, lane) || (wr->send_flags & IBV_SEND_SIGNALED);
 	wr->wr_id = (uintptr_t)&slot->work;
 	wr->next = NULL;
-	if (signal)
+	if (signal || must_signal(net, lane))
 		wr->send_flags |= IBV_SEND_SIGNALED;
 	rc = ibv_post_send(lane->qp, wr, &bad);
 	if (rc) {
 		release(net, lane, 1);
-		if (rc == ENOMEM) {
-			net->scq.look = true;
-			TQ_COUNT(net->stats, no_queue_slot);
-			return -EAGAIN;
-		}
-		return -EIO;
+		return rc == ENOMEM ? no_room(net) : -EIO;
 	}
-	slot->link = link;
-	slot->again = NULL;
-	slot->copy.reg = NULL;
+	lane->unsignalled = wr->send_flags & IBV_SEND_SIGNALED ? 0 : slot->covers;
 	lane->posted++;
 	lane->outstanding++;
 	if (lane->outstanding > lane->depth / 2)
 		net->scq.look = true;
-	lane->unsignalled = signal ? 0 : lane->unsignalled + 1;
-	if (slot->awaited)
+	if (signal)
 		tq_lane_await(net, lane, slot);
 	return 0;
 }
 
-struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
-			       const void *bytes, uint32_t len)
+int tq_lane_post(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+		 struct ibv_send_wr *wr, tq_lane_done *done, bool signal)
 {
-	struct tq_posted *slot = tq_lane_last(lane);
+	return post(net, lane, link, wr, done, signal);
+}
 
-	slot->again = again;
-	slot->bytes = NULL;
-	slot->len = len;
-	if (bytes) {
-		void *room = tq_lane_room(net, lane, lane->posted - 1);
+int tq_lane_post_inline(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+			uint32_t srqn, const void *bytes, uint32_t len, unsigned flags,
+			tq_lane_again *again)
+{
+	int rc;
 
-		slot->bytes = room;
-		if (bytes != room)
-			memcpy(room, bytes, len);
-	}
-	return slot;
+	lane->sge.addr = (uintptr_t)bytes;
+	lane->sge.length = len;
+	lane->wr.send_flags = IBV_SEND_INLINE;
+	if (flags & TQ_CONTROL_SOLICITED)
+		lane->wr.send_flags |= IBV_SEND_SOLICITED;
+	lane->wr.qp_type.xrc.remote_srqn = srqn;
+	rc = post(net, lane, link, &lane->wr, NULL, false);
+	if (!rc)
+		tq_lane_keep(lane, again, bytes, len)->flags = flags;
+	return rc;
 }
 
 int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link, uint32_t srqn,
@@ -233,7 +248,7 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 		return rc;
 	if (back)
 		net->scq.look = true;
-	*posted = tq_lane_keep(net, lane, again, NULL, wr->sg_list->length);
+	*posted = tq_lane_keep(lane, again, NULL, wr->sg_list->length);
 	(*posted)->copy = *copy;
 	net->copies_sent += tq_copy_bytes(net, copy);
 	return 0;

@@ -7,6 +7,8 @@
 #ifndef TQ_NET_LANE_H
 #define TQ_NET_LANE_H
 
+#include <string.h>
+
 #include "net/adapter/objects.h"
 #include "net/peers/datagram.h"
 
@@ -32,6 +34,7 @@ typedef void tq_lane_again(struct tq_net *net, struct tq_posted *posted);
 struct tq_posted {
 	struct tq_work work; /* first */
 	struct tq_lane *lane;
+	void *room;           /* control lane: the place for its inline data */
 	tq_lane_done *done;   /* NULL: nobody wants to know of the completion */
 	uint32_t covers;      /* WQEs of the lane that its completion stands for */
 	bool awaited;         /* done() will be called, or was */
@@ -65,6 +68,10 @@ struct tq_lane {
 				   hold lane: twice that, as new ones come while it reports */
 	uint8_t *bytes;         /* control lane: room for the inline data of each */
 	uint32_t mask;          /* places in the ring, a power of two, less one */
+	uint32_t batch;         /* sends of which one is signalled */
+	/* Control lane: what all messages that go inline have in common. */
+	struct ibv_send_wr wr;
+	struct ibv_sge sge;
 	uint32_t outstanding; /* WQEs of which no completion, of theirs or a later one, was seen */
 	uint32_t unsignalled; /* WQEs since the last signalled one */
 	uint32_t awaited;     /* outstanding WQEs whose done() will be called */
@@ -101,12 +108,15 @@ static inline struct tq_posted *tq_lane_last(const struct tq_lane *lane)
 {
 	return tq_lane_slot(lane, lane->posted - 1);
 }
-/* Returns the place where tq_lane_keep() puts the inline data of WQE number `n` of a control lane.
- * That of the next WQE is free unless the send queue is full. */
-static inline void *tq_lane_room(const struct tq_net *net, const struct tq_lane *lane, uint32_t n)
+/* Returns the place where tq_lane_keep() puts the inline data of the next WQE of a control lane.
+ * The place is free unless the send queue is full. */
+static inline void *tq_lane_room(const struct tq_lane *lane)
 {
-	return lane->bytes + (size_t)(n & lane->mask) * net->dev.max_inline;
+	return tq_lane_slot(lane, lane->posted)->room;
 }
+
+/* Prepares a new lane for posting: the places of its WQEs, and `wr`. */
+void tq_lane_prepare(const struct tq_net *net, struct tq_lane *lane);
 
 /* ---- posting ---- */
 
@@ -124,8 +134,23 @@ int tq_lane_send(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
 		 const struct tq_sg *sg, int nsg, unsigned flags, tq_lane_done *done);
 /* Registers again() to repeat the last WQE if it isn't executed, and keeps its `len` bytes of
  * inline data (NULL: there are none) for that. Returns the WQE's place. */
-struct tq_posted *tq_lane_keep(struct tq_net *net, struct tq_lane *lane, tq_lane_again *again,
-			       const void *bytes, uint32_t len);
+static inline struct tq_posted *tq_lane_keep(struct tq_lane *lane, tq_lane_again *again,
+					     const void *bytes, uint32_t len)
+{
+	struct tq_posted *slot = tq_lane_last(lane);
+
+	slot->again = again;
+	slot->len = len;
+	slot->bytes = bytes ? slot->room : NULL;
+	if (bytes && bytes != slot->room)
+		memcpy(slot->room, bytes, len);
+	return slot;
+}
+/* Posts a message that goes inline on a control lane, as tq_lane_post() and tq_lane_keep() do;
+ * flags: TQ_CONTROL_SOLICITED. */
+int tq_lane_post_inline(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,
+			uint32_t srqn, const void *bytes, uint32_t len, unsigned flags,
+			tq_lane_again *again);
 /* Posts a send from a copy, as tq_lane_post() and tq_lane_keep() do. Unless posting fails the lane
  * owns the copy, which goes back with the completion of this WQE or of a later one. */
 int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *link,

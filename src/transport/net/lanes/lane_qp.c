@@ -84,6 +84,7 @@ int tq_lane_make(struct tq_net *net, struct tq_node *node, enum tq_lane_kind kin
 		error = -ENOMEM;
 		goto free_lane;
 	}
+	tq_lane_prepare(net, lane);
 	lane->qp = ibv_create_qp_ex(net->dev.verbs, &attr);
 	if (!lane->qp) {
 		error = -errno;

@@ -133,6 +133,7 @@ struct tq_ctx {
 	unsigned flags;
 	struct tq_pair **pairs; /* by rank; NULL: not used yet */
 	struct tq_peer **peers; /* by rank; NULL: gone, in a context that is open or was removed */
+	uint64_t eager_below;   /* shorter messages may go eagerly */
 	uint64_t order;         /* number of the next receive */
 	struct tq_recv_req *wild;                  /* queue: receives with a wildcard */
 	struct tq_unexpected *unexpected;          /* queue by arrival (ctx_next) */
@@ -170,9 +171,17 @@ struct tq_orphan;
  */
 #define TQ_FREE_MAX 4096u
 
+/* What the parameters and the network's limits come to (settings.h). */
+struct tq_settings {
+	bool has_tuples;                 /* messages may go to tuple queues */
+	uint64_t eager_limit, eager_max; /* tq_eager_limit(), tq_eager_max() */
+	uint64_t asks_from; /* the length from which on messages make their tuple ask for a queue */
+};
+
 struct tq_core {
 	const struct tq_net_ops *ops;
 	struct tq_net *net;
+	struct tq_settings settings;
 	const struct tq_net_limits *limits;
 	const struct tq_params *params;
 	struct tq_stats *stats;

@@ -24,34 +24,34 @@ enum tq_recv_req_state {
 struct tq_recv_req {
 	struct tq_req req;
 	enum tq_recv_req_state state;
-	struct tq_ctx *ctx;
-	struct tq_want want;
-	uint64_t order; /* of posting, in its context */
-	struct tq_buf buf;
+	bool bounced;      /* true if sg is the library's memory, to be unpacked */
+	bool pooled;       /* true if that memory is from the pool of copies */
+	bool pieces_asked; /* HELD: CTS_HELD was sent, so the lane's copy is unused */
+	bool sender_away;  /* TQ_RTS_AWAY */
+	int cancelling;    /* the error to end with when a recall brings it back; 0: none */
+	uint32_t handle;   /* the receive's name in CTS, CTS_PIECES and CTS_HELD */
 	struct tq_sg sg;
-	void *cookie;
 	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
-	bool bounced;             /* true if sg is the library's memory, to be unpacked */
-	bool pooled;              /* true if that memory is from the pool of copies */
-	int cancelling;           /* the error to end with when a recall brings it back; 0: none */
-	bool pieces_asked;        /* HELD: CTS_HELD was sent, so the lane's copy is unused */
-	bool sender_away;         /* TQ_RTS_AWAY */
 	struct tq_rx_tuple *rx_tuple; /* exact receives; HELD: of the message */
 	struct tq_pair *pair;         /* of the message that it matched */
-	uint32_t handle;              /* the receive's name in CTS, CTS_PIECES and CTS_HELD */
-	uint32_t send_req;            /* the send's handle at the sender; HELD: its seq */
 	uint64_t got;                 /* PIECES, COPY of an RTS: bytes that came */
-	uint64_t wanted;              /* min(message, buffer) */
 	struct tq_unexpected *from;   /* COPY; PIECES: a queue (tuple_next), not copied yet */
 	struct tq_msg *msg;           /* a matched probe's, for which the data are drained */
 	/* Called instead of the end, if not NULL. */
 	void (*at_end)(struct tq_recv_req *recv, int error);
 	/* Called, if not NULL, when the sender is lost. The end comes when the queue is gone. */
 	void (*at_lost)(struct tq_recv_req *recv, int error);
+	/* From here on tq_recv_req_new() sets what each receive has, and nothing else. */
 	bool starting; /* the call that makes the receive has not returned: its result says if the
 			  receive has ended, and complete() is not called */
-	/* Links, which tq_recv_req_new() does not initialize: other fields come before them. */
-	struct tq_recv_req *next, *prev;               /* in the queue that it is in */
+	struct tq_ctx *ctx;
+	struct tq_want want;
+	uint64_t order; /* of posting, in its context */
+	struct tq_buf buf;
+	void *cookie;                    /* of the registration of sg */
+	uint32_t send_req;               /* the send's handle at the sender; HELD: its seq */
+	uint64_t wanted;                 /* min(message, buffer), once the message is known */
+	struct tq_recv_req *next, *prev; /* in the queue that it is in */
 	struct tq_recv_req *active_next, *active_prev; /* pair->active: HELD, READING, WRITING,
 							  PIECES */
 	struct tq_recv_req *core_next, *core_prev;     /* core->copies, or core->lost */

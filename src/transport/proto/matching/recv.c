@@ -77,14 +77,14 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf, void *user,
 		 struct tq_req **req, struct tq_status *status)
 {
+	bool wild = rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG;
 	struct tq_pair *pair = NULL;
 	struct tq_recv_req *recv;
-	int rc;
+	int rc = 0;
 
 	tq_assert_held(ctx->core->lock);
-	rc = tq_wild_check(ctx, rank, tag);
-	if (!rc)
-		rc = tq_ctx_revoked(ctx, tq_want_of(rank, tag).tag);
+	if (wild || ctx->flags & TQ_CTX_BITS)
+		rc = tq_wild_check(ctx, rank, tag);
 	if (rc)
 		return rc;
 	if (rank != TQ_ANY_SOURCE) {
@@ -92,11 +92,14 @@ int tq_core_recv(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf 
 		if (!pair)
 			return tq_pair_error(ctx, rank);
 	}
+	rc = tq_ctx_revoked(ctx, tq_want_of(rank, tag).tag);
+	if (rc)
+		return rc;
 	recv = tq_recv_req_new(ctx, rank, tag, buf, user);
 	if (!recv)
 		return -ENOMEM;
 	recv->order = ctx->order++;
-	rc = rank == TQ_ANY_SOURCE || tag == TQ_ANY_TAG ? post_wild(recv) : post_exact(recv, pair);
+	rc = wild ? post_wild(recv) : post_exact(recv, pair);
 	if (!rc)
 		return tq_recv_req_finish_start(recv, req, status);
 	ctx->nrecvs--;

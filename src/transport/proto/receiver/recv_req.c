@@ -34,13 +34,7 @@ static const uint16_t next_states[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_LOST] = BIT(ENDED),
 };
 
-static const struct tq_states states = {"recv", state_names, next_states};
-
-void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state to)
-{
-	tq_states_change(&states, recv->req.core->trace, recv, recv->state, to);
-	recv->state = to;
-}
+const struct tq_states tq_recv_req_states = {"recv", state_names, next_states};
 
 /* ---- begin, end ---- */
 
@@ -52,8 +46,8 @@ struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 
 	if (!recv)
 		return NULL;
-	/* Each receive comes through here; the links need no value. */
-	memset(recv, 0, offsetof(struct tq_recv_req, next));
+	/* Each receive comes through here; the rest needs no value. */
+	memset(recv, 0, offsetof(struct tq_recv_req, starting));
 	recv->req.kind = TQ_REQ_RECV;
 	recv->req.core = core;
 	recv->req.user = user;
@@ -72,13 +66,17 @@ void tq_recv_req_end(struct tq_recv_req *recv, int error)
 		recv->at_end(recv, error);
 		return;
 	}
-	tq_recv_mem_release(recv);
+	/* Receives of eager messages have none. */
+	if (recv->sg.reg || recv->bounced)
+		tq_recv_mem_release(recv);
 	tq_recv_req_set_state(recv, TQ_RECV_REQ_ENDED);
 	recv->ctx->nrecvs--;
+	if (!recv->starting) {
+		tq_req_end(&recv->req, error);
+		return;
+	}
 	recv->req.core->changed = true;
 	recv->req.status.error = error;
-	if (!recv->starting)
-		tq_req_end(&recv->req, error);
 }
 
 void tq_recv_req_complete(struct tq_recv_req *recv)

@@ -5,11 +5,17 @@
 
 #include "proto/common/rx_objects.h"
 
+extern const struct tq_states tq_recv_req_states;
+
 /* Returns a receive, in no queue; NULL: no memory. */
 struct tq_recv_req *tq_recv_req_new(struct tq_ctx *ctx, int rank, int32_t tag,
 				    const struct tq_buf *buf, void *user);
 /* Changes the state; the one place that does. */
-void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state state);
+static inline void tq_recv_req_set_state(struct tq_recv_req *recv, enum tq_recv_req_state to)
+{
+	tq_states_change(&tq_recv_req_states, recv->req.core->trace, recv, recv->state, to);
+	recv->state = to;
+}
 /* Ends a receive that is in no queue, and gives its memory back. */
 void tq_recv_req_end(struct tq_recv_req *recv, int error);
 /* Ends a receive all of whose wanted bytes are there. */

@@ -198,13 +198,12 @@ static void put_header(const struct sending *sending, void *to)
 		memcpy(to, sending->header, sending->pair->ctx->header_len);
 }
 
-/* Returns the handle by which the message asks for a queue; 0: it doesn't ask. */
-static uint32_t ask_handle(const struct sending *sending)
+/* Returns the handle by which the message of a tuple asks for the queue; 0: it doesn't ask. */
+static uint32_t ask_for_tuple(const struct sending *sending)
 {
 	struct tq_tx_tuple *tuple = sending->tx_tuple;
 
-	/* Most messages don't ask. */
-	if (!tuple || tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
+	if (tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
 		return 0;
 	if (!tq_asks_for_queue(sending->core, sending->buf->len) || !suits_direct(sending))
 		return 0;
@@ -213,6 +212,12 @@ static uint32_t ask_handle(const struct sending *sending)
 		return 0;
 	}
 	return tq_tx_tuple_ask(tuple);
+}
+
+/* Returns the handle by which the message asks for a queue; 0: it doesn't ask, as most don't. */
+static inline uint32_t ask_handle(const struct sending *sending)
+{
+	return sending->tx_tuple ? ask_for_tuple(sending) : 0;
 }
 
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
@@ -330,13 +335,11 @@ static int find_tx_tuple(struct sending *sending)
 	struct tq_pair *pair = sending->pair;
 	uint64_t tag = sending->tag & ~pair->tx_mask;
 	bool asks = tq_asks_for_queue(sending->core, sending->buf->len);
-	struct tq_tx_tuple *tuple = NULL;
+	struct tq_tx_tuple *tuple;
 
-	if (sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life ||
-	    !tq_wants_tuples(sending->core))
+	if ((!asks && !pair->nqueued) || sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life)
 		return 0;
-	if (asks || pair->nqueued)
-		tuple = tq_tx_tuple_find(pair, tag);
+	tuple = tq_tx_tuple_find(pair, tag);
 	if (!tuple && asks) {
 		tuple = tq_tx_tuple_make(pair, tag);
 		if (!tuple)
@@ -349,25 +352,23 @@ static int find_tx_tuple(struct sending *sending)
 }
 
 /* Consumes the message's sequence numbers. */
-static void consume_numbers(const struct sending *sending)
+static inline void consume_numbers(const struct sending *sending)
 {
 	struct tq_tx_tuple *tuple = sending->tx_tuple;
 
 	sending->pair->cseq++;
-	if (tuple) {
-		tuple->seq++;
-		tuple->sent += tq_asks_for_queue(sending->core, sending->buf->len);
-	}
+	if (!tuple)
+		return;
+	tuple->seq++;
+	tuple->sent += tq_asks_for_queue(sending->core, sending->buf->len);
 }
 
 static bool goes_eager(const struct sending *sending)
 {
-	const struct tq_core *core = sending->core;
-
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
-	return !(sending->flags & TQ_SEND_SYNC) && sending->buf->len <= tq_eager_max(core) &&
-	       sending->buf->len + sending->pair->ctx->header_len <= core->limits->control_data_max;
+	return sending->buf->len < sending->pair->ctx->eager_below &&
+	       !(sending->flags & TQ_SEND_SYNC);
 }
 
 /* Gets memory for what is in front of the data, if the message may go to its tuple's queue. */
@@ -383,28 +384,13 @@ static void add_prefix(const struct sending *sending, struct tq_send_req *send)
 	put_header(sending, send->prefix->header);
 }
 
-static int start(struct sending *sending, struct tq_req **req)
+/* Starts a send that doesn't go eagerly. Results are those of tq_send(). */
+static int start_request(const struct sending *sending, struct tq_req **req)
 {
 	struct tq_core *core = sending->core;
-	struct tq_send_req *send;
-	int rc = find_tx_tuple(sending);
+	struct tq_send_req *send = send_req_new(sending);
+	int rc = -EAGAIN;
 
-	if (rc)
-		return rc;
-	if (sending->pair->peer->failed)
-		return sending->pair->peer->failed;
-	if (sending->flags & TQ_SEND_BUFFERED && sending->buf->ops)
-		return -EINVAL;
-	rc = -EAGAIN;
-	if (goes_eager(sending)) {
-		rc = send_eager(sending);
-		if (rc != -EAGAIN) {
-			if (rc == 0)
-				consume_numbers(sending);
-			return rc == 0 ? 1 : rc;
-		}
-	}
-	send = send_req_new(sending);
 	if (!send)
 		return -ENOMEM;
 	add_prefix(sending, send);
@@ -422,6 +408,27 @@ static int start(struct sending *sending, struct tq_req **req)
 	core->nempty += send->empty;
 	*req = send->req.detached ? NULL : &send->req;
 	return send->req.detached;
+}
+
+/* Starts a send. In line, because each message comes through here. */
+static inline __attribute__((always_inline)) int start(struct sending *sending, struct tq_req **req)
+{
+	int rc = find_tx_tuple(sending);
+
+	if (rc)
+		return rc;
+	if (sending->pair->peer->failed)
+		return sending->pair->peer->failed;
+	if (sending->flags & TQ_SEND_BUFFERED && sending->buf->ops)
+		return -EINVAL;
+	if (goes_eager(sending)) {
+		rc = send_eager(sending);
+		if (rc == 0)
+			consume_numbers(sending);
+		if (rc != -EAGAIN)
+			return rc == 0 ? 1 : rc;
+	}
+	return start_request(sending, req);
 }
 
 int tq_core_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
