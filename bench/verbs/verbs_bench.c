@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * verbs_bench.c - speed of a verbs device between two processes of one machine, against the machine
- * without verbs. The tables below are all that is measured, in order; bench/README.md explains
+ * without verbs. The tables below are all that is measured, in order; bench/VERBS.md explains
  * them.
  */
 #define _GNU_SOURCE

@@ -23,7 +23,7 @@
 #define TUPLEQ_LIMIT_MAX 4096
 
 /* The greatest radix of trees, but those of broadcasts of at most BCAST_SHORT bytes: these take the
- * link hardly longer than a write takes the processor (README.md has the measurements). */
+ * link hardly longer than a write takes the processor (WRITES.md has the measurements). */
 enum { TUPLEQ_BCAST_SHORT = 256, TUPLEQ_TREE_RADIX = 4 };
 
 /* The upper bound of the parameter `ring` (entries; nbc.h): there are no tags for more. */

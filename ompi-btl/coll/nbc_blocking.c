@@ -7,7 +7,7 @@
 
 enum kind { ALLTOALLV, ALLGATHER };
 
-/* From the measurements in README.md. */
+/* From the measurements in MESSAGES.md. */
 static const struct rule {
 	enum kind kind;
 	int ranks;          /* at least */

@@ -8,7 +8,7 @@
  * leaders of a small MPI_Allreduce exchange data in groups. MPI_Bcast and MPI_Reduce use a tree of
  * the nodes.
  *
- * Numbers only grow: a process that waits for number n goes on at n or more. README.md explains why
+ * Numbers only grow: a process that waits for number n goes on at n or more. WRITES.md explains why
  * no process overwrites a buffer that hasn't been read.
  *
  * Each number, and each word of data, comes with a stamp, from which a process notices that another

@@ -21,7 +21,7 @@
 /*
  * Data have several buffers, so that those of an operation don't overwrite what hasn't been read.
  * Broadcasts take the first ones in turn, reductions the next ones; synchronizing operations
- * alternate between the last two (README.md explains why these suffice).
+ * alternate between the last two (WRITES.md explains why these suffice).
  */
 enum {
 	TUPLEQ_BCAST_BUFFERS = 32,

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Checks the sizes of C: files have at most 500 lines, functions at most 60.
+"""Checks sizes: C files have at most 500 lines, functions at most 60; lines of Markdown at most 120 columns.
 
-The functions are found by the layout that clang-format gives them: a function's braces are alone in the first column.
+Rows of tables, code and addresses are as long as they need to be. The functions are found by the layout that clang-format gives them: a function's braces are alone in the first column.
 
 Usage: tests/lint/sizes.py [TOP]. Prints each violation as FILE:LINE: SENTENCE; exit status 1 if there are any.
 tests/lint/unit_sizes.py tests this check.
@@ -13,6 +13,7 @@ import sys
 
 FILE_LINES = 500
 FUNCTION_LINES = 60
+COLUMNS = 120
 FOLDERS = ("include", "src", "ompi-btl", "examples", "tests", "bench")
 
 # Files that may be longer, and why. A file that has become short enough is a violation, too.
@@ -58,6 +59,27 @@ def check(path, text, longer):
     return found
 
 
+def check_text(path, text):
+    """Returns the violations of a Markdown file: lines of a paragraph that are too long. One word is never too long."""
+    found, in_code = [], False
+    for number, line in enumerate(text.split("\n"), 1):
+        in_code ^= line.startswith("```")
+        is_code = in_code or line.startswith(("    ", "\t"))
+        if len(line) > COLUMNS and not is_code and not line.startswith("|") and " " in line.strip()[:COLUMNS]:
+            found.append(f"{path}:{number}: The line has {len(line)} columns, more than {COLUMNS}.")
+    return found
+
+
+def texts(top):
+    """Returns the paths of all Markdown files, relative to the top."""
+    skipped = ("build", ".git", "results")
+    found = []
+    for folder, folders, names in os.walk(top):
+        folders[:] = [name for name in folders if name not in skipped]
+        found += [os.path.relpath(os.path.join(folder, name), top) for name in names if name.endswith(".md")]
+    return sorted(found)
+
+
 def sources(top):
     """Returns the paths of all C files, relative to the top."""
     return sorted(
@@ -77,6 +99,9 @@ def main():
     for path in paths:
         with open(os.path.join(top, path), encoding="utf-8") as file:
             found += check(path, file.read(), path in LONGER)
+    for path in texts(top):
+        with open(os.path.join(top, path), encoding="utf-8") as file:
+            found += check_text(path, file.read())
     print(*found, sep="\n", end="\n" if found else "")
     return 1 if found else 0
 

@@ -53,6 +53,14 @@ class Sizes(unittest.TestCase):
         self.assertEqual(sizes.check("a.h", "int x;\n" * 501, True), [])
         self.assertEqual(len(sizes.check("a.h", "int x;\n" * 500, True)), 1)
 
+    def test_lines_of_text(self):
+        word = "word "
+        self.assertEqual(sizes.check_text("a.md", (word * 24).rstrip() + "\n"), [])
+        (found,) = sizes.check_text("a.md", "short\n" + word * 25)
+        self.assertRegex(found, r"^a\.md:2: The line has 125 columns")
+        for text in ("| " + word * 30, "    " + word * 30, "```\n" + word * 30 + "\n```\n", "x" * 200):
+            self.assertEqual(sizes.check_text("a.md", text), [])
+
 
 if __name__ == "__main__":
     unittest.main()
