@@ -222,7 +222,7 @@ void shca_log_completion(unsigned slot, uint64_t at, uint32_t opcode, uint32_t s
  * minutes. The caller has the turn, and not the lock. */
 void shca_clock_settle(struct shca_clock *clock);
 
-/* --- the adapter (engine.c) --- */
+/* --- the adapters (../hca/execution/serve_virtual.c) --- */
 /* Executes the work that is due in this process's adapters. */
 extern void (*shca_clock_adapter)(void);
 /* Takes a step for an actor of this process that wants the turn. Returns true if the actor has the

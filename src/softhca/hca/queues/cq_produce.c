@@ -159,6 +159,13 @@ static void fill_bounce(const struct shca_cq_entry *entry, const struct shca_cqe
 	atomic_store_explicit(&bounce->state, SHCA_CQ_BOUNCE_FULL, memory_order_relaxed);
 }
 
+/* Not inlined, because in real time no message comes here. */
+static __attribute__((noinline)) void
+note_completion(const struct shca_cq_entry *entry, const struct shca_cqe *cqe, uint64_t visible_at)
+{
+	shca_timing.completion(shca_cq_owner(entry), cqe, visible_at);
+}
+
 int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const struct shca_cqe *cqe,
 		    const struct shca_run *runs)
 {
@@ -186,7 +193,7 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 	/* A producer that finds the slot taken before this moves the tail instead. */
 	move_tail(ring, pos);
 	if (shca_timing.completion)
-		shca_timing.completion(shca_cq_owner(entry), cqe, slot->visible_at);
+		note_completion(entry, cqe, slot->visible_at);
 	/* The consumer wrote the next slot last, and the next completion goes there, but at the end
 	 * of the ring. */
 	shca_prefetch_write((char *)slot + entry->stride);
