@@ -4,8 +4,9 @@
  * instructions of each step: of each function here whose name begins with "step_".
  *
  * Arguments: a file by which the ranks take turns without messages; a kind of windows; the messages
- * of a window. Receives are posted before their messages are sent, but for "early". They are waited
- * for with MPI_Waitall ("posted"), MPI_Waitany, MPI_Testsome, or MPI_Test after they have ended.
+ * of a window; the number of further receives, whose messages come at the end of all. Receives are
+ * posted before their messages are sent, but for "early". They are waited for with MPI_Waitall
+ * ("posted"), MPI_Waitany, MPI_Testsome, or MPI_Test after they have ended.
  */
 #include <fcntl.h>
 #include <sched.h>
@@ -15,11 +16,11 @@
 
 #include "check.h"
 
-enum { LEN = 8, WINDOWS = 8, MOST = 1024, TAG = 1, PENDING_TAG = 2 };
+enum { LEN = 8, WINDOWS = 8, MOST = 1024, TAG = 1, LAST_TAG = 2 };
 
 static unsigned char data[MOST][LEN];
-static MPI_Request requests[MOST], pending;
-static int window, indices[MOST];
+static MPI_Request requests[MOST]; /* of a window, and the further ones */
+static int window, further, indices[MOST];
 
 /* ---- the steps ---- */
 
@@ -71,7 +72,7 @@ STEP(step_waitany)
 	int index;
 
 	for (int i = 0; i < window; i++)
-		MPI_Waitany(window, requests, &index, MPI_STATUS_IGNORE);
+		MPI_Waitany(window + further, requests, &index, MPI_STATUS_IGNORE);
 }
 
 STEP(step_testsome)
@@ -79,7 +80,7 @@ STEP(step_testsome)
 	int n = 0;
 
 	for (int done = 0; done < window; done += n)
-		MPI_Testsome(window, requests, &n, indices, MPI_STATUSES_IGNORE);
+		MPI_Testsome(window + further, requests, &n, indices, MPI_STATUSES_IGNORE);
 }
 
 /* Looks at receives whose messages don't come. */
@@ -88,16 +89,16 @@ STEP(step_idle)
 	int n;
 
 	for (int i = 0; i < window; i++)
-		MPI_Testsome(window, requests, &n, indices, MPI_STATUSES_IGNORE);
+		MPI_Testsome(window + further, requests, &n, indices, MPI_STATUSES_IGNORE);
 }
 
-/* Polls so often that all messages of a window that are on their way come in. */
+/* Takes in messages whose receives are not posted. */
 STEP(step_poll)
 {
 	int flag;
 
-	for (int i = 0; i < window; i++)
-		MPI_Test(&pending, &flag, MPI_STATUS_IGNORE);
+	for (int i = 0; i < window / 4; i++)
+		MPI_Test(&requests[window], &flag, MPI_STATUS_IGNORE);
 }
 
 /* ---- turns ---- */
@@ -138,9 +139,18 @@ static void send_window(enum kind kind)
 		step_send();
 	} else {
 		step_isend();
-		step_waitall();
+		MPI_Waitall(window, requests, MPI_STATUSES_IGNORE);
 	}
 	give_turn();
+}
+
+/* Waits until all requests have ended, which stay. */
+static void await_end(void)
+{
+	int flag = 0;
+
+	while (!flag)
+		MPI_Request_get_status(requests[window - 1], &flag, MPI_STATUS_IGNORE);
 }
 
 static void receive_window(enum kind kind)
@@ -152,8 +162,10 @@ static void receive_window(enum kind kind)
 		step_idle();
 	give_turn();
 	await_turn();
-	if (kind == EARLY || kind == TESTED)
+	if (kind == EARLY)
 		step_poll();
+	if (kind == TESTED)
+		await_end();
 	switch (kind) {
 	case EARLY:
 		step_recv();
@@ -179,26 +191,28 @@ int main(int argc, char **argv)
 	enum kind kind = 0;
 
 	t_init(&argc, &argv, 2);
-	t_true(argc == 4, "arguments: FILE, a kind of windows, messages of a window");
+	t_true(argc == 5,
+	       "arguments: FILE, a kind of windows, messages of a window, more receives");
 	while (kind < KINDS && strcmp(kinds[kind], argv[2]))
 		kind++;
 	t_holds(kind < KINDS);
 	window = atoi(argv[3]);
-	t_holds(window > 0 && window <= MOST);
+	further = atoi(argv[4]);
+	t_holds(window > 0 && further > 0 && window + further <= MOST);
 	open_turns(argv[1]);
 	for (int i = 0; i < window && !t_rank; i++)
 		t_fill(data[i], LEN, (struct t_msg){.tag = TAG, .seq = (unsigned)i});
 	t_begin("windows of %d messages, %s", window, argv[2]);
-	if (t_rank == 1)
-		MPI_Irecv(NULL, 0, MPI_BYTE, 0, PENDING_TAG, MPI_COMM_WORLD, &pending);
+	for (int i = window; i < window + further && t_rank == 1; i++)
+		MPI_Irecv(NULL, 0, MPI_BYTE, 0, LAST_TAG, MPI_COMM_WORLD, &requests[i]);
 	MPI_Barrier(MPI_COMM_WORLD);
 	for (int i = 0; i < WINDOWS && t_rank < 2; i++)
 		(t_rank ? receive_window : send_window)(kind);
 	MPI_Barrier(MPI_COMM_WORLD);
-	if (t_rank == 0)
-		MPI_Send(NULL, 0, MPI_BYTE, 1, PENDING_TAG, MPI_COMM_WORLD);
-	else
-		MPI_Wait(&pending, MPI_STATUS_IGNORE);
+	for (int i = window; i < window + further && t_rank == 0; i++)
+		MPI_Send(NULL, 0, MPI_BYTE, 1, LAST_TAG, MPI_COMM_WORLD);
+	if (t_rank == 1)
+		MPI_Waitall(further, requests + window, MPI_STATUSES_IGNORE);
 	t_end();
 	return t_finish();
 }

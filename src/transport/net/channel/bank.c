@@ -4,6 +4,7 @@
 #include "net/channel/bank.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,7 +13,7 @@
 #include "net/channel/credit.h"
 #include "net/peers/link_fail.h"
 
-#define USE_AT_ONCE 8u  /* used buffers that are posted again at once */
+#define USE_AT_ONCE 8u  /* used buffers that are posted again whatever else is done */
 #define USE_AFTER   4u  /* polls after which fewer are: not between a message and its answer */
 #define SPARES      16u /* buffers made at a time */
 #define DEPTH_LEAST 16u /* buffers of a bank's class, where memory is scarce */
@@ -22,7 +23,8 @@ struct tq_bounce {
 	struct tq_bank *bank; /* in whose SRQ it is posted, or was */
 	struct tq_link *link; /* the sender that gets a credit back when it is posted again */
 	void *buf;
-	uint32_t lkey;
+	struct ibv_recv_wr wr; /* its receive; `next` leads to other used buffers */
+	struct ibv_sge sge;
 	uint8_t cls;
 	bool kept; /* the protocol has it, and no spare one is in its place */
 	struct tq_bounce *next;
@@ -52,13 +54,17 @@ static struct tq_bounces *bounces_make(struct tq_net *net, uint8_t cls, uint32_t
 		free(chunk);
 		return NULL;
 	}
-	for (i = 0; i < n; i++)
-		chunk->bounce[i] = (struct tq_bounce){
-			.work.done = bounce_done,
-			.buf = (char *)chunk->mem + (size_t)size * i,
-			.lkey = reg.lkey,
-			.cls = cls,
-		};
+	for (i = 0; i < n; i++) {
+		struct tq_bounce *bounce = &chunk->bounce[i];
+
+		bounce->work.done = bounce_done;
+		bounce->buf = (char *)chunk->mem + (size_t)size * i;
+		bounce->cls = cls;
+		bounce->sge = (struct ibv_sge){(uintptr_t)bounce->buf, size, reg.lkey};
+		bounce->wr.wr_id = (uintptr_t)&bounce->work;
+		bounce->wr.sg_list = &bounce->sge;
+		bounce->wr.num_sge = 1;
+	}
 	chunk->n = n;
 	LL_PREPEND(net->banks->chunks, chunk);
 	TQ_LEVEL(net->stats, control_buffers, n);
@@ -71,36 +77,6 @@ static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 	TQ_LEVEL(net->stats, control_buffers, -(int64_t)chunk->n);
 	tq_mem_free(net, chunk->mem);
 	free(chunk);
-}
-
-/* A receive that is about to be posted. */
-struct bounce_wr {
-	struct ibv_recv_wr wr;
-	struct ibv_sge sge;
-};
-
-static void bounce_wr(struct tq_bounce *bounce, struct bounce_wr *to)
-{
-	to->sge = (struct ibv_sge){
-		.addr = (uintptr_t)bounce->buf,
-		.length = bounce->bank->size[bounce->cls],
-		.lkey = bounce->lkey,
-	};
-	to->wr = (struct ibv_recv_wr){
-		.wr_id = (uintptr_t)&bounce->work,
-		.sg_list = &to->sge,
-		.num_sge = 1,
-	};
-}
-
-/* Posts a buffer that has its slot in the CQ and its place in the SRQ. */
-static int bounce_post(struct tq_bounce *bounce)
-{
-	struct bounce_wr one;
-	struct ibv_recv_wr *bad;
-
-	bounce_wr(bounce, &one);
-	return -ibv_post_srq_recv(bounce->bank->srq[bounce->cls], &one.wr, &bad);
 }
 
 /* ---- banks ---- */
@@ -128,25 +104,16 @@ static uint32_t bank_depth(const struct tq_net *net, int cls)
 	return (uint32_t)depth;
 }
 
-/* Posts the buffers of a new queue in one call. There may be thousands, so their work requests are
- * not on the stack. */
+/* Posts the buffers of a new queue in one call. */
 static int bounces_post(struct tq_bank *bank, struct tq_bounces *chunk)
 {
-	struct bounce_wr *all = malloc(chunk->n * sizeof(*all));
 	struct ibv_recv_wr *bad;
-	int rc;
 
-	if (!all)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < chunk->n; i++) {
 		chunk->bounce[i].bank = bank;
-		bounce_wr(&chunk->bounce[i], &all[i]);
-		if (i)
-			all[i - 1].wr.next = &all[i].wr;
+		chunk->bounce[i].wr.next = i + 1 < chunk->n ? &chunk->bounce[i + 1].wr : NULL;
 	}
-	rc = ibv_post_srq_recv(bank->srq[chunk->bounce[0].cls], &all[0].wr, &bad);
-	free(all);
-	return -rc;
+	return -ibv_post_srq_recv(bank->srq[chunk->bounce[0].cls], &chunk->bounce[0].wr, &bad);
 }
 
 static void bank_class_free(struct tq_net *net, struct tq_bank *bank, int cls)
@@ -272,8 +239,11 @@ void tq_banks_close(struct tq_net *net)
 /* Has a buffer posted again soon, which gives the link (NULL: none) its credit back. */
 static void use_again(struct tq_net *net, struct tq_bounce *bounce, struct tq_link *link)
 {
+	struct ibv_recv_wr **used = &bounce->bank->used[bounce->cls];
+
 	bounce->link = link;
-	LL_PREPEND(bounce->bank->used[bounce->cls], bounce);
+	bounce->wr.next = *used;
+	*used = &bounce->wr;
 	net->banks->nused++;
 }
 
@@ -289,48 +259,34 @@ static void log_not_posted(struct tq_net *net)
 	net->banks->post_failure_logged = true;
 }
 
-/* Owes the buffer's sender a credit, as the buffer is posted. */
-static void return_credit(struct tq_net *net, const struct tq_bounce *bounce)
+static struct tq_bounce *bounce_of(struct ibv_recv_wr *wr)
 {
-	if (bounce->link && !tq_link_has_failed(bounce->link))
-		tq_credit_owe(net, bounce->link, bounce->cls);
+	return (struct tq_bounce *)((char *)wr - offsetof(struct tq_bounce, wr));
 }
 
-static void post_again(struct tq_net *net, struct tq_bounce *bounce)
+/* Posts buffers again in one call, because ringing a doorbell costs more than a receive. Each
+ * buffer's sender is owed a credit. */
+static void post_again(struct tq_net *net, struct ibv_srq *srq, struct ibv_recv_wr *list)
 {
-	if (bounce_post(bounce))
-		log_not_posted(net);
-	else
-		return_credit(net, bounce);
-}
+	struct ibv_recv_wr *bad = NULL, *wr;
 
-/* Posts some used buffers in one call: ringing a doorbell costs more than a receive. */
-static void post_used(struct tq_net *net, struct tq_bank *bank, int cls)
-{
-	struct tq_bounce *bounce[USE_AT_ONCE];
-	struct bounce_wr some[USE_AT_ONCE];
-	struct ibv_recv_wr *bad;
-	unsigned n;
-
-	for (n = 0; n < USE_AT_ONCE && bank->used[cls]; n++) {
-		bounce[n] = bank->used[cls];
-		LL_DELETE(bank->used[cls], bounce[n]);
-		bounce_wr(bounce[n], &some[n]);
-		if (n)
-			some[n - 1].wr.next = &some[n].wr;
-	}
-	if (ibv_post_srq_recv(bank->srq[cls], &some[0].wr, &bad))
+	if (ibv_post_srq_recv(srq, list, &bad))
 		log_not_posted(net);
 	else
 		bad = NULL;
 	/* The buffers from `bad` on were not posted: their senders get no credit back. */
-	for (unsigned i = 0; i < n && &some[i].wr != bad; i++)
-		return_credit(net, bounce[i]);
+	for (wr = list; wr != bad; wr = wr->next) {
+		const struct tq_bounce *bounce = bounce_of(wr);
+
+		if (bounce->link && !tq_link_has_failed(bounce->link))
+			tq_credit_owe(net, bounce->link, bounce->cls);
+	}
 }
 
 void tq_banks_poll(struct tq_net *net)
 {
 	struct tq_banks *banks = net->banks;
+	struct ibv_recv_wr *used;
 	struct tq_bank *bank;
 	int cls;
 
@@ -342,8 +298,10 @@ void tq_banks_poll(struct tq_net *net)
 	banks->nused = 0;
 	LL_FOREACH(banks->all, bank) {
 		for (cls = 0; cls < TQ_CLASSES; cls++) {
-			while (bank->used[cls])
-				post_used(net, bank, cls);
+			used = bank->used[cls];
+			bank->used[cls] = NULL;
+			if (used)
+				post_again(net, bank->srq[cls], used);
 		}
 	}
 }
@@ -397,15 +355,15 @@ void tq_bank_bounce_put(struct tq_net *net, struct tq_bounce *bounce)
 void tq_bank_forget(struct tq_net *net, struct tq_link *link)
 {
 	struct tq_bank *bank = link->bank;
-	struct tq_bounce *bounce;
+	struct ibv_recv_wr *wr;
 	int cls;
 
 	if (!bank)
 		return;
 	for (cls = 0; cls < TQ_CLASSES; cls++)
-		LL_FOREACH(bank->used[cls], bounce)
-			if (bounce->link == link)
-				bounce->link = NULL;
+		LL_FOREACH(bank->used[cls], wr)
+			if (bounce_of(wr)->link == link)
+				bounce_of(wr)->link = NULL;
 	tq_credit_forget(net, link);
 }
 
@@ -448,7 +406,9 @@ static void bounce_done(struct tq_net *net, struct tq_work *work, const struct i
 	switch (hdr->type) {
 	case TQ_MSG_CREDIT:
 		bounce->link = NULL;
-		post_again(net, bounce); /* rule 3 of credit.c */
+		bounce->wr.next = NULL;
+		post_again(net, bounce->bank->srq[bounce->cls], &bounce->wr); /* rule 3 of
+										 credit.c */
 		break;
 	case TQ_MSG_BACKPRESSURE:
 		link->backpressured =

@@ -18,8 +18,8 @@ struct tq_bank {
 	uint32_t depth[TQ_CLASSES];   /* buffers in the SRQ */
 	uint32_t granted[TQ_CLASSES]; /* of these, to senders; never more than depth */
 	struct tq_bounces *bounces[TQ_CLASSES];
-	struct tq_bounce *used[TQ_CLASSES]; /* stack of buffers to be posted again */
-	struct tq_bank *next;               /* tq_banks.all */
+	struct ibv_recv_wr *used[TQ_CLASSES]; /* list: receives of buffers to be posted again */
+	struct tq_bank *next;                 /* tq_banks.all */
 };
 
 struct tq_banks {

@@ -122,7 +122,7 @@ void tq_credit_owe(struct tq_net *net, struct tq_link *link, int cls)
 		return;
 	}
 	link->owed[cls]++;
-	if (!link->owing && credit_is_due(link)) {
+	if (link->owed[cls] * 2 > link->granted[cls] && !link->owing) {
 		link->owing = true;
 		LL_PREPEND2(net->owing, link, owing_next);
 	}

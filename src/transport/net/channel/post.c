@@ -134,18 +134,16 @@ static int transmit(struct tq_net *net, struct tq_link *link, struct tq_lane *la
 /* Fills in a message's header, with the credits that are owed. */
 static void write_header(const struct tq_link *link, struct tq_msg_hdr *hdr)
 {
+	static_assert(sizeof(hdr->credits) == sizeof(link->owed), "all credits are in the header");
+
 	hdr->conn = tq_put32(link->number_there);
-	for (int c = 0; c < TQ_CLASSES; c++) {
-		assert(link->owed[c] <= UINT8_MAX);
-		hdr->credits[c] = (uint8_t)link->owed[c];
-	}
+	memcpy(hdr->credits, link->owed, sizeof(hdr->credits));
 }
 
 /* Takes note that a message has returned the credits that were owed. */
 static void clear_owed(struct tq_link *link)
 {
-	for (int c = 0; c < TQ_CLASSES; c++)
-		link->owed[c] = 0;
+	memset(link->owed, 0, sizeof(link->owed));
 }
 
 /* Returns the flags of a message that costs a credit. With the last one the message is solicited:

@@ -34,7 +34,7 @@ enum tq_link_state {
 
 enum tq_link_end { TQ_HERE, TQ_THERE, TQ_LINK_ENDS };
 
-#define TQ_CREDITS_MAX 255u /* of a sender in a class: a header's byte returns them all */
+#define TQ_CREDITS_MAX UINT8_MAX /* of a sender in a class: a header's byte returns them all */
 
 struct tq_link {
 	struct tq_peer *peer; /* the protocol's; NULL: not a peer yet */
@@ -68,7 +68,7 @@ struct tq_link {
 	uint32_t number_here; /* the process's number here: index and check; given when the link is
 				 made */
 	uint32_t granted[TQ_CLASSES];                /* credits of the process, in all */
-	uint32_t owed[TQ_CLASSES];                   /* of these, to return */
+	uint8_t owed[TQ_CLASSES];                    /* of these, to return */
 	struct tq_link *senders_next, *senders_prev; /* tq_net.senders */
 	struct tq_link *owing_next;                  /* tq_net.owing */
 	bool owing;                                  /* in that list */

@@ -20,25 +20,26 @@ enum tq_send_req_state {
 struct tq_send_req {
 	struct tq_req req;
 	enum tq_send_req_state state;
-	struct tq_pair *pair;
-	struct tq_tx_tuple *tx_tuple; /* NULL: its tag is used once, or it was the first with it */
-	uint64_t tag;
-	uint32_t cseq, seq;
-	unsigned flags; /* TQ_SEND_* */
-	struct tq_buf buf;
-	struct tq_sg sg;          /* registered memory of the message; sg.reg NULL: none (yet) */
-	void *cookie;             /* of that registration */
-	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
-	struct tq_prefix *prefix; /* with match bits, if the message may go direct */
 	bool copied;              /* sg is from the pool of copies */
 	bool uncopied;            /* the pool of copies was empty once */
 	bool reported;            /* direct: named in a HELD message */
 	bool nodirect;            /* RTS: with TQ_RTS_NODIRECT, or of a tuple that wasn't DIRECT */
 	bool empty;               /* counted in core->nempty */
 	uint32_t handle;          /* RTS: the receiver's name for the send */
-	uint32_t recv_req;        /* the receive's handle at the receiver */
+	struct tq_sg sg;          /* registered memory of the message; sg.reg NULL: none (yet) */
+	struct tq_pieces *pieces; /* the memory, if it is several pieces; sg.reg is one of theirs */
+	struct tq_prefix *prefix; /* with match bits, if the message may go direct */
 	uint64_t offset;          /* PIECES, AGAIN: bytes sent so far */
 	uint64_t wanted;          /* PIECES, AGAIN, WRITING: bytes that the receiver wants */
+	/* From here on a new send sets what each has, and nothing else. */
+	struct tq_pair *pair;
+	struct tq_tx_tuple *tx_tuple; /* NULL: its tag is used once, or it was the first with it */
+	uint64_t tag;
+	uint32_t cseq, seq;
+	unsigned flags; /* TQ_SEND_* */
+	struct tq_buf buf;
+	void *cookie;                                  /* of the registration of sg */
+	uint32_t recv_req;                             /* the receive's handle at the receiver */
 	struct tq_send_req *next, *prev;               /* tuple->direct, or tuple->granted */
 	struct tq_send_req *pair_next, *pair_prev;     /* pair->send_reqs */
 	struct tq_send_req *pieces_next, *pieces_prev; /* core->pieces */

@@ -27,6 +27,8 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
+	if (!is_open && ctx->pairs[source])
+		return ctx->pairs[source];
 	pair = tq_pair_get(ctx, is_open ? tq_core_ctx_join(ctx, peer) : (int)source);
 	if (!pair)
 		tq_peer_fail_memory(peer);
@@ -50,9 +52,11 @@ static bool check(const struct tq_ctx *ctx, struct tq_peer *peer, const struct t
 }
 
 /* Returns the tuple of a message that has come, which counts for the tuple's policy. NULL: the
- * message is to be ignored, or there is no memory, and the peer has failed. */
-static struct tq_rx_tuple *tuple_of(struct tq_ctx *ctx, struct tq_peer *peer,
-				    const struct tq_msg_hdr *hdr, const struct tq_msg_env *env)
+ * message is to be ignored, or there is no memory, and the peer has failed. In line, because each
+ * message comes through here. */
+static inline __attribute__((always_inline)) struct tq_rx_tuple *
+tuple_of(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_msg_hdr *hdr,
+	 const struct tq_msg_env *env)
 {
 	struct tq_pair *pair =
 		check(ctx, peer, env) ? pair_of(ctx, peer, tq_get32(env->source)) : NULL;

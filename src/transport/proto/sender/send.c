@@ -5,6 +5,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <string.h>
 
 #include "base/min.h"
@@ -46,22 +47,21 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
 
 	if (!send)
 		return NULL;
-	*send = (struct tq_send_req){
-		.req = {.kind = TQ_REQ_SEND,
-			.core = core,
-			.user = sending->user,
-			.status = {.source = sending->pair->rank,
-				   .tag = (int32_t)sending->tag,
-				   .length = sending->buf->len}},
-		.state = TQ_SEND_REQ_NEW,
-		.pair = sending->pair,
-		.tx_tuple = sending->tx_tuple,
-		.tag = sending->tag,
-		.cseq = sending->pair->cseq,
-		.seq = sending->tx_tuple ? sending->tx_tuple->seq : 0,
-		.flags = sending->flags,
-		.buf = *sending->buf,
-	};
+	/* The rest needs no value. */
+	memset(send, 0, offsetof(struct tq_send_req, pair));
+	static_assert(TQ_REQ_SEND == 0 && TQ_SEND_REQ_NEW == 0, "the kind and the state");
+	send->req.core = core;
+	send->req.user = sending->user;
+	send->req.status.source = sending->pair->rank;
+	send->req.status.tag = (int32_t)sending->tag;
+	send->req.status.length = sending->buf->len;
+	send->pair = sending->pair;
+	send->tx_tuple = sending->tx_tuple;
+	send->tag = sending->tag;
+	send->cseq = sending->pair->cseq;
+	send->seq = sending->tx_tuple ? sending->tx_tuple->seq : 0;
+	send->flags = sending->flags;
+	send->buf = *sending->buf;
 	DL_APPEND2(sending->pair->send_reqs, send, pair_prev, pair_next);
 	core->outstanding++;
 	return send;
@@ -337,7 +337,7 @@ static int find_tx_tuple(struct sending *sending)
 	bool asks = tq_asks_for_queue(sending->core, sending->buf->len);
 	struct tq_tx_tuple *tuple;
 
-	if ((!asks && !pair->nqueued) || sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life)
+	if (sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life)
 		return 0;
 	tuple = tq_tx_tuple_find(pair, tag);
 	if (!tuple && asks) {
@@ -349,6 +349,12 @@ static int find_tx_tuple(struct sending *sending)
 		tq_tx_tuple_switch(tuple);
 	sending->tx_tuple = tuple;
 	return 0;
+}
+
+/* Returns true if the message may have a tuple. Most short ones have none. */
+static inline bool may_have_tuple(const struct sending *sending)
+{
+	return sending->pair->nqueued || tq_asks_for_queue(sending->core, sending->buf->len);
 }
 
 /* Consumes the message's sequence numbers. */
@@ -413,7 +419,7 @@ static int start_request(const struct sending *sending, struct tq_req **req)
 /* Starts a send. In line, because each message comes through here. */
 static inline __attribute__((always_inline)) int start(struct sending *sending, struct tq_req **req)
 {
-	int rc = find_tx_tuple(sending);
+	int rc = may_have_tuple(sending) ? find_tx_tuple(sending) : 0;
 
 	if (rc)
 		return rc;

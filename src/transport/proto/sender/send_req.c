@@ -167,10 +167,7 @@ static int add_prefix(const struct tq_send_req *send, const struct tq_sg *sg, in
 	return n + 1;
 }
 
-/* Each kind of message has a copy of its own, so that those without a prefix need nothing for it.
- */
-static inline __attribute__((always_inline)) int post(struct tq_send_req *send,
-						      struct tq_lane *lane, bool has_prefix)
+int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
 {
 	struct tq_core *core = send->req.core;
 	struct tq_sg one = send->sg, list[TQ_MAX_PIECES], *sg = &one;
@@ -192,7 +189,7 @@ static inline __attribute__((always_inline)) int post(struct tq_send_req *send,
 		flags |= TQ_DIRECT_COPY;
 	if (lane && may_linger(send))
 		flags |= TQ_DIRECT_LAZY;
-	if (has_prefix) {
+	if (send->prefix) {
 		n = add_prefix(send, sg, n, list, &flags);
 		sg = list;
 	}
@@ -203,9 +200,4 @@ static inline __attribute__((always_inline)) int post(struct tq_send_req *send,
 	TQ_COUNT(core->stats, sent_direct);
 	TQ_COUNT_N(core->stats, sent_direct_bytes, one.len);
 	return 0;
-}
-
-int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane)
-{
-	return send->prefix ? post(send, lane, true) : post(send, lane, false);
 }
