@@ -93,6 +93,7 @@ group_mpi() {
 	PML=btl run_mpi mpi/btl.list ""
 	wanted limits.sh && run limits.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/limits.sh"
 	wanted room.sh && run room.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/room.sh"
+	wanted steps.py && run steps.py 200 env TEST_BUILD="$build" "$top/tests/mpi/steps.py"
 	wanted params.sh && run params.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/params.sh"
 	wanted report.sh && run report.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/report.sh"
 	wanted bench_signal.sh && pass_or_fail bench_signal.sh 300 "$top/tests/bench_signal.sh"
