@@ -12,7 +12,7 @@ void mca_pml_tupleq_log(void *arg, enum tq_log_level level, const char *text);
  * with some versions of PMIx.) */
 void mca_pml_tupleq_explain(const char *text);
 
-/* Does what mca_pml_tupleq_mpi_error() does for an errno that isn't 0. */
+/* Returns MPI's error code for a negative errno of the library. */
 int mca_pml_tupleq_mpi_error_of(int err);
 
 /* Returns MPI's error code for 0 or a negative errno of the library. Each code has a text that says

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""What each step of an 8-byte message costs: callgrind counts the windows of steps.c.
+"""Counts the instructions of each step of an 8-byte message: callgrind runs the windows of steps.c.
 
 Prints a line for each step: the instructions of a message in the PML, in libtupleq, in the adapter's library and in
 all else, and how many functions in how many files of the PML and libtupleq it passes, those that the compiler has put
@@ -28,8 +28,9 @@ COLD = ("--cache-sim=yes", "--D1=131072,8,64", "--LL=8388608,16,64")
 # Under valgrind Open MPI reports no memory that is unmapped, so the PML asks for each buffer whether it is a GPU's.
 NOT_COUNTED = ("mca_pml_tupleq_gpu_query", "first_object")
 
-# What is measured: the name of the way, options of mpirun, the kind of windows, the receives that are posted besides, and for each step
-# the most instructions of a message in the PML and libtupleq together. What a message takes doesn't depend on how many receives wait.
+# The jobs: the name of the way, options of mpirun, the kind of windows, the receives that are posted besides, and for
+# each step the most instructions of a message in the PML and libtupleq together. The receives that wait make no
+# difference.
 EAGER = []
 DIRECT = ["--mca", "pml_tupleq_promote_after", "0"]
 RUNS = [

@@ -145,7 +145,7 @@ static int no_room(struct tq_net *net)
 	return -EAGAIN;
 }
 
-/* Does what tq_lane_post() says. In line, because each message comes through here. */
+/* Posts as tq_lane_post() does. In line, because each message comes through here. */
 static inline __attribute__((always_inline)) int post(struct tq_net *net, struct tq_lane *lane,
 						      struct tq_link *link, struct ibv_send_wr *wr,
 						      tq_lane_done *done, bool signal)

@@ -171,7 +171,7 @@ struct tq_orphan;
  */
 #define TQ_FREE_MAX 4096u
 
-/* What the parameters and the network's limits come to (settings.h). */
+/* The lengths that follow from the parameters and the network's limits (settings.h). */
 struct tq_settings {
 	bool has_tuples;                 /* messages may go to tuple queues */
 	uint64_t eager_limit, eager_max; /* tq_eager_limit(), tq_eager_max() */
