@@ -118,13 +118,21 @@ struct mca_coll_tupleq_group {
 	struct mca_coll_tupleq_node *nodes;
 	int node;                                   /* index of the own node */
 	struct mca_coll_tupleq_location *locations; /* by rank */
-	struct mca_coll_tupleq_path barrier, reduction;
-	int radix, short_radix;           /* of trees, and of those of short broadcasts */
-	struct mca_coll_tupleq_path tree; /* of the operation under way */
+	int radix, short_radix;                     /* of trees, and of those of short broadcasts */
 	/* The result so far, what nodes before this one have added to it, and the next operand. */
 	void *accumulator, *before, *incoming;
 	uint64_t *outgoing; /* the message of a step */
+	/* The last fields, because they are large: without steps only their numbers of steps have a
+	 * value. `tree` is of the operation under way. */
+	struct mca_coll_tupleq_path barrier, reduction, tree;
 };
+
+/* Clears the group of a module that has not been set up. Most communicators never are. */
+static inline void mca_coll_tupleq_group_clear(struct mca_coll_tupleq_group *group)
+{
+	memset(group, 0, offsetof(struct mca_coll_tupleq_group, barrier));
+	group->barrier.nsteps = group->reduction.nsteps = group->tree.nsteps = 0;
+}
 
 /* The function and the module of the component with the next lower priority. */
 #define TUPLEQ_NEXT(name)                              \

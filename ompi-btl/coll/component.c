@@ -207,7 +207,7 @@ static void module_construct(struct mca_coll_tupleq_module *module)
 {
 	module->comm = NULL;
 	memset(&module->next, 0, sizeof(module->next));
-	memset(&module->group, 0, sizeof(module->group));
+	mca_coll_tupleq_group_clear(&module->group);
 	atomic_init(&module->state, TUPLEQ_NEW);
 	module->setup = NULL;
 	module->number = TUPLEQ_FIRST;

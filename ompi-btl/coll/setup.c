@@ -485,5 +485,5 @@ void mca_coll_tupleq_teardown(struct mca_coll_tupleq_module *module)
 	free(group->locations);
 	free(group->nodes);
 	free(group->local_peers);
-	memset(group, 0, sizeof(*group));
+	mca_coll_tupleq_group_clear(group);
 }
