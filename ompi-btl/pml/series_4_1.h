@@ -17,6 +17,9 @@ typedef mca_coll_base_component_2_0_0_t series_coll_component_t;
 /* The number of pointers that Open MPI stores behind the request of a nonblocking collective. */
 #define SERIES_COLL_RETAINED 4
 
+/* The characters of an info's keys and values. */
+typedef char series_info_text;
+
 /* Fault tolerance: this series has none. */
 static inline bool series_has_fault_tolerance(void)
 {

@@ -22,6 +22,9 @@ typedef mca_coll_base_component_2_4_0_t series_coll_component_t;
  * those for Fortran's arrays. */
 #define SERIES_COLL_RETAINED 12
 
+/* The characters of an info's keys and values. */
+typedef const char series_info_text;
+
 /* Returns true if the job is to go on after the failure of a process (mpirun --with-ft ulfm). */
 static inline bool series_has_fault_tolerance(void)
 {
