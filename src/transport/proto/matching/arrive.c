@@ -23,6 +23,10 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_
 	bool is_open = ctx->flags & TQ_CTX_OPEN;
 	struct tq_pair *pair;
 
+	/* Most messages are of a pair that is there. */
+	if (!is_open && source < (uint32_t)ctx->npeers && ctx->pairs[source] &&
+	    ctx->pairs[source]->peer == peer)
+		return ctx->pairs[source];
 	if (!is_open && (source >= (uint32_t)ctx->npeers || ctx->peers[source] != peer)) {
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;

@@ -88,7 +88,7 @@ int tq_recv_mem_post(struct tq_recv_req *recv, uint64_t len)
 	return core->ops->srq_post(core->net, recv->rx_tuple->srq, list, n, recv);
 }
 
-void tq_recv_mem_release(struct tq_recv_req *recv)
+void tq_recv_mem_give_back(struct tq_recv_req *recv)
 {
 	struct tq_core *core = recv->req.core;
 

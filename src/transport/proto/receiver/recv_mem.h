@@ -15,7 +15,14 @@ bool tq_recv_mem_register(struct tq_recv_req *recv, uint64_t len, uint32_t piece
 bool tq_recv_mem_bounce(struct tq_recv_req *recv, uint64_t len, bool held);
 /* Posts `len` bytes of what was got to the SRQ of the receive's tuple; as srq_post(). */
 int tq_recv_mem_post(struct tq_recv_req *recv, uint64_t len);
-/* Gives registration and memory back. */
-void tq_recv_mem_release(struct tq_recv_req *recv);
+/* Gives registration and memory back, for tq_recv_mem_release(). */
+void tq_recv_mem_give_back(struct tq_recv_req *recv);
+/* Gives registration and memory back, if there are any. Inline, because most messages are short and
+ * need none. */
+static inline void tq_recv_mem_release(struct tq_recv_req *recv)
+{
+	if (recv->sg.addr || recv->sg.reg || recv->pieces)
+		tq_recv_mem_give_back(recv);
+}
 
 #endif
