@@ -59,7 +59,9 @@ int tq_ep_poll(struct tq_ep *ep)
 {
 	int events = tq_ep_copy(ep);
 
-	events += tq_net_events(&ep->net, TQ_EP_BUDGET);
+	/* With match bits the delivery of a direct message is to be seen before its NOTICE. */
+	events += ep->core.has_bits ? tq_net_events(&ep->net, TQ_EP_BUDGET)
+				    : tq_net_events_soon(&ep->net, TQ_EP_BUDGET);
 	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_has_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
@@ -106,7 +108,8 @@ static struct tq_req *take_ended(struct tq_ep *ep)
 	if (!tq_core_has_ended(&ep->core))
 		return NULL;
 	/* The log says what failed, and why, before the user's request ends. */
-	tq_connections_report(&ep->net);
+	if (!tq_connections_are_settled(&ep->net))
+		tq_connections_report(&ep->net);
 	list = tq_connections_are_settled(&ep->net) ? tq_core_ended(&ep->core)
 						    : tq_core_ended_unfailed(&ep->core);
 	ep->ended_waits = tq_core_has_ended(&ep->core);

@@ -179,12 +179,6 @@ void tq_connections_break(struct tq_net *net)
 	tq_core_on_broken(net->core);
 }
 
-bool tq_connections_are_settled(const struct tq_net *net)
-{
-	tq_assert_held(net->lock);
-	return !net->connections->failing && !net->connections->broken;
-}
-
 /* Returns true if the last check of the link's process was on this lane, and has not ended. */
 static bool is_being_checked(const struct tq_lane *lane, const struct tq_link *link)
 {

@@ -20,7 +20,11 @@ uint64_t tq_connections_next(const struct tq_net *net);
 int tq_connections_report(struct tq_net *net);
 /* Returns true if all that has failed is reported. Else the user must not hear of a failure yet:
  * whether a process has died is still being found out, for a quarter of a second at most. */
-bool tq_connections_are_settled(const struct tq_net *net);
+static inline bool tq_connections_are_settled(const struct tq_net *net)
+{
+	tq_assert_held(net->lock);
+	return !net->connections->failing && !net->connections->broken;
+}
 /* Fails all connections, with all that is under way: net->broken_reason says why. */
 void tq_connections_break(struct tq_net *net);
 

@@ -19,6 +19,9 @@
 /* Rounds of work between two looks at the adapter's events, which are a system call. */
 #define LOOK_AT_DEVICE 256
 
+/* Polls that find messages in shared memory until one also looks at the adapter's queues. */
+#define INBOX_TURNS 4
+
 /* The most that one WQE carries: a power of two below the 2^31 that InfiniBand allows. */
 #define MESSAGE_MAX (1u << 30)
 
@@ -145,6 +148,20 @@ int tq_net_events(struct tq_net *net, int budget)
 	int events = tq_cq_poll(net, budget);
 
 	return net->inbox ? events + tq_inbox_poll(net) : events;
+}
+
+int tq_net_events_soon(struct tq_net *net, int budget)
+{
+	int events;
+
+	tq_assert_held(net->lock);
+	if (!net->inbox)
+		return tq_cq_poll(net, budget);
+	events = tq_inbox_poll(net);
+	if (!events || ++net->inbox_turns % INBOX_TURNS == 0)
+		return events + tq_cq_poll(net, budget);
+	net->rcq.drained = false; /* nobody has looked */
+	return events;
 }
 
 int tq_net_poll(struct tq_net *net, int budget)

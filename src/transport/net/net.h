@@ -11,6 +11,9 @@ int tq_net_open(struct tq_net *net);
 void tq_net_close(struct tq_net *net);
 /* Handles at most `budget` completions, and messages in rings. Returns the number of events. */
 int tq_net_events(struct tq_net *net, int budget);
+/* Handles the same, but messages in rings first, and mostly no completions if there were messages:
+ * a look at the adapter's queues takes longer than such a message. */
+int tq_net_events_soon(struct tq_net *net, int budget);
 /* Polls once: tq_net_events(), then tq_net_work(). Returns the number of events. */
 int tq_net_poll(struct tq_net *net, int budget);
 /* Carries out the work that is due besides completions. Returns the number of events. */

@@ -97,6 +97,7 @@ struct tq_net {
 			   const struct ibv_wc *wc); /* tq_lane_error() */
 
 	struct tq_inbox *inbox;     /* inbox.c; NULL: there is none */
+	uint32_t inbox_turns;       /* polls that found messages in it */
 	bool inbox_said;            /* true if the log says that a peer's can't be attached */
 	bool memory_said;           /* true if the log says that a peer's memory can't be read */
 	struct tq_control *control; /* control.c */
