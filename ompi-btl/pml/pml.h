@@ -26,7 +26,8 @@ struct mca_pml_tupleq {
 	char open_error[1024];
 	int priority;
 	bool stats;
-	bool has_polled; /* a probe has made progress: the next call of the progress function need not */
+	bool has_polled; /* a probe has made progress: the next call of the progress function need
+			    not */
 };
 
 extern struct mca_pml_tupleq mca_pml_tupleq;

@@ -31,7 +31,7 @@ build() {
 	[ "$dir" = "$work/plain" ] || cp -l "$work"/plain/objects/*.o "$dir/objects"
 	for file in "$@"; do
 		name=${file#"$sources/"}
-		name=$dir/objects/${name/\//-}.o
+		name=$dir/objects/${name//\//-}.o
 		rm -f "$name"
 		compile "$file" "$name" "$sources" -fPIC || return 1
 	done
