@@ -79,15 +79,32 @@ keep() {
 	echo "    the log is kept in ${kept#"$top/"}"
 }
 
-# run LABEL SECONDS COMMAND...: runs one program with its tests, for SECONDS at most.
-run() {
-	local label=$1 limit=$2 log status=0 ok bad skip start=$EPOCHREALTIME
-	shift 2
-	in_time "$label" || return 0
-	log=$log_dir/$(printf %s "$label" | tr -c 'A-Za-z0-9.=-' _ | cut -c1-200).log
+beside=1            # programs that run at the same time; see side_by_side
+declare -A began=() # those that run now: by process, "SECOND SECONDS LOG LABEL" with their begin and their limit
+declare -A said=()  # their commands
 
-	printf '%-72s ' "$label"
-	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+# side_by_side: lets as many programs run at the same time as there are processors, until in_turn. For programs that keep one processor
+# busy and don't look at real time, as all do in virtual time.
+side_by_side() {
+	beside=$(nproc)
+	# Programs in the background would survive an interrupt.
+	trap 'kill "${!began[@]}" 2>/dev/null || true' EXIT
+	trap 'exit 130' INT TERM
+}
+
+# in_turn: waits for all programs that run, and lets one run at a time from now on.
+in_turn() {
+	while [ ${#began[@]} -gt 0 ]; do
+		await_one
+	done
+	beside=1
+	trap - EXIT INT TERM
+}
+
+# report LABEL SECONDS LOG BEGIN STATUS COMMAND: counts and shows a program's result, behind its label.
+report() {
+	local label=$1 limit=$2 log=$3 start=$4 status=$5 ok bad skip
+
 	tally "$label" "$log" "$status"
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	if [ "$bad" -eq 0 ]; then
@@ -102,11 +119,44 @@ run() {
 	124 | 137) echo "    took longer than $limit s and was ended" ;;
 	*) echo "    exit status $status" ;;
 	esac
-	echo "    \$ $*"
+	echo "    \$ $6"
 	keep "$log"
 	tail -n 80 "$log" | sed 's/^/    | /'
 	fails+=("$label")
 	mapfile -t -O ${#fails[@]} fails < <(tail -n 20 "$log" | cut -c1-200 | sed 's/^/    | /')
+}
+
+# await_one: waits for one of the programs that run, and shows its result.
+await_one() {
+	local process status=0 start limit log label command
+
+	wait -n -p process "${!began[@]}" || status=$?
+	read -r start limit log label <<<"${began[$process]}"
+	command=${said[$process]}
+	unset "began[$process]" "said[$process]"
+	printf '%-72s ' "$label"
+	report "$label" "$limit" "$log" "$start" "$status" "$command"
+}
+
+# run LABEL SECONDS COMMAND...: runs one program with its tests, for SECONDS at most. Side by side, its result comes later.
+run() {
+	local label=$1 limit=$2 log status=0 start
+	shift 2
+	while [ ${#began[@]} -ge "$beside" ]; do
+		await_one
+	done
+	in_time "$label" || return 0
+	log=$log_dir/$(printf %s "$label" | tr -c 'A-Za-z0-9.=-' _ | cut -c1-200).log
+	start=$EPOCHREALTIME
+	if [ "$beside" -gt 1 ]; then
+		timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+		began[$!]="$start $limit $log $label"
+		said[$!]=$*
+		return 0
+	fi
+	printf '%-72s ' "$label"
+	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
+	report "$label" "$limit" "$log" "$start" "$status" "$*"
 }
 
 # pass_or_fail LABEL SECONDS COMMAND...: runs a command as a test, which passes if the exit status is 0.

@@ -13,10 +13,11 @@ group_fuzz() {
 	echo "Building the fuzz targets"
 	logged "$log_dir/make.out" make -C "$top" -f tests/fuzz/Makefile -j"$(nproc)" O="$out" ||
 		die "the build of the fuzz targets failed"
+	side_by_side
 	for target in protocol network; do
 		wanted "$target corpus" && pass_or_fail "$target corpus" 120 "$top/tests/fuzz/run.sh" "$out" "$target" 0
 		wanted "$target fuzzing" &&
 			pass_or_fail "$target fuzzing" 300 "$top/tests/fuzz/run.sh" "$out" "$target" 3000
 	done
-	return 0
+	in_turn
 }

@@ -31,6 +31,7 @@ group_lint() {
 		find tests bench -name '*.sh'
 		grep -rlE '^#!/bin/(ba)?sh' .ci autogen.sh tests bench
 	} | sort -u)
+	side_by_side
 	wanted clang-format && pass_or_fail clang-format 300 clang-format --dry-run -Werror "${c[@]}"
 	wanted cppcheck && cppcheck_all
 	wanted shellcheck && pass_or_fail shellcheck 300 shellcheck -x -S warning "${sh[@]}"
@@ -52,5 +53,5 @@ group_lint() {
 	wanted usage && pass_or_fail usage 60 tests/usage.sh
 	wanted newcomer && pass_or_fail newcomer 60 tests/newcomer.sh
 	wanted mandoc && pass_or_fail mandoc 60 mandoc -T lint -W warning src/softhca/man/softhca.7
-	return 0
+	in_turn
 }

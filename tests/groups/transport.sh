@@ -21,7 +21,9 @@ run_sims() {
 
 group_transport() {
 	plain_build
+	side_by_side
 	run_sims "" 50000 100000 0
+	in_turn
 	wanted sim_options && run sim_options 60 "$top/tests/transport/sim_options.sh" "$build/tests/transport/sim_exhaustive"
 	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
 	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&
