@@ -13,7 +13,7 @@ trap 'rm -rf "$dir"' EXIT
 # A user doesn't have the build tree's environment.
 unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
-files=(bin/softhca lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
+files=(bin/softhca bin/tupleq-check share/man/man1/tupleq-check.1 lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
 	lib/libtupleq.so include/tupleq/tupleq.h include/tupleq/match.h include/tupleq/look_up.h lib/pkgconfig/tupleq.pc
 	lib/libportals.so include/portals4.h lib/pkgconfig/portals4.pc share/man/man3/libportals.3)
@@ -108,6 +108,8 @@ check() {
 	fi
 	"$root/bin/softhca" --version
 	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
+	"$root/bin/softhca" run -- "$root/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works" ||
+		fail "tupleq-check of $root doesn't work"
 	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
 	exports "$root/lib/libtupleq.so" "${symbols[@]}"
 	mapfile -t symbols < <(sed -n 's/^\t\(Ptl[A-Za-z]*\);$/\1/p' "$top/src/portals/portals.map")

@@ -21,7 +21,7 @@ version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' "$top/configure.a
 	fail "$(tail -n 60 "$dir/log")"
 
 # Each file belongs to one package: debhelper refuses files that belong to none, and dpkg refuses a file of two packages.
-wanted="libportals-dev libportals0 libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-doc"
+wanted="libportals-dev libportals0 libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-check tupleq-doc"
 there=$(for deb in "$dir"/*.deb; do dpkg-deb -f "$deb" Package; done | sort | xargs)
 [ "$there" = "$wanted" ] || fail "the packages are: $there"
 mkdir -p "$dir/root/var/lib/dpkg/info" "$dir/root/var/lib/dpkg/updates"
@@ -44,6 +44,7 @@ depends libportals0 libtupleq0
 depends libportals-dev libportals0
 depends openmpi-tupleq libtupleq0
 depends softhca libjansson4
+depends tupleq-check libibverbs1
 
 usr=$dir/root/usr
 lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
@@ -55,7 +56,8 @@ for framework in pml coll btl; do
 done
 "$usr/bin/softhca" --version | grep -qx "softhca $version"
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
-for page in man1/softhca.1 man3/libportals.3 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- "$usr/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works"
+for page in man1/softhca.1 man1/tupleq-check.1 man3/libportals.3 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
 	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
 done
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$components"

@@ -7,7 +7,7 @@ set -euo pipefail
 # shellcheck source=tests/tally.sh
 . "$top/tests/tally.sh"
 
-all_groups=(lint unit softhca virtual seeds transport portals fuzz clients mpi programs dist aarch64 asan tsan debian13)
+all_groups=(lint unit softhca check virtual seeds transport portals fuzz clients mpi programs dist aarch64 asan tsan debian13)
 names=() # the tests of a group to run; empty: all
 build=   # the build that is tested
 long=    # 1: also the tests that take too long for each day

@@ -10,7 +10,7 @@ version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' configure.ac)
 sed "s/@PACKAGE_VERSION@/$version/" tupleq.spec.in >"$dir/tupleq.spec"
 for with in without with; do
 	rpmspec -q --"$with" openmpi --qf '%{name} %{version}\n' "$dir/tupleq.spec" >"$dir/$with"
-	for package in tupleq softhca libtupleq libtupleq-devel; do
+	for package in tupleq softhca tupleq-check libtupleq libtupleq-devel; do
 		grep -qx "$package $version" "$dir/$with" || { echo "no package $package in: $(cat "$dir/$with")" && exit 1; }
 	done
 done

@@ -9,7 +9,7 @@ needs lint "${lint_packages[@]}" "${build_packages[@]}" "${test_packages[@]}"
 cppcheck_all() {
 	local folder includes=() undefined=() macro
 
-	for folder in include src/softhca src/transport tests/softhca tests/transport tests/fuzz tests/mpi bench/mpi bench/verbs; do
+	for folder in include src/softhca src/transport src/check tests/softhca tests/transport tests/fuzz tests/mpi bench/mpi bench/verbs; do
 		includes+=(-I "$folder")
 	done
 	for macro in NO_DECLTYPE _MSC_VER HASH_DEBUG HASH_BLOOM HASH_EMIT_KEYS; do

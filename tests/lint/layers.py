@@ -85,6 +85,7 @@ LAYERS = [
         "proto/common/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
     }),
     Tree("src/portals", {"": []}),
+    Tree("src/check", {"": []}),
     Tree("ompi-btl", _OMPI, {
         "coll/coll.h": "the component's state, and the functions of the files that work on it",
     }, {"pml": 5}),

@@ -1,0 +1,274 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#define _GNU_SOURCE
+#include "partner.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "end.h"
+
+/* The partner's files. */
+enum { SOCKET = 3, XRC_FILE = 4 };
+
+/* How long an answer may take: more than a deadline of the partner itself. */
+#define ANSWER_MS 20000
+
+extern char **environ;
+
+/* ---- the first process ---- */
+
+static __attribute__((format(printf, 2, 3))) bool fail(struct partner *partner, const char *format,
+						       ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(partner->answer.why, sizeof(partner->answer.why), format, args);
+	va_end(args);
+	partner->answer.error = 0;
+	return false;
+}
+
+/* Reads an answer. */
+static bool listen_to(struct partner *partner)
+{
+	struct pollfd ready = {.fd = partner->socket, .events = POLLIN};
+	int n;
+
+	do
+		n = poll(&ready, 1, ANSWER_MS);
+	while (n < 0 && errno == EINTR);
+	if (n == 0)
+		return fail(partner, "the second process doesn't answer");
+	if (recv(partner->socket, &partner->answer, sizeof(partner->answer), 0) !=
+	    sizeof(partner->answer))
+		return fail(partner, "the second process has ended");
+	partner->answer.why[sizeof(partner->answer.why) - 1] = '\0';
+	return partner->answer.ok;
+}
+
+/* Starts the program again, with these files. */
+static int spawn(struct partner *partner, const struct port *port, int socket, int xrc_file)
+{
+	posix_spawn_file_actions_t files;
+	char option[100];
+	char *argv[] = {(char *)"tupleq-check", option, NULL};
+	int error;
+
+	snprintf(option, sizeof(option), "--partner=%s:%u", port->device, port->number);
+	error = posix_spawn_file_actions_init(&files);
+	if (error)
+		return error;
+	error = posix_spawn_file_actions_adddup2(&files, socket, SOCKET);
+	if (!error)
+		error = posix_spawn_file_actions_adddup2(&files, xrc_file, XRC_FILE);
+	if (!error)
+		error = posix_spawn(&partner->pid, "/proc/self/exe", &files, NULL, argv, environ);
+	posix_spawn_file_actions_destroy(&files);
+	return error;
+}
+
+bool partner_start(struct partner *partner, const struct port *port, int xrc_file)
+{
+	int ends[2], error, high[2];
+
+	*partner = (struct partner){.socket = -1};
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
+		return fail(partner, "no socket can be made (%s)", strerror(errno));
+	/* Above the numbers that the partner gets them by, so that neither is overwritten. */
+	high[0] = fcntl(ends[1], F_DUPFD_CLOEXEC, XRC_FILE + 1);
+	high[1] = fcntl(xrc_file, F_DUPFD_CLOEXEC, XRC_FILE + 1);
+	error = high[0] < 0 || high[1] < 0 ? errno : spawn(partner, port, high[0], high[1]);
+	if (high[0] >= 0)
+		close(high[0]);
+	if (high[1] >= 0)
+		close(high[1]);
+	close(ends[1]);
+	partner->socket = ends[0];
+	if (error) {
+		partner->pid = 0;
+		fail(partner, "a second process can't be started (%s)", strerror(error));
+	} else if (listen_to(partner)) {
+		return true;
+	}
+	partner_end(partner, true);
+	return false;
+}
+
+bool partner_ask(struct partner *partner, const struct partner_question *question)
+{
+	if (send(partner->socket, question, sizeof(*question), MSG_NOSIGNAL) != sizeof(*question))
+		return fail(partner, "the second process has ended");
+	return listen_to(partner);
+}
+
+void partner_end(struct partner *partner, bool kill_it)
+{
+	if (partner->pid > 0) {
+		if (kill_it)
+			kill(partner->pid, SIGKILL);
+		else
+			shutdown(partner->socket, SHUT_RDWR);
+		while (waitpid(partner->pid, NULL, 0) < 0 && errno == EINTR)
+			;
+	}
+	if (partner->socket >= 0)
+		close(partner->socket);
+	partner->pid = 0;
+	partner->socket = -1;
+}
+
+/* ---- the partner ---- */
+
+static bool receive(struct end *end, const struct partner_question *question)
+{
+	memset(end->in, 0, END_SLOTS * END_SLOT);
+	for (unsigned i = 0; i < question->count; i++)
+		if (!end_receive(end, i, question->len, question->len < END_SLOT))
+			return false;
+	return true;
+}
+
+/* Checks message i, which should have pattern `value` + i. */
+static bool check_message(struct end *end, const struct partner_question *question,
+			  const struct ibv_wc *wc, unsigned i)
+{
+	const uint8_t *slot = end->in + i * END_SLOT;
+	uint32_t len = question->len < question->bytes ? question->len : question->bytes;
+
+	if (wc->status != IBV_WC_SUCCESS)
+		return end_fail(end, 0, "a receive failed: %s (vendor error 0x%x)",
+				ibv_wc_status_str(wc->status), wc->vendor_err);
+	if (wc->wr_id != i)
+		return end_fail(end, 0, "message %u came into receive %u", i, (unsigned)wc->wr_id);
+	if (wc->byte_len != question->bytes)
+		return end_fail(end, 0, "message %u has %u bytes instead of %u", i, wc->byte_len,
+				question->bytes);
+	if (!end_has(slot, len, (unsigned)question->value + i))
+		return end_fail(end, 0, "message %u has wrong data", i);
+	for (uint32_t at = len; at < END_SLOT; at++)
+		if (slot[at])
+			return end_fail(end, 0, "message %u was written behind its buffer", i);
+	return true;
+}
+
+static bool take(struct end *end, const struct partner_question *question)
+{
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < question->count; i++)
+		if (!end_poll(end, end->received, &wc) || !check_message(end, question, &wc, i))
+			return false;
+	return true;
+}
+
+static bool answer(struct end *end, const struct partner_question *question,
+		   struct partner_answer *answer)
+{
+	if (question->count > END_SLOTS || question->len > END_SLOT)
+		return end_fail(end, 0, "the second process was asked for too much");
+	switch (question->what) {
+	case PARTNER_OPEN:
+		return end_open_target(end, (uint32_t)question->value);
+	case PARTNER_RENEW:
+		return end_make_srq(end);
+	case PARTNER_RECEIVE:
+		return receive(end, question);
+	case PARTNER_TAKE:
+		return take(end, question);
+	case PARTNER_FILL:
+		end_fill(end->in, question->len, (unsigned)question->value);
+		return true;
+	case PARTNER_CHECK:
+		return end_has(end->in, question->len, (unsigned)question->value) ||
+		       end_fail(end, 0, "the data that were written are wrong");
+	case PARTNER_WORD:
+		memcpy(&answer->value, end->in, sizeof(answer->value));
+		memcpy(end->in, &question->value, sizeof(question->value));
+		return true;
+	default:
+		return end_fail(end, 0, "the second process was asked for something unknown");
+	}
+}
+
+/* Sends an answer. Returns false if nobody listens. */
+static bool reply(const struct end *end, struct partner_answer *said, bool ok)
+{
+	said->ok = ok;
+	said->error = ok ? 0 : end->error;
+	said->srqn = end->srqn;
+	said->rkey = end->memory ? end->memory->rkey : 0;
+	said->in = (uintptr_t)end->in;
+	memcpy(said->why, end->why, sizeof(said->why));
+	return send(SOCKET, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said);
+}
+
+static struct ibv_context *open_device(const char *device)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *verbs = NULL;
+
+	for (int i = 0; list && list[i] && !verbs; i++)
+		if (!strcmp(device, ibv_get_device_name(list[i])))
+			verbs = ibv_open_device(list[i]);
+	if (list)
+		ibv_free_device_list(list);
+	return verbs;
+}
+
+/* Answers until the first process ends, or closes its socket. */
+static void serve(struct end *end)
+{
+	struct partner_question question;
+	struct partner_answer said = {0};
+
+	while (recv(SOCKET, &question, sizeof(question), 0) == sizeof(question)) {
+		memset(&said, 0, sizeof(said));
+		if (!reply(end, &said, answer(end, &question, &said)))
+			return;
+	}
+}
+
+int partner_main(const char *device, unsigned number)
+{
+	struct partner_answer said = {0};
+	struct end end = {0};
+	struct port port;
+	struct ibv_context *verbs;
+	bool ok;
+	int error, type;
+
+	if (getsockopt(SOCKET, SOL_SOCKET, SO_TYPE, &type, &(socklen_t){sizeof(type)})) {
+		fputs("tupleq-check: --partner is for tupleq-check itself.\n", stderr);
+		return 2;
+	}
+	verbs = open_device(device);
+	if (!verbs) {
+		end_fail(&end, errno, "ibv_open_device() by a second process");
+		reply(&end, &said, false);
+		return EXIT_FAILURE;
+	}
+	error = port_query(&port, verbs, number);
+	if (error) {
+		end_fail(&end, error, "ibv_query_port() by a second process");
+		reply(&end, &said, false);
+		ibv_close_device(verbs);
+		return EXIT_FAILURE;
+	}
+	ok = end_open(&end, &port, XRC_FILE);
+	if (reply(&end, &said, ok) && ok)
+		serve(&end);
+	end_close(&end);
+	ibv_close_device(verbs);
+	return ok ? EXIT_SUCCESS : EXIT_FAILURE;
+}

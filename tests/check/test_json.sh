@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: BSD-3-Clause
+# test_json.sh - the JSON document of tupleq-check. softhca and tupleq-check are in PATH.
+set -uo pipefail
+
+out=$(mktemp)
+trap 'rm -f "$out"' EXIT
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+evidence=$out
+
+# holds STATUS CONDITION COMMAND...: returns true if the command ends with this status, prints JSON and nothing else, and the condition
+# in Python holds for it: "doc" is the document, and "port" its first port.
+holds() {
+	local wanted=$1 condition=$2 status=0
+	shift 2
+	timeout 120 "$@" >"$out" || status=$?
+	[ "$status" -eq "$wanted" ] && python3 - "$out" "$condition" <<-'END'
+		import json, sys
+		doc = json.load(open(sys.argv[1]))
+		port = doc["ports"][0] if doc["ports"] else None
+		def named(kind, name):
+		    return next(entry for entry in port[kind] if entry["name"] == name)
+		assert set(doc) == {"version", "host", "works", "because", "advice", "ports"}, set(doc)
+		for each in doc["ports"]:
+		    assert set(each) == {"device", "port", "works", "because", "advice", "facts", "tests", "prices"}, set(each)
+		    for fact in each["facts"]:
+		        assert set(fact) == {"name", "status", "found", "because", "advice"}, fact
+		        assert fact["status"] in ("ok", "lacks", "bad") and (fact["because"] is None) == (fact["status"] == "ok"), fact
+		    for test in each["tests"]:
+		        assert set(test) == {"name", "status", "because"} and test["status"] in ("ok", "failed", "not run"), test
+		    for price in each["prices"]:
+		        assert set(price) == {"name", "bytes", "unit", "median", "q1", "q3", "samples", "because"}, price
+		        assert price["because"] or 0 <= price["q1"] <= price["median"] <= price["q3"], price
+		assert eval(sys.argv[2]), sys.argv[2]
+	END
+}
+
+check "a port that works" holds 0 'doc["works"] and port["works"] and port["because"] is None and len(port["tests"]) == 9' \
+	softhca run -- tupleq-check --json --no-prices
+check "facts only" holds 0 'port["works"] and not port["tests"] and not port["prices"] and len(port["facts"]) == 13' \
+	softhca run -- tupleq-check --json --facts
+check "two devices" holds 0 '[(p["device"], p["port"]) for p in doc["ports"]] == [("softhca0", 1), ("softhca1", 1)]' \
+	softhca run --devices 2 -- tupleq-check --json --facts
+check "a port that doesn't work" holds 1 'port["works"] is False and "XRC" in port["because"] and port["advice"] and not port["tests"]' \
+	softhca run --xrc no -- tupleq-check --json
+check "what lacks" holds 0 'named("facts", "atomics")["status"] == "lacks" and named("tests", "atomic operations")["status"] == "not run"' \
+	softhca run --atomics no -- tupleq-check --json --no-prices
+check "no such device" holds 1 'not doc["ports"] and "mlx5_0" in doc["because"] and doc["advice"]' \
+	softhca run -- tupleq-check --json --device mlx5_0
+if [ -e /sys/class/infiniband ]; then
+	echo "ok no device # SKIP this machine has adapters"
+else
+	check "no device" holds 1 'not doc["works"] and not doc["ports"] and "no RDMA device" in doc["because"]' tupleq-check --json
+fi
+exit "$bad"
