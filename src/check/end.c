@@ -16,6 +16,9 @@
 #define RETRIES           7
 #define RNR_RETRY_FOREVER 7
 
+/* Inline data that short messages of the measurements have room in. */
+#define INLINE_WANTED 64
+
 /* How long to wait for what must come, and for what must not. */
 #define DEADLINE_NS (10 * UINT64_C(1000000000))
 #define WAITING_NS  (20 * UINT64_C(1000000))
@@ -121,17 +124,25 @@ void end_close(struct end *end)
 		ibv_dealloc_pd(end->pd);
 }
 
-struct ibv_qp *end_make_initiator(const struct end *end)
+struct ibv_qp *end_make_initiator(struct end *end)
 {
 	struct ibv_qp_init_attr_ex attr = {
 		.send_cq = end->sent,
-		.cap = {.max_send_wr = END_SLOTS, .max_send_sge = 1},
+		.cap = {.max_send_wr = END_SLOTS,
+			.max_send_sge = 1,
+			.max_inline_data = INLINE_WANTED},
 		.qp_type = IBV_QPT_XRC_SEND,
 		.comp_mask = IBV_QP_INIT_ATTR_PD,
 		.pd = end->pd,
 	};
+	struct ibv_qp *qp = ibv_create_qp_ex(end->port->verbs, &attr);
 
-	return ibv_create_qp_ex(end->port->verbs, &attr);
+	if (!qp) {
+		attr.cap.max_inline_data = 0;
+		qp = ibv_create_qp_ex(end->port->verbs, &attr);
+	}
+	end->max_inline = attr.cap.max_inline_data;
+	return qp;
 }
 
 struct ibv_qp *end_make_target(const struct end *end)

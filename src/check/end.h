@@ -30,8 +30,9 @@ struct end {
 	struct ibv_qp *target;    /* they arrive here, in the same adapter */
 	struct ibv_srq *srq;
 	uint32_t srqn;
-	uint8_t *out, *in; /* END_SLOTS of END_SLOT bytes each */
-	uint8_t *rest;     /* END_SLOT bytes, for the ends of messages if there is no null MR */
+	uint8_t *out, *in;   /* END_SLOTS of END_SLOT bytes each */
+	uint8_t *rest;       /* END_SLOT bytes, for the ends of messages if there is no null MR */
+	uint32_t max_inline; /* of an initiator */
 	int error;
 	char why[200];
 };
@@ -46,7 +47,7 @@ bool end_connect(struct end *end);
 void end_disconnect(struct end *end);
 
 /* Makes an XRC queue pair of either side. Returns NULL with errno. */
-struct ibv_qp *end_make_initiator(const struct end *end);
+struct ibv_qp *end_make_initiator(struct end *end);
 struct ibv_qp *end_make_target(const struct end *end);
 
 /* Brings a queue pair to a state, on its way to a connection. Return an errno. */

@@ -136,6 +136,12 @@ void report_skipped(struct report *report, const char *name, const char *why)
 	put_test(report, name, "not run", why);
 }
 
+void report_prices(struct report *report)
+{
+	if (!report->json)
+		printf("  %-32s %10s %12s  %s\n", "price (us)", "bytes", "median", "[quartiles]");
+}
+
 /* Begins the object of a price, and in text its line. */
 static json_t *begin_price(struct report *report, const char *name, size_t bytes)
 {

@@ -54,6 +54,9 @@ void report_test(struct report *report, const char *name, const char *why, const
 /* Adds a test that could not run, for this reason. */
 void report_skipped(struct report *report, const char *name, const char *why);
 
+/* Begins the prices of a port. */
+void report_prices(struct report *report);
+
 /* Adds a price in microseconds; bytes: the size that the price belongs to, 0 if it has none. */
 void report_price(struct report *report, const char *name, size_t bytes,
 		  const struct report_spread *spread);

@@ -32,7 +32,7 @@ holds() {
 		    for price in each["prices"]:
 		        assert set(price) == {"name", "bytes", "unit", "median", "q1", "q3", "samples", "because"}, price
 		        assert price["because"] or 0 <= price["q1"] <= price["median"] <= price["q3"], price
-		assert eval(sys.argv[2]), sys.argv[2]
+		assert eval("(" + sys.argv[2] + ")"), sys.argv[2]
 	END
 }
 
@@ -48,6 +48,14 @@ check "what lacks" holds 0 'named("facts", "atomics")["status"] == "lacks" and n
 	softhca run --atomics no -- tupleq-check --json --no-prices
 check "no such device" holds 1 'not doc["ports"] and "mlx5_0" in doc["because"] and doc["advice"]' \
 	softhca run -- tupleq-check --json --device mlx5_0
+check "prices" holds 0 'len(port["prices"]) == 25 and all(p["samples"] >= 5 and p["median"] > 0 and p["unit"] == "us" for p in port["prices"]) and
+	[p["bytes"] for p in port["prices"] if p["name"] == "ibv_reg_mr()"] == [4096, 65536, 1048576, 16777216]' \
+	softhca run --memlock unlimited -- tupleq-check --json
+check "a price that can't be found out" holds 0 'port["works"] and named("prices", "post a send inline")["because"] == "no queue pair takes inline data"
+	and named("prices", "post a send inline")["median"] is None and named("prices", "post a send")["because"] is None' \
+	softhca run --max-inline 0 -- tupleq-check --json
+check "no memory for a price" holds 0 'any(p["bytes"] == 16777216 and "Cannot allocate" in p["because"] for p in port["prices"] if p["because"])' \
+	softhca run --memlock 8M -- tupleq-check --json
 if [ -e /sys/class/infiniband ]; then
 	echo "ok no device # SKIP this machine has adapters"
 else

@@ -86,6 +86,10 @@ on "--devices 2" 0 "softhca1 port 1: works"
 on "--devices 2" 0 "softhca1 port 1: works" --facts --device softhca1
 check "only that device" test "$(grep -c ' port 1: ' "$out")" -eq 1
 
+check "prices as text" ends 0 "  post a send inline                        8            -  no queue pair takes inline data" \
+	softhca run --max-inline 0 -- tupleq-check
+check "prices as text: a median and quartiles" grep -qE '^  create an SRQ  +[0-9.]+  \[[0-9.]+, [0-9.]+\]$' "$out"
+
 without rights 1 "softhca0: no, because it can't be opened (Permission denied); let this user read and write /dev/infiniband/uverbs*."
 without down 1 "softhca0 port 1: no, because the port is not active; check the cable and the subnet manager; ibv_devinfo shows the state."
 without unready 1 "softhca0: no, because its attributes can't be queried (Input/output error); see the kernel's log (dmesg)"
