@@ -5,8 +5,9 @@
 set -uo pipefail
 : "${TEST_BUILD:?set it to the build}"
 
-out=$(mktemp)
-trap 'rm -f "$out"' EXIT
+dir=$(mktemp -d)
+out=$dir/out
+trap 'rm -rf "$dir"' EXIT
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 evidence=$out
@@ -45,6 +46,19 @@ without() {
 	check "$1: $3" ends "$2" "$3" softhca run -- sh -c 'LD_PRELOAD=$0:$LD_PRELOAD CHECK_SHIM=$1 exec tupleq-check --no-prices' "$shim" "$1"
 }
 
+# agrees OPTIONS: checks that libtupleq opens an endpoint on an adapter with these options if the facts say that it works, and only then.
+agrees() {
+	local opens facts
+
+	# shellcheck disable=SC2086 # several words
+	softhca run $1 -- "$TEST_BUILD/tests/check/opens" "$dir" >"$out" 2>&1
+	opens=$?
+	# shellcheck disable=SC2086 # several words
+	softhca run $1 -- tupleq-check --facts >>"$out" 2>&1
+	facts=$?
+	check "$1: as libtupleq says" test "$opens" -eq "$facts"
+}
+
 # all_pass: returns true if a run finds nothing that lacks, and passes all tests.
 all_pass() {
 	ends 0 "softhca0 port 1: works" softhca run --memlock unlimited -- tupleq-check --no-prices &&
@@ -64,6 +78,12 @@ refuses "--memlock 16K" 'the test "an XRC domain and its target QP shared by two
 refuses "--pkeys 0x7fff" "the port is a limited member of its partition"
 refuses "--fault-qp 1" 'the test "a message waits for its receive" failed: a message ended before its receive was posted: remote operation error; see'
 on "--fault-qp 1" 1 "  not run messages keep their order: an earlier test failed"
+
+for options in "--max-srq 1" "--max-srq 2" "--max-srq-wr 15" "--max-srq-wr 16" "--max-qp-wr 15" "--max-qp-wr 16" "--max-sge 1 --max-srq-sge 1" \
+	"--max-inline 0" "--max-msg-sz 4096" "--pkeys 0x8001" "--xrc no" "--open-qp no" "--odp off" "--null-mr no" "--atomics no" \
+	"--link-layer ethernet" "--grh-required yes"; do
+	agrees "$options"
+done
 
 lacks "--null-mr no" "  lacks  null MR        Operation not supported"
 lacks "--odp off" "  lacks  ODP            not implicit on XRC"
