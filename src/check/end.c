@@ -19,6 +19,9 @@
 /* Inline data that short messages of the measurements have room in. */
 #define INLINE_WANTED 64
 
+/* Empty polls after which a process that waits yields its CPU. */
+#define POLLS 256
+
 /* How long to wait for what must come, and for what must not. */
 #define DEADLINE_NS (10 * UINT64_C(1000000000))
 #define WAITING_NS  (20 * UINT64_C(1000000))
@@ -74,7 +77,7 @@ bool end_open(struct end *end, const struct port *port, int xrc_file)
 		.oflags = O_CREAT,
 	};
 
-	*end = (struct end){.port = port};
+	*end = (struct end){.port = port, .rnr_timer = RNR_TIMER};
 	end->pd = ibv_alloc_pd(port->verbs);
 	if (!end->pd)
 		return end_fail(end, errno, "ibv_alloc_pd()");
@@ -180,7 +183,7 @@ int end_to_rtr(const struct end *end, struct ibv_qp *qp, uint32_t peer)
 		.path_mtu = end->port->port.active_mtu,
 		.dest_qp_num = peer,
 		.max_dest_rd_atomic = 1,
-		.min_rnr_timer = RNR_TIMER,
+		.min_rnr_timer = end->rnr_timer,
 	};
 	int mask = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
 
@@ -241,10 +244,10 @@ bool end_open_target(struct end *end, uint32_t qpn)
 	return end->target || end_fail(end, errno, "ibv_open_qp() by a second process");
 }
 
-bool end_make_srq(struct end *end)
+struct ibv_srq *end_new_srq(struct end *end, uint32_t depth, uint32_t *srqn)
 {
 	struct ibv_srq_init_attr_ex attr = {
-		.attr = {.max_wr = END_SLOTS, .max_sge = 2},
+		.attr = {.max_wr = depth, .max_sge = end->port->attr.max_srq_sge < 2 ? 1 : 2},
 		.comp_mask = IBV_SRQ_INIT_ATTR_TYPE | IBV_SRQ_INIT_ATTR_PD |
 			     IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ,
 		.srq_type = IBV_SRQT_XRC,
@@ -252,6 +255,23 @@ bool end_make_srq(struct end *end)
 		.xrcd = end->xrcd,
 		.cq = end->received,
 	};
+	struct ibv_srq *srq = ibv_create_srq_ex(end->port->verbs, &attr);
+	int error;
+
+	if (!srq) {
+		end_fail(end, errno, "ibv_create_srq_ex() of an XRC queue");
+		return NULL;
+	}
+	error = ibv_get_srq_num(srq, srqn);
+	if (!error)
+		return srq;
+	ibv_destroy_srq(srq);
+	end_fail(end, error, "ibv_get_srq_num()");
+	return NULL;
+}
+
+bool end_make_srq(struct end *end)
+{
 	int error;
 
 	if (end->srq) {
@@ -260,13 +280,8 @@ bool end_make_srq(struct end *end)
 		if (error)
 			return end_fail(end, error, "ibv_destroy_srq()");
 	}
-	if (end->port->attr.max_srq_sge < 2)
-		attr.attr.max_sge = 1;
-	end->srq = ibv_create_srq_ex(end->port->verbs, &attr);
-	if (!end->srq)
-		return end_fail(end, errno, "ibv_create_srq_ex() of an XRC queue");
-	error = ibv_get_srq_num(end->srq, &end->srqn);
-	return !error || end_fail(end, error, "ibv_get_srq_num()");
+	end->srq = end_new_srq(end, END_SLOTS, &end->srqn);
+	return end->srq != NULL;
 }
 
 bool end_receive(struct end *end, unsigned i, uint32_t len, bool whole)
@@ -301,6 +316,8 @@ bool end_post(struct end *end, const struct end_work *work)
 	struct ibv_send_wr *bad;
 	int error;
 
+	if (work->opcode == IBV_WR_SEND && work->len <= end->max_inline)
+		wr.send_flags |= IBV_SEND_INLINE;
 	if (work->opcode == IBV_WR_RDMA_WRITE || work->opcode == IBV_WR_RDMA_READ) {
 		wr.wr.rdma.remote_addr = work->addr;
 		wr.wr.rdma.rkey = work->rkey;
@@ -317,9 +334,12 @@ bool end_post(struct end *end, const struct end_work *work)
 bool end_poll(struct end *end, struct ibv_cq *cq, struct ibv_wc *wc)
 {
 	uint64_t deadline = now_ns() + DEADLINE_NS;
+	unsigned polls = 0;
 	int n;
 
 	while ((n = ibv_poll_cq(cq, 1, wc)) == 0) {
+		if (++polls % POLLS)
+			continue;
 		if (now_ns() > deadline)
 			return end_fail(end, 0, "no completion came within ten seconds");
 		sched_yield();

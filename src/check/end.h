@@ -32,6 +32,7 @@ struct end {
 	uint32_t srqn;
 	uint8_t *out, *in;   /* END_SLOTS of END_SLOT bytes each */
 	uint8_t *rest;       /* END_SLOT bytes, for the ends of messages if there is no null MR */
+	uint8_t rnr_timer;   /* code of the pause before a message is sent again */
 	uint32_t max_inline; /* of an initiator */
 	int error;
 	char why[200];
@@ -58,6 +59,9 @@ int end_to_rts(const struct end *end, struct ibv_qp *qp);
 /* Opens a target QP that another process of the domain has made. */
 bool end_open_target(struct end *end, uint32_t qpn);
 
+/* Makes an SRQ of this depth with the end's CQ. Returns NULL with a sentence. */
+struct ibv_srq *end_new_srq(struct end *end, uint32_t depth, uint32_t *srqn);
+
 /* Makes the SRQ, or makes it anew. */
 bool end_make_srq(struct end *end);
 
@@ -76,7 +80,7 @@ struct end_work {
 	uint64_t compare, value;
 };
 
-/* Posts it, signalled. */
+/* Posts it, signalled, and a short send inline. */
 bool end_post(struct end *end, const struct end_work *work);
 
 /* Waits for a completion of whatever status. */

@@ -14,6 +14,7 @@
 #include "prices.h"
 #include "report.h"
 #include "trials.h"
+#include "trips.h"
 
 enum { EXIT_WORKS, EXIT_NONE, EXIT_USAGE };
 enum { KEY_PARTNER = 1 };
@@ -111,8 +112,10 @@ static void check_port(struct report *report, const struct arguments *arguments,
 	}
 	if (!arguments->facts_only && !report->bad)
 		trials_report(report, &port);
-	if (report_verdict(report) && !arguments->facts_only && !arguments->no_prices)
+	if (report_verdict(report) && !arguments->facts_only && !arguments->no_prices) {
 		prices_report(report, &port);
+		trips_report(report, &port);
+	}
 }
 
 /* Looks at the ports of a device. Returns the number of those that were to be looked at. */

@@ -4,7 +4,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdarg.h>
@@ -12,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@
 enum { SOCKET = 3, XRC_FILE = 4 };
 
 /* How long an answer may take: more than a deadline of the partner itself. */
-#define ANSWER_MS 20000
+static const struct timeval answer_time = {.tv_sec = 20};
 
 extern char **environ;
 
@@ -40,18 +40,16 @@ static __attribute__((format(printf, 2, 3))) bool fail(struct partner *partner, 
 }
 
 /* Reads an answer. */
-static bool listen_to(struct partner *partner)
+bool partner_hear(struct partner *partner)
 {
-	struct pollfd ready = {.fd = partner->socket, .events = POLLIN};
-	int n;
+	ssize_t n;
 
 	do
-		n = poll(&ready, 1, ANSWER_MS);
+		n = recv(partner->socket, &partner->answer, sizeof(partner->answer), 0);
 	while (n < 0 && errno == EINTR);
-	if (n == 0)
-		return fail(partner, "the second process doesn't answer");
-	if (recv(partner->socket, &partner->answer, sizeof(partner->answer), 0) !=
-	    sizeof(partner->answer))
+	if (n < 0)
+		return fail(partner, "the second process doesn't answer (%s)", strerror(errno));
+	if (n != sizeof(partner->answer))
 		return fail(partner, "the second process has ended");
 	partner->answer.why[sizeof(partner->answer.why) - 1] = '\0';
 	return partner->answer.ok;
@@ -85,6 +83,8 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 	*partner = (struct partner){.socket = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return fail(partner, "no socket can be made (%s)", strerror(errno));
+	/* An answer may only be late, so that this is no reason to give up. */
+	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &answer_time, sizeof(answer_time));
 	/* Above the numbers that the partner gets them by, so that neither is overwritten. */
 	high[0] = fcntl(ends[1], F_DUPFD_CLOEXEC, XRC_FILE + 1);
 	high[1] = fcntl(xrc_file, F_DUPFD_CLOEXEC, XRC_FILE + 1);
@@ -98,18 +98,23 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 	if (error) {
 		partner->pid = 0;
 		fail(partner, "a second process can't be started (%s)", strerror(error));
-	} else if (listen_to(partner)) {
+	} else if (partner_hear(partner)) {
 		return true;
 	}
 	partner_end(partner, true);
 	return false;
 }
 
+bool partner_tell(struct partner *partner, const struct partner_question *question)
+{
+	return send(partner->socket, question, sizeof(*question), MSG_NOSIGNAL) ==
+		       sizeof(*question) ||
+	       fail(partner, "the second process has ended");
+}
+
 bool partner_ask(struct partner *partner, const struct partner_question *question)
 {
-	if (send(partner->socket, question, sizeof(*question), MSG_NOSIGNAL) != sizeof(*question))
-		return fail(partner, "the second process has ended");
-	return listen_to(partner);
+	return partner_tell(partner, question) && partner_hear(partner);
 }
 
 void partner_end(struct partner *partner, bool kill_it)
@@ -172,11 +177,29 @@ static bool take(struct end *end, const struct partner_question *question)
 	return true;
 }
 
+/* Sends messages back as they come. The first process sends the next one when it has the last. */
+static bool echo(struct end *end, const struct partner_question *question)
+{
+	const struct end_work work = {
+		.opcode = IBV_WR_SEND, .len = question->bytes, .srqn = (uint32_t)question->value};
+	struct ibv_wc wc;
+
+	for (unsigned i = 0; i < question->count; i++) {
+		if (!end_receive(end, 0, question->bytes, false) ||
+		    !end_poll(end, end->received, &wc))
+			return false;
+		if (wc.status != IBV_WC_SUCCESS)
+			return end_fail(end, 0, "a receive failed: %s",
+					ibv_wc_status_str(wc.status));
+		if (!end_post(end, &work) || !end_wait_sent(end, 1))
+			return false;
+	}
+	return true;
+}
+
 static bool answer(struct end *end, const struct partner_question *question,
 		   struct partner_answer *answer)
 {
-	if (question->count > END_SLOTS || question->len > END_SLOT)
-		return end_fail(end, 0, "the second process was asked for too much");
 	switch (question->what) {
 	case PARTNER_OPEN:
 		return end_open_target(end, (uint32_t)question->value);
@@ -192,6 +215,10 @@ static bool answer(struct end *end, const struct partner_question *question,
 	case PARTNER_CHECK:
 		return end_has(end->in, question->len, (unsigned)question->value) ||
 		       end_fail(end, 0, "the data that were written are wrong");
+	case PARTNER_CONNECT:
+		return end_connect(end);
+	case PARTNER_ECHO:
+		return echo(end, question);
 	case PARTNER_WORD:
 		memcpy(&answer->value, end->in, sizeof(answer->value));
 		memcpy(end->in, &question->value, sizeof(question->value));

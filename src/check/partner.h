@@ -19,12 +19,14 @@ enum partner_do {
 	PARTNER_TAKE,    /* wait for the messages in these, and check their data and their order */
 	PARTNER_FILL,    /* fill the first `len` bytes of `in` with pattern `value` */
 	PARTNER_CHECK,   /* check that they have pattern `value` */
+	PARTNER_CONNECT, /* make a connection of the partner's own */
+	PARTNER_ECHO,    /* send `count` messages of `bytes` bytes back to SRQ `value` */
 	PARTNER_WORD,    /* set the first eight bytes of `in` to `value`, and answer the old ones */
 };
 
 struct partner_question {
 	uint32_t what;  /* enum partner_do */
-	uint32_t count; /* of slots */
+	uint32_t count; /* of slots, or of messages */
 	uint32_t len;   /* of a receive */
 	uint32_t bytes; /* of a message, of which a receive takes the first `len` */
 	uint64_t value;
@@ -52,6 +54,10 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 
 /* Asks, and waits for the answer. Returns false if the partner could not do it, or is gone. */
 bool partner_ask(struct partner *partner, const struct partner_question *question);
+
+/* The halves of partner_ask(). */
+bool partner_tell(struct partner *partner, const struct partner_question *question);
+bool partner_hear(struct partner *partner);
 
 /* Ends the partner, by a signal if `kill`, and waits for its end. */
 void partner_end(struct partner *partner, bool kill);

@@ -157,19 +157,31 @@ static json_t *begin_price(struct report *report, const char *name, size_t bytes
 	return price;
 }
 
-void report_price(struct report *report, const char *name, size_t bytes,
-		  const struct report_spread *spread)
+static int compare(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+void report_price(struct report *report, const char *name, size_t bytes, double *samples,
+		  unsigned n)
 {
 	json_t *price = begin_price(report, name, bytes);
+	double median, q1, q3;
 
-	put(price, "median", json_real(spread->median));
-	put(price, "q1", json_real(spread->q1));
-	put(price, "q3", json_real(spread->q3));
-	put(price, "samples", json_integer(spread->samples));
+	qsort(samples, n, sizeof(*samples), compare);
+	median = samples[n / 2];
+	q1 = samples[n / 4];
+	q3 = samples[n - 1 - n / 4];
+	put(price, "median", json_real(median));
+	put(price, "q1", json_real(q1));
+	put(price, "q3", json_real(q3));
+	put(price, "samples", json_integer(n));
 	put(price, "because", json_null());
 	if (report->json)
 		return;
-	printf("%12.3f  [%.3f, %.3f]\n", spread->median, spread->q1, spread->q3);
+	printf("%12.3f  [%.3f, %.3f]\n", median, q1, q3);
 	fflush(stdout);
 }
 

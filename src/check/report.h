@@ -29,12 +29,6 @@ struct report {
 	unsigned working; /* ports that work */
 };
 
-/* The quartiles of a price. */
-struct report_spread {
-	double median, q1, q3;
-	unsigned samples;
-};
-
 /* Begins a report: for machines if `json`, else for people. */
 void report_begin(struct report *report, bool json);
 
@@ -57,9 +51,10 @@ void report_skipped(struct report *report, const char *name, const char *why);
 /* Begins the prices of a port. */
 void report_prices(struct report *report);
 
-/* Adds a price in microseconds; bytes: the size that the price belongs to, 0 if it has none. */
-void report_price(struct report *report, const char *name, size_t bytes,
-		  const struct report_spread *spread);
+/* Adds a price, with the median and the quartiles of n samples in microseconds, which get sorted;
+ * bytes: the size that the price belongs to, 0 if it has none. */
+void report_price(struct report *report, const char *name, size_t bytes, double *samples,
+		  unsigned n);
 
 /* Adds a price that could not be found out. */
 void report_no_price(struct report *report, const char *name, size_t bytes, const char *why);

@@ -264,7 +264,7 @@ void trials_report(struct report *report, const struct port *port)
 		report_test(report, trials_list[i].name, works ? NULL : trials.end.why,
 			    port_advice(trials.end.error));
 	}
-	partner_end(&trials.partner, false);
+	partner_end(&trials.partner, !works);
 	end_close(&trials.end);
 	if (trials.file)
 		fclose(trials.file);

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Each process sends by a connection of its own into the other one's SRQ. */
+#include "trips.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "end.h"
+#include "measure.h"
+#include "partner.h"
+
+/* Round trips of a size, and those before them that aren't counted. */
+#define SAMPLES 201u
+#define WARM_UP 20u
+
+static const uint32_t sizes[] = {8, 64, 512, 4096, 16384, 65536};
+#define SIZES (sizeof(sizes) / sizeof(sizes[0]))
+
+static const char name[] = "half a round trip";
+
+/* The second process's sentence becomes the end's. */
+static bool partner_failed(struct end *end, const struct partner *partner)
+{
+	return end_fail(end, 0, "%s", partner->answer.why);
+}
+
+static bool begin(struct end *end, struct partner *partner, const struct port *port, FILE *file)
+{
+	const struct partner_question connect = {.what = PARTNER_CONNECT};
+
+	if (!file)
+		return end_fail(end, errno, "tmpfile() for an XRC domain");
+	if (!end_open(end, port, fileno(file)) || !end_connect(end))
+		return false;
+	return (partner_start(partner, port, fileno(file)) && partner_ask(partner, &connect)) ||
+	       partner_failed(end, partner);
+}
+
+/* Sends a message, and waits until it has come back. */
+static bool trip(struct end *end, const struct end_work *work)
+{
+	struct ibv_wc wc;
+
+	if (!end_receive(end, 0, work->len, false) || !end_post(end, work) ||
+	    !end_poll(end, end->received, &wc))
+		return false;
+	if (wc.status != IBV_WC_SUCCESS)
+		return end_fail(end, 0, "a receive failed: %s", ibv_wc_status_str(wc.status));
+	return end_wait_sent(end, 1);
+}
+
+static bool measure(struct end *end, struct partner *partner, uint32_t bytes, double *samples)
+{
+	const struct partner_question echo = {
+		.what = PARTNER_ECHO,
+		.count = WARM_UP + SAMPLES,
+		.bytes = bytes,
+		.value = end->srqn,
+	};
+	const struct end_work work = {
+		.opcode = IBV_WR_SEND, .len = bytes, .srqn = partner->answer.srqn};
+	double start;
+
+	if (!partner_tell(partner, &echo))
+		return partner_failed(end, partner);
+	for (unsigned i = 0; i < WARM_UP + SAMPLES; i++) {
+		start = measure_now();
+		if (!trip(end, &work))
+			return false;
+		if (i >= WARM_UP)
+			samples[i - WARM_UP] = (measure_now() - start) / 2;
+	}
+	return partner_hear(partner) || partner_failed(end, partner);
+}
+
+void trips_report(struct report *report, const struct port *port)
+{
+	static double samples[SAMPLES];
+	struct partner partner = {.socket = -1};
+	struct end end = {0};
+	FILE *file = tmpfile();
+	bool works = begin(&end, &partner, port, file);
+
+	for (size_t i = 0; i < SIZES; i++) {
+		works = works && measure(&end, &partner, sizes[i], samples);
+		if (works)
+			report_price(report, name, sizes[i], samples, SAMPLES);
+		else
+			report_no_price(report, name, sizes[i], end.why);
+	}
+	partner_end(&partner, !works);
+	end_close(&end);
+	if (file)
+		fclose(file);
+}
