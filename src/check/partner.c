@@ -27,15 +27,16 @@ extern char **environ;
 
 /* ---- the first process ---- */
 
-static __attribute__((format(printf, 2, 3))) bool fail(struct partner *partner, const char *format,
-						       ...)
+/* Leaves a sentence, with the error that is its cause, and returns false. */
+static __attribute__((format(printf, 3, 4))) bool fail(struct partner *partner, int error,
+						       const char *format, ...)
 {
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(partner->answer.why, sizeof(partner->answer.why), format, args);
 	va_end(args);
-	partner->answer.error = 0;
+	partner->answer.error = error;
 	return false;
 }
 
@@ -48,9 +49,10 @@ bool partner_hear(struct partner *partner)
 		n = recv(partner->socket, &partner->answer, sizeof(partner->answer), 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return fail(partner, "the second process doesn't answer (%s)", strerror(errno));
+		return fail(partner, errno, "the second process doesn't answer (%s)",
+			    strerror(errno));
 	if (n != sizeof(partner->answer))
-		return fail(partner, "the second process has ended");
+		return fail(partner, 0, "the second process has ended");
 	partner->answer.why[sizeof(partner->answer.why) - 1] = '\0';
 	return partner->answer.ok;
 }
@@ -82,7 +84,7 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 
 	*partner = (struct partner){.socket = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
-		return fail(partner, "no socket can be made (%s)", strerror(errno));
+		return fail(partner, errno, "no socket can be made (%s)", strerror(errno));
 	/* An answer may only be late, so that this is no reason to give up. */
 	setsockopt(ends[0], SOL_SOCKET, SO_RCVTIMEO, &answer_time, sizeof(answer_time));
 	/* Above the numbers that the partner gets them by, so that neither is overwritten. */
@@ -97,7 +99,7 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 	partner->socket = ends[0];
 	if (error) {
 		partner->pid = 0;
-		fail(partner, "a second process can't be started (%s)", strerror(error));
+		fail(partner, error, "a second process can't be started (%s)", strerror(error));
 	} else if (partner_hear(partner)) {
 		return true;
 	}
@@ -109,7 +111,7 @@ bool partner_tell(struct partner *partner, const struct partner_question *questi
 {
 	return send(partner->socket, question, sizeof(*question), MSG_NOSIGNAL) ==
 		       sizeof(*question) ||
-	       fail(partner, "the second process has ended");
+	       fail(partner, 0, "the second process has ended");
 }
 
 bool partner_ask(struct partner *partner, const struct partner_question *question)

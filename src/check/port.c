@@ -114,6 +114,12 @@ const char *port_advice(int error)
 	case ENOSYS:
 	case EOPNOTSUPP:
 		return "use an adapter of the drivers mlx4, mlx5 or hns, which have this";
+	case ENOSPC:
+	case EROFS:
+		return "make room in /tmp, or make it writable";
+	case EMFILE:
+	case ENFILE:
+		return "raise the limit of open files (ulimit -n)";
 	default:
 		return "see the kernel's log (dmesg) and the adapter's counters";
 	}

@@ -9,9 +9,11 @@
 #include "measure.h"
 #include "partner.h"
 
-/* Round trips of a size, and those before them that aren't counted. */
-#define SAMPLES 201u
-#define WARM_UP 20u
+/* Round trips of a size, at most; those that the second process is asked for at once, of which the
+ * first aren't counted; and the time after which no more are asked for. */
+#define SAMPLES   200u
+#define AT_ONCE   20u
+#define BUDGET_US 200e3
 
 static const uint32_t sizes[] = {8, 64, 512, 4096, 16384, 65536};
 #define SIZES (sizeof(sizes) / sizeof(sizes[0]))
@@ -49,28 +51,38 @@ static bool trip(struct end *end, const struct end_work *work)
 	return end_wait_sent(end, 1);
 }
 
-static bool measure(struct end *end, struct partner *partner, uint32_t bytes, double *samples)
+/* Does AT_ONCE round trips, and takes their times. */
+static bool measure_some(struct end *end, struct partner *partner, uint32_t bytes, double *samples)
 {
 	const struct partner_question echo = {
-		.what = PARTNER_ECHO,
-		.count = WARM_UP + SAMPLES,
-		.bytes = bytes,
-		.value = end->srqn,
-	};
+		.what = PARTNER_ECHO, .count = AT_ONCE, .bytes = bytes, .value = end->srqn};
 	const struct end_work work = {
 		.opcode = IBV_WR_SEND, .len = bytes, .srqn = partner->answer.srqn};
 	double start;
 
 	if (!partner_tell(partner, &echo))
 		return partner_failed(end, partner);
-	for (unsigned i = 0; i < WARM_UP + SAMPLES; i++) {
+	for (unsigned i = 0; i < AT_ONCE; i++) {
 		start = measure_now();
 		if (!trip(end, &work))
 			return false;
-		if (i >= WARM_UP)
-			samples[i - WARM_UP] = (measure_now() - start) / 2;
+		samples[i] = (measure_now() - start) / 2;
 	}
 	return partner_hear(partner) || partner_failed(end, partner);
+}
+
+/* Returns the number of samples; 0: a message failed. */
+static unsigned measure(struct end *end, struct partner *partner, uint32_t bytes, double *samples)
+{
+	double start = measure_now();
+	unsigned n;
+
+	if (!measure_some(end, partner, bytes, samples))
+		return 0;
+	for (n = 0; n < SAMPLES && (!n || measure_now() - start < BUDGET_US); n += AT_ONCE)
+		if (!measure_some(end, partner, bytes, samples + n))
+			return 0;
+	return n;
 }
 
 void trips_report(struct report *report, const struct port *port)
@@ -80,11 +92,13 @@ void trips_report(struct report *report, const struct port *port)
 	struct end end = {0};
 	FILE *file = tmpfile();
 	bool works = begin(&end, &partner, port, file);
+	unsigned n;
 
 	for (size_t i = 0; i < SIZES; i++) {
-		works = works && measure(&end, &partner, sizes[i], samples);
+		n = works ? measure(&end, &partner, sizes[i], samples) : 0;
+		works = n > 0;
 		if (works)
-			report_price(report, name, sizes[i], samples, SAMPLES);
+			report_price(report, name, sizes[i], samples, n);
 		else
 			report_no_price(report, name, sizes[i], end.why);
 	}

@@ -123,6 +123,15 @@ on "" 2 '"softhca0" is no option; a device is named by --device' softhca0
 on "" 2 "unrecognized option '--hepl'" --hepl
 on "" 2 "--partner is for tupleq-check itself" --partner softhca0:1
 on "" 0 "Usage: tupleq-check [OPTION...]" --help
+# may_open COUNT: a run with so few files works, or says what to do.
+may_open() {
+	softhca run -- sh -c "ulimit -n $1 && exec tupleq-check --no-prices" >"$out" 2>&1
+	grep -qE "^softhca0 port 1: works$|raise the limit of open files \(ulimit -n\)\.$" "$out"
+}
+
+for count in 5 6 7 8 9 10 11 12 13 14 15 16; do
+	check "$count open files" may_open "$count"
+done
 # shellcheck disable=SC2016 # the inner shell's
 for option in --facts "--facts --json"; do
 	check "a full disk: $option" ends 1 "The report can't be written: No space left on device." \

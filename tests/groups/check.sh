@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group check: tupleq-check on adapters that lack something. Sourced by run.sh.
 
-takes check 20
+takes check 30
 
 group_check() {
 	local t
