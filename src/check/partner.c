@@ -49,8 +49,7 @@ bool partner_hear(struct partner *partner)
 		n = recv(partner->socket, &partner->answer, sizeof(partner->answer), 0);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return fail(partner, errno, "the second process doesn't answer (%s)",
-			    strerror(errno));
+		return fail(partner, 0, "the second process doesn't answer (%s)", strerror(errno));
 	if (n != sizeof(partner->answer))
 		return fail(partner, 0, "the second process has ended");
 	partner->answer.why[sizeof(partner->answer.why) - 1] = '\0';

@@ -97,8 +97,9 @@ void port_path(const struct port *port, struct ibv_ah_attr *path)
 const char *port_advice(int error)
 {
 	switch (error) {
-	case ENOMEM:
 	case EAGAIN:
+		return "let fewer processes share this adapter and this host";
+	case ENOMEM:
 		return "raise the limit of locked memory (ulimit -l; memlock in "
 		       "/etc/security/limits.conf), or let fewer processes share the adapter";
 	case EACCES:
