@@ -178,22 +178,28 @@ static bool take(struct end *end, const struct partner_question *question)
 	return true;
 }
 
-/* Sends messages back as they come. The first process sends the next one when it has the last. */
+/*
+ * Sends a message, then messages back as they come. The first process sends the next one when it
+ * has the last. So the receive for that one is posted before: else the message would be held.
+ */
 static bool echo(struct end *end, const struct partner_question *question)
 {
 	const struct end_work work = {
 		.opcode = IBV_WR_SEND, .len = question->bytes, .srqn = (uint32_t)question->value};
 	struct ibv_wc wc;
 
-	for (unsigned i = 0; i < question->count; i++) {
-		if (!end_receive(end, 0, question->bytes, false) ||
-		    !end_poll(end, end->received, &wc))
+	for (unsigned i = 0; i <= question->count; i++) {
+		if (i < question->count && !end_receive(end, 0, question->bytes, false))
+			return false;
+		if (!end_post(end, &work) || !end_wait_sent(end, 1))
+			return false;
+		if (i == question->count)
+			break;
+		if (!end_poll(end, end->received, &wc))
 			return false;
 		if (wc.status != IBV_WC_SUCCESS)
 			return end_fail(end, 0, "a receive failed: %s",
 					ibv_wc_status_str(wc.status));
-		if (!end_post(end, &work) || !end_wait_sent(end, 1))
-			return false;
 	}
 	return true;
 }

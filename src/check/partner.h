@@ -20,8 +20,8 @@ enum partner_do {
 	PARTNER_FILL,    /* fill the first `len` bytes of `in` with pattern `value` */
 	PARTNER_CHECK,   /* check that they have pattern `value` */
 	PARTNER_CONNECT, /* make a connection of the partner's own */
-	PARTNER_ECHO,    /* send `count` messages of `bytes` bytes back to SRQ `value` */
-	PARTNER_WORD,    /* set the first eight bytes of `in` to `value`, and answer the old ones */
+	PARTNER_ECHO, /* send a message of `bytes` bytes to SRQ `value`, then `count` back there */
+	PARTNER_WORD, /* set the first eight bytes of `in` to `value`, and answer the old ones */
 };
 
 struct partner_question {
