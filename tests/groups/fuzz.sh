@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group fuzz: random messages from a peer to libtupleq. Sourced by run.sh.
 
-takes fuzz 80
+takes fuzz 45
 needs fuzz make libibverbs-dev uthash-dev "${fuzz_packages[@]}"
 
 # First come the inputs of the corpora, which once showed bugs or reach much code. Then comes a little fuzzing, the same each time.

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of other groups in virtual time. Sourced by run.sh.
 
-takes virtual 370 770
+takes virtual 300 770
 needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
 
 # Figures of perftest, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
