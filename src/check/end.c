@@ -347,6 +347,16 @@ bool end_poll(struct end *end, struct ibv_cq *cq, struct ibv_wc *wc)
 	return n == 1 || end_fail(end, errno, "ibv_poll_cq()");
 }
 
+bool end_wait_received(struct end *end)
+{
+	struct ibv_wc wc;
+
+	if (!end_poll(end, end->received, &wc))
+		return false;
+	return wc.status == IBV_WC_SUCCESS ||
+	       end_fail(end, 0, "a receive failed: %s", ibv_wc_status_str(wc.status));
+}
+
 bool end_wait_sent(struct end *end, unsigned n)
 {
 	struct ibv_wc wc;

@@ -88,6 +88,8 @@ bool end_poll(struct end *end, struct ibv_cq *cq, struct ibv_wc *wc);
 
 /* Waits for n completions, which must be successes. */
 bool end_wait_sent(struct end *end, unsigned n);
+/* Waits for the completion of one receive, which has to be good. */
+bool end_wait_received(struct end *end);
 
 /* Returns true if no send completes within a time that is long for an adapter. */
 bool end_is_waiting(struct end *end);

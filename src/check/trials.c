@@ -131,7 +131,7 @@ static bool trial_renewal(struct trials *trials)
 	return true;
 }
 
-/* Does work on the partner's memory, and waits for its end. */
+/* Posts an operation on the partner's memory, and waits for its completion. */
 static bool work_on(struct trials *trials, struct end_work work)
 {
 	work.srqn = trials->partner.answer.srqn;
@@ -164,7 +164,8 @@ static bool trial_read(struct trials *trials)
 	       end_fail(end, 0, "the data that were read are wrong");
 }
 
-/* Does an atomic operation on a word that is `before`, and checks what is there afterwards. */
+/* Executes an atomic operation on the partner's word, whose value is `before`, and checks the
+ * word's value afterwards. */
 static bool atomic(struct trials *trials, struct end_work work, uint64_t before, uint64_t after)
 {
 	struct end *end = &trials->end;

@@ -38,24 +38,14 @@ static bool begin(struct end *end, struct partner *partner, const struct port *p
 	       partner_failed(end, partner);
 }
 
-static bool receive(struct end *end)
-{
-	struct ibv_wc wc;
-
-	if (!end_poll(end, end->received, &wc))
-		return false;
-	return wc.status == IBV_WC_SUCCESS ||
-	       end_fail(end, 0, "a receive failed: %s", ibv_wc_status_str(wc.status));
-}
-
 /* Sends a message, and waits until it has come back. */
 static bool trip(struct end *end, const struct end_work *work)
 {
-	return end_receive(end, 0, work->len, false) && end_post(end, work) && receive(end) &&
-	       end_wait_sent(end, 1);
+	return end_receive(end, 0, work->len, false) && end_post(end, work) &&
+	       end_wait_received(end) && end_wait_sent(end, 1);
 }
 
-/* Does AT_ONCE round trips, and takes their times. The second process sends a message before them,
+/* Measures AT_ONCE round trips, one by one. The second process sends a message before them,
  * when it has posted its receive. */
 static bool measure_some(struct end *end, struct partner *partner, uint32_t bytes, double *samples)
 {
@@ -69,7 +59,7 @@ static bool measure_some(struct end *end, struct partner *partner, uint32_t byte
 		return false;
 	if (!partner_tell(partner, &echo))
 		return partner_failed(end, partner);
-	if (!receive(end))
+	if (!end_wait_received(end))
 		return false;
 	for (unsigned i = 0; i < AT_ONCE; i++) {
 		start = measure_now();

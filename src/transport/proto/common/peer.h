@@ -12,7 +12,7 @@
  * caller may go on with its requests and queues. Messages of the peer are dropped from here on.
  */
 void tq_peer_fail(struct tq_peer *peer, const char *why);
-/* Does so because there is no memory for a message from the peer. */
+/* Marks the peer as failed for lack of memory: a message from the peer is lost. */
 void tq_peer_fail_memory(struct tq_peer *peer);
 /* Sends a control message that must not be lost. Fails the peer, and returns a negative error, if
  * that can't be done. */
