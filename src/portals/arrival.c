@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stddef.h>
 #include <stdlib.h>
+#include <string.h>
 #include <utlist.h>
 
 #include "atomic.h"
@@ -210,7 +211,7 @@ static void change(struct p4_arrival *arrival, void *old)
 	const char *operand = req->kind == P4_SWAP ? arrival->data : NULL;
 	const char *data = (char *)arrival->data + (operand ? P4_OPERAND : 0);
 	size_t size = p4_atomic_type_size(req->datatype), n;
-	union p4_item before = {.bytes = {0}}, after;
+	union arith_item before = {.bytes = {0}}, after;
 
 	for (ptl_size_t at = 0; at < arrival->mlength; at += n) {
 		n = arrival->mlength - at < size ? arrival->mlength - at : size;

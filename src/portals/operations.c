@@ -161,188 +161,19 @@ static int submit(const struct p4_op *like, ptl_process_t target, const struct p
 	return PTL_OK;
 }
 
-/* ---- put and get ---- */
-
-static int put(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-	       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-	       ptl_hdr_data_t hdr_data, const struct start *start)
-{
-	const struct place from = {md_handle, local_offset};
-	const struct p4_op op = {
-		.kind = P4_PUT,
-		.length = length,
-		.ack_req = ack_req,
-		.pt = pt_index,
-		.match_bits = match_bits,
-		.remote_offset = remote_offset,
-		.user_ptr = user_ptr,
-		.hdr_data = hdr_data,
-	};
-
-	return submit(&op, target_id, &from, NULL, start);
-}
-
-int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-	   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-	   ptl_hdr_data_t hdr_data)
-{
-	return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-		   remote_offset, user_ptr, hdr_data, &now);
-}
-
-int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-		    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-		    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-		    ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
-{
-	const struct start start = {true, trig_ct_handle, threshold};
-
-	return put(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-		   remote_offset, user_ptr, hdr_data, &start);
-}
-
-static int get(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	       ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-	       ptl_size_t remote_offset, void *user_ptr, const struct start *start)
-{
-	const struct place to = {md_handle, local_offset};
-	const struct p4_op op = {
-		.kind = P4_GET,
-		.length = length,
-		.pt = pt_index,
-		.match_bits = match_bits,
-		.remote_offset = remote_offset,
-		.user_ptr = user_ptr,
-	};
-
-	return submit(&op, target_id, NULL, &to, start);
-}
-
-int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-	   ptl_size_t remote_offset, void *user_ptr)
-{
-	return get(md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
-		   user_ptr, &now);
-}
-
-int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-		    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-		    ptl_size_t remote_offset, void *user_ptr, ptl_handle_ct_t trig_ct_handle,
-		    ptl_size_t threshold)
-{
-	const struct start start = {true, trig_ct_handle, threshold};
-
-	return get(md_handle, local_offset, length, target_id, pt_index, match_bits, remote_offset,
-		   user_ptr, &start);
-}
-
-/* ---- atomic operations ---- */
-
-static int atomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-		  ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-		  ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-		  ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
-		  const struct start *start)
-{
-	const struct place from = {md_handle, local_offset};
-	const struct p4_op op = {
-		.kind = P4_ATOMIC,
-		.length = length,
-		.ack_req = ack_req,
-		.pt = pt_index,
-		.match_bits = match_bits,
-		.remote_offset = remote_offset,
-		.user_ptr = user_ptr,
-		.hdr_data = hdr_data,
-		.operation = operation,
-		.datatype = datatype,
-	};
-
-	return submit(&op, target_id, &from, NULL, start);
-}
-
-int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-	      ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-	      ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-	      ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
-{
-	return atomic(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-		      remote_offset, user_ptr, hdr_data, operation, datatype, &now);
-}
-
-int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
-		       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
-		       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-		       ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
-		       ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
-{
-	const struct start start = {true, trig_ct_handle, threshold};
-
-	return atomic(md_handle, local_offset, length, ack_req, target_id, pt_index, match_bits,
-		      remote_offset, user_ptr, hdr_data, operation, datatype, &start);
-}
-
-static int fetch(const struct place *to, const struct place *from, ptl_size_t length,
-		 ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-		 ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-		 ptl_op_t operation, ptl_datatype_t datatype, const struct start *start)
-{
-	const struct p4_op op = {
-		.kind = P4_FETCH,
-		.length = length,
-		.pt = pt_index,
-		.match_bits = match_bits,
-		.remote_offset = remote_offset,
-		.user_ptr = user_ptr,
-		.hdr_data = hdr_data,
-		.operation = operation,
-		.datatype = datatype,
-	};
-
-	return submit(&op, target_id, from, to, start);
-}
-
-int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
-		   ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
-		   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-		   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-		   ptl_op_t operation, ptl_datatype_t datatype)
-{
-	const struct place to = {get_md_handle, local_get_offset};
-	const struct place from = {put_md_handle, local_put_offset};
-
-	return fetch(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
-		     hdr_data, operation, datatype, &now);
-}
-
-int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
-			    ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset,
-			    ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
-			    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
-			    ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
-			    ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
-{
-	const struct place to = {get_md_handle, local_get_offset};
-	const struct place from = {put_md_handle, local_put_offset};
-	const struct start start = {true, trig_ct_handle, threshold};
-
-	return fetch(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
-		     hdr_data, operation, datatype, &start);
-}
-
-static int swap(const struct place *to, const struct place *from, ptl_size_t length,
-		ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
-		ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
-		const void *operand, ptl_op_t operation, ptl_datatype_t datatype,
-		const struct start *start)
+/* Makes an operation of its arguments, and starts it, or has it triggered. Arguments that
+ * operations of its kind don't have are 0. */
+static int operate(enum p4_op_kind kind, const struct place *put, const struct place *get,
+		   ptl_size_t length, ptl_ack_req_t ack_req, ptl_process_t target,
+		   ptl_pt_index_t pt, ptl_match_bits_t match_bits, ptl_size_t remote_offset,
+		   void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand, ptl_op_t operation,
+		   ptl_datatype_t datatype, const struct start *start)
 {
 	struct p4_op op = {
-		.kind = P4_SWAP,
+		.kind = kind,
 		.length = length,
-		.pt = pt_index,
+		.ack_req = ack_req,
+		.pt = pt,
 		.match_bits = match_bits,
 		.remote_offset = remote_offset,
 		.user_ptr = user_ptr,
@@ -352,12 +183,99 @@ static int swap(const struct place *to, const struct place *from, ptl_size_t len
 	};
 
 	/* A plain swap has no operand. */
-	if (operation != PTL_SWAP) {
+	if (kind == P4_SWAP && operation != PTL_SWAP) {
 		if (!operand)
 			return p4_is_init() ? PTL_ARG_INVALID : PTL_NO_INIT;
 		memcpy(op.operand, operand, p4_atomic_type_size(datatype));
 	}
-	return submit(&op, target_id, from, to, start);
+	return submit(&op, target, put, get, start);
+}
+
+/* ---- the functions of <portals4.h> ---- */
+
+int PtlPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	   ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	   ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	   ptl_hdr_data_t hdr_data)
+{
+	return operate(P4_PUT, &(struct place){md_handle, local_offset}, NULL, length, ack_req,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL, 0,
+		       0, &now);
+}
+
+int PtlTriggeredPut(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		    ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+		    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+		    ptl_hdr_data_t hdr_data, ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	return operate(P4_PUT, &(struct place){md_handle, local_offset}, NULL, length, ack_req,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL, 0,
+		       0, &(struct start){true, trig_ct_handle, threshold});
+}
+
+int PtlGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+	   ptl_size_t remote_offset, void *user_ptr)
+{
+	return operate(P4_GET, NULL, &(struct place){md_handle, local_offset}, length,
+		       PTL_NO_ACK_REQ, target_id, pt_index, match_bits, remote_offset, user_ptr, 0,
+		       NULL, 0, 0, &now);
+}
+
+int PtlTriggeredGet(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		    ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		    ptl_size_t remote_offset, void *user_ptr, ptl_handle_ct_t trig_ct_handle,
+		    ptl_size_t threshold)
+{
+	return operate(P4_GET, NULL, &(struct place){md_handle, local_offset}, length,
+		       PTL_NO_ACK_REQ, target_id, pt_index, match_bits, remote_offset, user_ptr, 0,
+		       NULL, 0, 0, &(struct start){true, trig_ct_handle, threshold});
+}
+
+int PtlAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+	      ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+	      ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+	      ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype)
+{
+	return operate(P4_ATOMIC, &(struct place){md_handle, local_offset}, NULL, length, ack_req,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL,
+		       operation, datatype, &now);
+}
+
+int PtlTriggeredAtomic(ptl_handle_md_t md_handle, ptl_size_t local_offset, ptl_size_t length,
+		       ptl_ack_req_t ack_req, ptl_process_t target_id, ptl_pt_index_t pt_index,
+		       ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+		       ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+		       ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	return operate(P4_ATOMIC, &(struct place){md_handle, local_offset}, NULL, length, ack_req,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL,
+		       operation, datatype, &(struct start){true, trig_ct_handle, threshold});
+}
+
+int PtlFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+		   ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset, ptl_size_t length,
+		   ptl_process_t target_id, ptl_pt_index_t pt_index, ptl_match_bits_t match_bits,
+		   ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data,
+		   ptl_op_t operation, ptl_datatype_t datatype)
+{
+	return operate(P4_FETCH, &(struct place){put_md_handle, local_put_offset},
+		       &(struct place){get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL,
+		       operation, datatype, &now);
+}
+
+int PtlTriggeredFetchAtomic(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
+			    ptl_handle_md_t put_md_handle, ptl_size_t local_put_offset,
+			    ptl_size_t length, ptl_process_t target_id, ptl_pt_index_t pt_index,
+			    ptl_match_bits_t match_bits, ptl_size_t remote_offset, void *user_ptr,
+			    ptl_hdr_data_t hdr_data, ptl_op_t operation, ptl_datatype_t datatype,
+			    ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
+{
+	return operate(P4_FETCH, &(struct place){put_md_handle, local_put_offset},
+		       &(struct place){get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, NULL,
+		       operation, datatype, &(struct start){true, trig_ct_handle, threshold});
 }
 
 int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -366,11 +284,10 @@ int PtlSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 	    ptl_size_t remote_offset, void *user_ptr, ptl_hdr_data_t hdr_data, const void *operand,
 	    ptl_op_t operation, ptl_datatype_t datatype)
 {
-	const struct place to = {get_md_handle, local_get_offset};
-	const struct place from = {put_md_handle, local_put_offset};
-
-	return swap(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
-		    hdr_data, operand, operation, datatype, &now);
+	return operate(P4_SWAP, &(struct place){put_md_handle, local_put_offset},
+		       &(struct place){get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, operand,
+		       operation, datatype, &now);
 }
 
 int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
@@ -380,12 +297,10 @@ int PtlTriggeredSwap(ptl_handle_md_t get_md_handle, ptl_size_t local_get_offset,
 		     const void *operand, ptl_op_t operation, ptl_datatype_t datatype,
 		     ptl_handle_ct_t trig_ct_handle, ptl_size_t threshold)
 {
-	const struct place to = {get_md_handle, local_get_offset};
-	const struct place from = {put_md_handle, local_put_offset};
-	const struct start start = {true, trig_ct_handle, threshold};
-
-	return swap(&to, &from, length, target_id, pt_index, match_bits, remote_offset, user_ptr,
-		    hdr_data, operand, operation, datatype, &start);
+	return operate(P4_SWAP, &(struct place){put_md_handle, local_put_offset},
+		       &(struct place){get_md_handle, local_get_offset}, length, PTL_NO_ACK_REQ,
+		       target_id, pt_index, match_bits, remote_offset, user_ptr, hdr_data, operand,
+		       operation, datatype, &(struct start){true, trig_ct_handle, threshold});
 }
 
 int PtlAtomicSync(void)

@@ -57,7 +57,7 @@ static void allowed(void **state)
 	do {                                                                       \
 		type old = (a), data = (b), operand = (o), expected = (want), got; \
 		char from[sizeof(type) + 1], beside[sizeof(type) + 1];             \
-		union p4_item item;                                                \
+		union arith_item item;                                             \
                                                                                    \
 		memcpy(&item, &old, sizeof(old));                                  \
 		memcpy(from + 1, &data, sizeof(data));                             \
