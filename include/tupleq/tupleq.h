@@ -194,6 +194,21 @@ struct tq_job {
 int tq_open(const struct tq_params *params, const struct tq_job *job,
 	    const struct tq_mr_cache *cache, struct tq_ep **ep);
 
+/* A port of an adapter that tq_open() could open. */
+struct tq_port {
+	char device[64]; /* "DEVICE:NUMBER" is a value for the parameter if_include */
+	unsigned number;
+	bool infiniband; /* otherwise RoCE */
+	uint32_t mtu;    /* bytes */
+	uint64_t speed;  /* bits in a second */
+};
+
+/* Lists up to `room` of the ports that the parameters allow and that tq_open() could open, in the
+ * order in which it would choose them. The log of `job` is used, and no other field of it. Returns
+ * how many it has listed, or tq_open()'s errors. */
+int tq_ports(const struct tq_params *params, const struct tq_job *job, struct tq_port *ports,
+	     unsigned room);
+
 /*
  * Waits until all messages that were sent are delivered, held and copied ones included. Then ends
  * the endpoint with its contexts and peers, and drops receives that are still posted. Peers must
@@ -571,7 +586,10 @@ int tq_progress(struct tq_ep *ep);
 
 /* Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks
  * included, whenever something is to be done. The thread sleeps otherwise, and lets threads that
- * call tq_progress() come first. Returns 0, or -ENOTSUP without a service thread. */
+ * call tq_progress() come first. With `on` false the thread has returned from its callbacks, and
+ * calls none from now on: so the caller holds no lock that a callback waits for; called in a
+ * callback, it doesn't wait. Returns 0, -ENOTSUP without a service thread, or -EPERM in a forked
+ * child. */
 int tq_thread_progress(struct tq_ep *ep, bool on);
 
 /* Waits until all messages and puts of this endpoint are delivered. Returns 0; -EIO if a connection

@@ -15,6 +15,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "on_device.h"
 #include "within.h"
 
 #define PARAMS_MAX 16
@@ -95,6 +96,7 @@ static struct tq_params *make_params(void)
 	const char *intranode = getenv("TEST_INTRANODE");
 	char name[64], text[256];
 
+	on_device_set(made);
 	if (intranode)
 		within_set(made, intranode);
 	for (int i = 0; i < nparams; i++) {

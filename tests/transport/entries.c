@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "proto/ctxs.h"
-#include "proto/matching/entries.h"
+#include "proto/contexts.h"
+#include "proto/matching/recv.h"
 #include "proto/receiver/entry.h"
 #include "proto/sender/send.h"
 #include "users.h"

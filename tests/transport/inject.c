@@ -14,7 +14,7 @@
 #include "../random.h"
 #include "ep/objects.h"
 #include "net/lanes/lane.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 #include "proto/common/msg.h"
 
 #define QPNS    (1u << 24)

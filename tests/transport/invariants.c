@@ -2,7 +2,7 @@
 #include "invariants.h"
 
 #include "proto/common/rx_objects.h"
-#include "proto/ctxs.h"
+#include "proto/contexts.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/sender/tx_tuple_table.h"
 
@@ -41,7 +41,7 @@ static void check_records(const struct model_ep *ep)
 		t_true(!tq_rx_tuple_is_quiet(tuple),
 		       "%d keeps a receiver's record that nothing needs (tag %d)", ep->id,
 		       (int32_t)tuple->tag);
-	for (ctx = core->ctxs; ctx; ctx = ctx->hh.next)
+	for (ctx = core->contexts; ctx; ctx = ctx->hh.next)
 		check_parked_tx_tuples(ep, ctx);
 }
 

@@ -13,6 +13,7 @@
 
 #include "net/adapter/address.h"
 #include "net/peers/link.h"
+#include "on_device.h"
 #include "within.h"
 
 #define SKIPPED 77 /* exit status of a case that has printed its result */
@@ -89,6 +90,7 @@ int many_open_one(int node, const char *const *params)
 
 	/* The case decides which endpoint polls, so there is no service thread. */
 	t_true(!tq_param_set(made, "service_thread", "0", why, sizeof(why)), "%s", why);
+	on_device_set(made);
 	within_set(made, intranode);
 	for (int i = 0; params[i]; i++) {
 		char name[64];

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "model_ops.h"
-#include "proto/peers.h"
+#include "proto/core.h"
 
 static int addressee(struct model_ep *ep, struct tq_link *link)
 {

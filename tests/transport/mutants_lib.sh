@@ -6,7 +6,7 @@
 # compile SOURCE OBJECT INCLUDE [OPTION...]
 compile() {
 	# shellcheck disable=SC2086,SC2154 # CFLAGS are several words; top is set by those who source this
-	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1 -g} "${@:4}" -I"$3" -I"$top/include" -c "$1" -o "$2"
+	${CC:-cc} -std=gnu11 -D_GNU_SOURCE -w ${CFLAGS:--O1} "${@:4}" -I"$3" -I"$top/include" -I"$top/src" -c "$1" -o "$2"
 }
 
 # judge_all FOLDER MOST [NAME...]: judges the named mutants of the folder, or all, at most MOST at a time. Returns 1 if one is not

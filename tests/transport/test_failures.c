@@ -18,7 +18,7 @@
 #include "inject.h"
 #include "mix.h"
 #include "net/lanes/lane.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 #include "proto/common/msg.h"
 
 #define RANDOM_RUNS 16
@@ -194,7 +194,8 @@ static void run_kills(const char *only)
 	for (unsigned i = 0; i < sizeof(kills) / sizeof(kills[0]); i++) {
 		snprintf(name, sizeof(name), "killed %s", kills[i].name);
 		if ((only && !strstr(name, only)) ||
-		    !occurs(&kills[i].point, intranode, is_shm(intranode)))
+		    !occurs(&kills[i].point, intranode && strcmp(intranode, "hca"),
+			    is_shm(intranode)))
 			continue;
 		point = kills[i].point;
 		if (kills[i].param)
@@ -291,7 +292,7 @@ static void run_breaks(const char *only)
 
 /*
  * Messages without receives fill a hold lane, and the rest goes by RTS. They have arrived, but
- * their completions have not, because the link takes some milliseconds. No drain fits behind them
+ * their completions have not, because the link takes some milliseconds. No marker fits behind them
  * when the connection breaks.
  */
 static void broken_when_full(struct duo *duo)

@@ -17,8 +17,8 @@
 #include "many.h"
 #include "net/adapter/address.h"
 #include "net/adapter/ring.h"
-#include "net/peers/datagram.h"
 #include "net/peers/link.h"
+#include "net/peers/oob.h"
 
 #define LONG_LEN  16383 /* of an eager message, without its final zero */
 #define RING_SIZE 65536

@@ -14,8 +14,7 @@
 #include "net/adapter/copy.h"
 #include "net/channel/bank.h"
 #include "net/lanes/lane.h"
-#include "net/peers/contact.h"
-#include "net/peers/node.h"
+#include "net/peers/link.h"
 
 /* Passes a message from rank 0 to `rank` on each of n tags, whose receives are in time. */
 static void pass_tags_to(struct tq_ctx **ctx, int rank, int n)

@@ -12,11 +12,10 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/clock.h"
+#include "base/util.h"
 #include "many.h"
 #include "net/channel/bank.h"
 #include "net/lanes/lane.h"
-#include "net/peers/contact.h"
 #include "net/peers/link.h"
 #include "proto/common/objects.h"
 

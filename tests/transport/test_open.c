@@ -19,6 +19,8 @@
 
 #include <tupleq/tupleq.h>
 
+#include "on_device.h"
+
 #define KEY       7
 #define FILE_NAME "tupleq-xrcd-0000000000000007"
 
@@ -58,6 +60,7 @@ static int try_open(const char *dir)
 
 	if (!params)
 		return -ENOMEM;
+	on_device_set(params);
 	rc = tq_open(params, &job, NULL, &ep);
 	if (!rc)
 		tq_close(ep);

@@ -9,7 +9,6 @@
 
 #include "many.h"
 #include "net/peers/link.h"
-#include "net/peers/node.h"
 #include "net/target.h"
 
 static struct ibv_qp_attr ask(struct ibv_qp *qp)
@@ -37,9 +36,8 @@ static void path_is(const struct ibv_qp_attr *qp, const char *which)
 static void attributes(void)
 {
 	static const char *const params[] = {
-		"timeout=10",      "retry_count=3",    "rnr_timer=5",
-		"max_rd_atomic=4", "mtu=1024",         "service_level=2",
-		"gid_index=0",     "traffic_class=96", NULL};
+		"timeout=10",      "retry_count=3", "rnr_timer=5",      "mtu=1024",
+		"service_level=2", "gid_index=0",   "traffic_class=96", NULL};
 	const struct tq_link *link;
 	struct tq_target *target, *tmp;
 	struct ibv_qp_attr qp;
@@ -51,13 +49,13 @@ static void attributes(void)
 	link = many_peers[0][1]->link;
 	qp = ask(link->node->control->qp);
 	path_is(&qp, "INI");
-	t_true(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 && qp.max_rd_atomic == 4,
+	t_true(qp.timeout == 10 && qp.retry_cnt == 3 && qp.rnr_retry == 7 && qp.max_rd_atomic == 16,
 	       "the QP that sends has %d, %d, %d and %d", qp.timeout, qp.retry_cnt, qp.rnr_retry,
 	       qp.max_rd_atomic);
 	HASH_ITER(hh, many_eps[1]->net.connections->targets, target, tmp) {
 		qp = ask(target->qp);
 		path_is(&qp, "TGT");
-		t_true(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 4,
+		t_true(qp.min_rnr_timer == 5 && qp.max_dest_rd_atomic == 16,
 		       "the QP that receives has %d and %d", qp.min_rnr_timer,
 		       qp.max_dest_rd_atomic);
 		targets++;

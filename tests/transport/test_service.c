@@ -444,6 +444,40 @@ static void held_in_pieces(void)
 	t_true(many_counter(1, "held_again") == 1, "the message isn't asked for in pieces");
 }
 
+static struct many_op lingering;
+static atomic_bool called, asked, left;
+
+/* A callback that is still running when the main thread wants the thread to call none. */
+static void linger(struct many_op *op)
+{
+	if (op != &lingering)
+		return;
+	atomic_store(&called, true);
+	MANY_UNTIL(atomic_load(&asked), usleep(100));
+	usleep(20000);
+	atomic_store(&left, true);
+}
+
+/* After tq_thread_progress() the thread is in no callback any more. */
+static void no_more_callbacks(void)
+{
+	static const char *const params[] = {"service_thread=1", NULL};
+	struct tq_ctx *ctx[2];
+	struct many_op sent;
+	char data[64];
+
+	many_start_apart(2, params, ctx);
+	many_recv(ctx[0], 1, MANY_TAG, data, &lingering);
+	many_completed = linger;
+	t_ok(tq_thread_progress(many_eps[0], true));
+	many_send(ctx[1], 0, MANY_TAG, "text", 0, &sent);
+	MANY_UNTIL(atomic_load(&called), tq_progress(many_eps[1]));
+	atomic_store(&asked, true);
+	t_ok(tq_thread_progress(many_eps[0], false));
+	t_true(atomic_load(&called) && atomic_load(&left), "a callback is running");
+	many_completed = NULL;
+}
+
 const struct many_case many_cases[] = {
 	{"recalled while it computes", recalled_while_computing},
 	{"copied when its sender is removed", copied_when_removed},
@@ -460,5 +494,6 @@ const struct many_case many_cases[] = {
 	{"a buffered message of one who has left is written", buffered_to_write},
 	{"a buffered message of one who has left, in pieces", buffered_in_pieces},
 	{"a held message of one who has left, in pieces", held_in_pieces},
+	{"no more callbacks", no_more_callbacks},
 	{0},
 };

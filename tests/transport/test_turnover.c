@@ -22,9 +22,10 @@ static uint64_t about(const char *name, uint64_t high)
 }
 
 static const char *const of_contexts[] = {
-	"contexts",        "pairs",     "sender_tuples", "receiver_tuples",    "tuples",
-	"unexpected_tags", "wild_tags", "handle_slots",  "unexpected_records", "requests",
-	"own_bytes",       "srqs",      "cq_entries",    "early_messages",     "control_buffers"};
+	"contexts",       "pairs",           "sender_tuples", "receiver_tuples",
+	"tuples",         "unexpected_tags", "handle_slots",  "unexpected_records",
+	"requests",       "own_bytes",       "srqs",          "cq_entries",
+	"early_messages", "control_buffers"};
 
 enum { OF_CONTEXTS = sizeof(of_contexts) / sizeof(of_contexts[0]) };
 

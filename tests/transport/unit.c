@@ -5,12 +5,12 @@
 #include <stdlib.h>
 
 #include "proto/common/msg.h"
-#include "proto/common/req.h"
-#include "proto/common/settings.h"
+#include "proto/common/objects.h"
+#include "proto/common/policy.h"
 #include "proto/common/tx_objects.h"
-#include "proto/ctxs.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/matching/recv.h"
-#include "proto/peers.h"
 #include "proto/sender/send.h"
 
 struct unit unit;
@@ -176,8 +176,11 @@ void unit_set(const char *name, const char *value)
 
 	if (tq_param_set(unit.params, name, value, why, sizeof(why)))
 		abort();
-	if (unit.core.params)
-		tq_settings_init(&unit.core);
+	if (!unit.core.params)
+		return;
+	tq_settings_init(&unit.core);
+	for (struct tq_ctx *ctx = unit.core.contexts; ctx; ctx = ctx->hh.next)
+		tq_ctx_settings_init(ctx);
 }
 
 struct tq_ctx *unit_context(uint32_t id)
@@ -233,9 +236,8 @@ bool unit_stop(void)
 	return !unit.queues && !unit.given_up && !stats->sender_tuples && !stats->receiver_tuples &&
 	       !stats->asked && !stats->unexpected_bytes && !stats->unexpected &&
 	       !stats->early_messages && !stats->held_known && !stats->contexts && !stats->pairs &&
-	       !stats->unexpected_tags && !stats->wild_tags && !peer->nasked &&
-	       !peer->unexpected_rts && !peer->unexpected_bytes && !peer->orphan_rts &&
-	       !peer->orphan_bytes && !peer->nheld;
+	       !stats->unexpected_tags && !peer->nasked && !peer->unexpected_rts &&
+	       !peer->unexpected_bytes && !peer->orphan_rts && !peer->orphan_bytes && !peer->nheld;
 }
 
 bool unit_stop_excess(void)

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Limits of the memory that a peer may use here: messages for contexts that never come, and held
- * messages. Then the policy of early messages, and the limit of the time that a tuple waits for a
- * queue.
+ * messages. Then the policy of early messages, the limit of the time that a tuple waits for a
+ * queue, and the wildcards that a context remembers.
  */
 #include "proto/common/msg.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/common/rx_objects.h"
-#include "proto/ctxs.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
-#include "proto/peers.h"
 #include "proto/receiver/rx_policy.h"
+#include "proto/receiver/recv_req.h"
 #include "unit.h"
 
 #define RTS_MAX  (1u << TQ_HANDLE_INDEX_BITS)
@@ -167,7 +168,8 @@ static bool early(uint64_t length)
 	return unit_stop() && ok;
 }
 
-/* Checks that the wait for the next queue doesn't grow if queues were recalled often. */
+/* Checks that the wait for the next queue doesn't grow if queues were recalled often, and is short
+ * if one message waited. */
 static bool recalled_as_early(void)
 {
 	struct tq_ctx ctx = {.core = &unit.core};
@@ -178,7 +180,95 @@ static bool recalled_as_early(void)
 	unit_start(NULL, NULL);
 	for (int i = 0; i < 20; i++)
 		after = tq_rx_policy_on_recall(&tuple, TQ_RECALL_EARLY);
+	if (tq_rx_policy_on_recall(&tuple, TQ_RECALL_WAITING) != TQ_AFTER_LIMIT)
+		after = 0;
 	return unit_stop() && after == TQ_BACKOFF_EARLY;
+}
+
+/* ---- wildcards that tuples look for ---- */
+
+enum { TUPLES = 6, WANTS = 4 * TQ_WILDS_MAX };
+
+struct wilds {
+	struct tq_ctx ctx;
+	struct tq_pair pairs[TUPLES];
+	struct tq_rx_tuple tuples[TUPLES]; /* with user tags, but for the last two */
+	uint64_t passed[TUPLES];           /* wildcards that fitted since the last message */
+};
+
+static void wilds_start(struct wilds *wilds)
+{
+	unit_start("wild_backoff", "4");
+	wilds->ctx.core = &unit.core;
+	for (int i = 0; i < TUPLES; i++) {
+		wilds->pairs[i] = (struct tq_pair){.ctx = &wilds->ctx, .rank = i};
+		wilds->tuples[i] = (struct tq_rx_tuple){
+			.pair = &wilds->pairs[i],
+			.tag = (uint32_t)(i < TUPLES - 2 ? i % 2 : -i),
+		};
+	}
+}
+
+static void wild_passes(struct wilds *wilds, struct tq_want want)
+{
+	tq_rx_policy_wild(&wilds->ctx, &want);
+	for (int i = 0; i < TUPLES; i++)
+		wilds->passed[i] += tq_want_fits_tuple(&want, &wilds->tuples[i]);
+}
+
+/* A message of the tuple comes. Returns true if the tuple finds that a wildcard fitted. */
+static bool tuple_was_disturbed(struct wilds *wilds, int i)
+{
+	wilds->passed[i] = 0;
+	tq_rx_policy_message(&wilds->tuples[i]);
+	return !wilds->tuples[i].quiet;
+}
+
+/* Wildcards of many kinds pass. Checks that each is found by the tuples that it fits, although the
+ * context remembers few of them. */
+static bool wildcards_are_found(void)
+{
+	struct wilds wilds = {0};
+	uint32_t random = 1;
+	bool ok = true;
+
+	wilds_start(&wilds);
+	for (int i = 0; ok && i < 100000; i++) {
+		random = random * 1664525u + 1013904223u;
+		const int rank = (int)((random >> 8) % (TUPLES + 1)) - 1;
+		const int32_t tag = (int32_t)((random >> 16) % WANTS);
+		const int who = (int)((random >> 24) % TUPLES);
+		const bool passed = wilds.passed[who];
+
+		if (random >> 31)
+			ok &= tuple_was_disturbed(&wilds, who) || !passed;
+		else if (rank < 0)
+			wild_passes(&wilds, tq_want_of(TQ_ANY_SOURCE, tag));
+		else
+			wild_passes(&wilds, tq_want_of(rank, TQ_ANY_TAG));
+	}
+	tq_rx_policy_free(&wilds.ctx);
+	return unit_stop() && ok;
+}
+
+/* A loop of receives from each source in turn, with any tag, leaves tags alone that are no user's;
+ * and one of as many tags as are remembered leaves the others alone. */
+static bool wildcards_spare_others(void)
+{
+	struct wilds wilds = {0};
+	bool ok = true;
+
+	wilds_start(&wilds);
+	for (int32_t tag = 2; tag < 2 + (int32_t)TQ_WILDS_MAX; tag++)
+		wild_passes(&wilds, tq_want_of(TQ_ANY_SOURCE, tag));
+	for (int i = 0; i < TUPLES; i++)
+		ok &= !tuple_was_disturbed(&wilds, i);
+	for (int rank = 0; rank < WANTS; rank++)
+		wild_passes(&wilds, tq_want_of(rank, TQ_ANY_TAG));
+	for (int i = 0; i < TUPLES; i++)
+		ok &= tuple_was_disturbed(&wilds, i) == (i < TUPLES - 2);
+	tq_rx_policy_free(&wilds.ctx);
+	return unit_stop() && ok;
 }
 
 int main(void)
@@ -193,5 +283,7 @@ int main(void)
 	unit_check("bounds", "a queue for long messages that come early", early(100000));
 	unit_check("bounds", "messages until a queue that was recalled is offered again",
 		   recalled_as_early());
+	unit_check("bounds", "wildcards are found by the tuples they fit", wildcards_are_found());
+	unit_check("bounds", "wildcards spare other tuples", wildcards_spare_others());
 	return unit_status();
 }

@@ -3,12 +3,12 @@
  * unless the context is open. */
 #include <errno.h>
 
-#include "proto/common/pair.h"
-#include "proto/common/req.h"
-#include "proto/ctxs.h"
+#include "proto/common/ctx.h"
+#include "proto/common/objects.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
-#include "proto/peers.h"
 #include "unit.h"
 
 enum { OTHERS = 2, TAG = 7 };

@@ -12,279 +12,11 @@
 
 #include "net/adapter/choose.h"
 #include "net/adapter/device.h"
-#include "net/adapter/locality.h"
 #include "net/adapter/objects.h"
+#include "played_verbs.h"
 
-#define DEVICES 2
-#define PORTS   2
-
-struct port {
-	enum ibv_port_state state;
-	uint8_t link;
-	uint8_t gids;  /* GIDS_...: the addresses of its interface */
-	bool no_table; /* its GIDs can't be queried */
-	uint16_t pkey;
-	uint8_t width, speed; /* codes of the verbs */
-};
-
-/* The GIDs of each address: one of RoCE v1 and one of v2, or only one of v1. */
-#define GIDS_V1    1
-#define GIDS_LOCAL 2
-#define GIDS_IPV6  4
-#define GIDS_IPV4  8
-#define GIDS_KINDS 4
-
-static struct adapter {
-	int distance;
-	bool no_xrc;
-	int open_qp_error; /* ENOSYS: the provider has no ibv_open_qp() */
-	int max_srq;
-	struct port ports[PORTS];
-	struct ibv_device ibv;
-	struct verbs_context verbs;
-} adapters[DEVICES];
-
-static struct ibv_device *list[DEVICES + 1] = {&adapters[0].ibv, &adapters[1].ibv};
-static enum ibv_fork_status fork_status;
-static unsigned fork_inits;
 static char said[512];
 static int failed;
-
-/* ---- verbs ---- */
-
-static const struct adapter *adapter_of(const struct ibv_device *device)
-{
-	return device == &adapters[0].ibv ? &adapters[0] : &adapters[1];
-}
-
-static const struct port *port_of(const struct ibv_context *context, unsigned port)
-{
-	return &adapter_of(context->device)->ports[port - 1];
-}
-
-int tq_locality(const struct ibv_device *device)
-{
-	return adapter_of(device)->distance;
-}
-
-enum ibv_fork_status ibv_is_fork_initialized(void)
-{
-	return fork_status;
-}
-
-int ibv_fork_init(void)
-{
-	fork_inits++;
-	return 0;
-}
-
-struct ibv_device **ibv_get_device_list(int *n)
-{
-	*n = DEVICES;
-	return list;
-}
-
-void ibv_free_device_list(struct ibv_device **devices)
-{
-	(void)devices;
-}
-
-const char *ibv_get_device_name(struct ibv_device *device)
-{
-	return device->name;
-}
-
-struct ibv_context *ibv_open_device(struct ibv_device *device)
-{
-	return &adapters[device != &adapters[0].ibv].verbs.context;
-}
-
-int ibv_close_device(struct ibv_context *context)
-{
-	(void)context;
-	return 0;
-}
-
-int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
-{
-	const struct adapter *adapter = adapter_of(context->device);
-
-	*attr = (struct ibv_device_attr){
-		.device_cap_flags = adapter->no_xrc ? 0 : IBV_DEVICE_XRC,
-		.phys_port_cnt = PORTS,
-		.max_srq = adapter->max_srq,
-		.max_srq_wr = 1000,
-		.max_srq_sge = 4,
-		.max_sge = 4,
-		.max_qp_wr = 1000,
-	};
-	return 0;
-}
-
-#undef ibv_query_port
-int ibv_query_port(struct ibv_context *context, uint8_t port, struct _compat_ibv_port_attr *attr)
-{
-	struct ibv_port_attr all = {
-		.state = port_of(context, port)->state,
-		.link_layer = port_of(context, port)->link,
-		.active_mtu = IBV_MTU_4096,
-		.max_msg_sz = 1 << 30,
-		.pkey_tbl_len = 1,
-		.active_width = port_of(context, port)->width,
-		.active_speed = port_of(context, port)->speed,
-	};
-
-	memcpy(attr, &all, sizeof(all) < 48 ? sizeof(all) : 48);
-	return 0;
-}
-
-/* Finds the port's GID of that index, and returns its type; -1: there is none. */
-static int gid_at(const struct port *port, unsigned index, union ibv_gid *gid)
-{
-	static const union ibv_gid gids[GIDS_KINDS] = {
-		{.raw = {0xfe, 0x80, [15] = 1}},
-		{.raw = {0xfe, 0x80, [15] = 1}},
-		{.raw = {0x20, 0x01, [15] = 1}},
-		{.raw = {[10] = 0xff, 0xff, 10, 0, 0, 1}},
-	};
-	unsigned at = 0;
-
-	for (int kind = 0; kind < GIDS_KINDS; kind++) {
-		for (int v = 1; v <= 2; v++) {
-			if (!(port->gids >> kind & 1) || (1 << kind == GIDS_V1 && v == 2) ||
-			    at++ != index)
-				continue;
-			*gid = gids[kind];
-			return v == 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
-		}
-	}
-	return -1;
-}
-
-int ibv_query_gid(struct ibv_context *context, uint8_t port, int index, union ibv_gid *gid)
-{
-	memset(gid, 0, sizeof(*gid));
-	gid_at(port_of(context, port), (unsigned)index, gid);
-	return index < 16 && !port_of(context, port)->no_table ? 0 : -1;
-}
-
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t size)
-{
-	int type = gid_at(port_of(context, port), index, &entry->gid);
-
-	(void)flags;
-	(void)size;
-	if (type < 0)
-		return ENODATA;
-	entry->gid_type = (uint32_t)type;
-	return 0;
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port, int index, __be16 *pkey)
-{
-	(void)index;
-	*pkey = htobe16(port_of(context, port)->pkey);
-	return 0;
-}
-
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
-{
-	static struct ibv_pd pd;
-
-	pd.context = context;
-	return &pd;
-}
-
-int ibv_dealloc_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-	return 0;
-}
-
-struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
-			     struct ibv_comp_channel *channel, int vector)
-{
-	static struct ibv_cq cq;
-
-	(void)context, (void)cqe, (void)cq_context, (void)channel, (void)vector;
-	return &cq;
-}
-
-int ibv_destroy_cq(struct ibv_cq *cq)
-{
-	(void)cq;
-	return 0;
-}
-
-struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
-{
-	static struct ibv_qp qp;
-
-	(void)pd;
-	(void)attr;
-	return &qp;
-}
-
-int ibv_destroy_qp(struct ibv_qp *qp)
-{
-	(void)qp;
-	return 0;
-}
-
-int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
-{
-	(void)context;
-	(void)event;
-	return -1;
-}
-
-void ibv_ack_async_event(struct ibv_async_event *event)
-{
-	(void)event;
-}
-
-static struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr)
-{
-	static struct ibv_xrcd xrcd;
-
-	(void)attr;
-	xrcd.context = context;
-	return &xrcd;
-}
-
-static int close_xrcd(struct ibv_xrcd *xrcd)
-{
-	(void)xrcd;
-	return 0;
-}
-
-static struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
-{
-	(void)context;
-	return ibv_create_qp(NULL, (struct ibv_qp_init_attr *)attr);
-}
-
-static struct ibv_qp *open_qp(struct ibv_context *context, struct ibv_qp_open_attr *attr)
-{
-	errno = adapter_of(context->device)->open_qp_error;
-	(void)attr;
-	return errno ? NULL : ibv_create_qp(NULL, NULL);
-}
-
-static void open_adapter(struct adapter *adapter, int async_fd)
-{
-	adapter->verbs = (struct verbs_context){
-		.sz = sizeof(adapter->verbs),
-		.open_xrcd = open_xrcd,
-		.close_xrcd = close_xrcd,
-		.create_qp_ex = create_qp_ex,
-		.open_qp = open_qp,
-		.context = {.device = &adapter->ibv,
-			    .async_fd = async_fd,
-			    .abi_compat = __VERBS_ABI_IS_EXTENDED},
-	};
-}
 
 /* ---- cases ---- */
 
@@ -479,6 +211,61 @@ static void of_forks(void)
 	}
 }
 
+/* ---- the list of ports ---- */
+
+/* Checks which ports are listed, as "hca0:1 hca1:1", or the beginning of the sentence if none is.
+ */
+static void lists(const char *name, const char *wanted, const char *exclude, unsigned room)
+{
+	struct tq_params *params = tq_params_new();
+	struct tq_job job = {.log = keep};
+	struct tq_net net = {.params = params, .job = &job};
+	struct tq_port ports[DEVICES * PORTS];
+	char got[512] = "";
+	int n;
+
+	tq_param_set(params, "if_exclude", exclude, NULL, 0);
+	n = tq_device_list(&net, ports, room);
+	if (n < 0)
+		snprintf(got, sizeof(got), "%s", said);
+	for (int i = 0; i < n; i++) {
+		size_t len = strlen(got);
+
+		snprintf(got + len, sizeof(got) - len, "%s%s:%u", i ? " " : "", ports[i].device,
+			 ports[i].number);
+	}
+	tq_params_free(params);
+	if (n < 0 ? strncmp(got, wanted, strlen(wanted)) : strcmp(got, wanted)) {
+		printf("not ok device: %s - \"%s\", not \"%s\"\n", name, got, wanted);
+		failed = 1;
+	} else {
+		printf("ok device: %s\n", name);
+	}
+}
+
+static void of_lists(void)
+{
+	struct port *near = adapters[0].ports, *far = adapters[1].ports;
+
+	begin();
+	lists("all ports that work, the nearest first", "hca0:1 hca1:1", "", 4);
+	lists("the best ones, if there is little room", "hca0:1", "", 1);
+	lists("without those that are excluded", "hca1:1", "hca0", 4);
+	far[1] = far[0];
+	far[1].speed = 64;
+	lists("the fastest first", "hca1:2 hca0:1 hca1:1", "", 4);
+	near[0].link = IBV_LINK_LAYER_ETHERNET;
+	near[0].gids = GIDS_IPV4;
+	lists("InfiniBand first", "hca1:2 hca1:1 hca0:1", "", 4);
+	near[0].state = far[0].state = far[1].state = IBV_PORT_DOWN;
+	lists("none is active", "Port hca1:2 is not active.", "", 4);
+	begin();
+	lists("none is allowed", "if_include \"\" and if_exclude \"hca0,hca1\" allow none",
+	      "hca0,hca1", 4);
+	adapters[0].max_srq = adapters[1].max_srq = 1;
+	lists("none works", "hca0 offers 1 shared receive queues", "", 4);
+}
+
 int main(void)
 {
 	int fd = eventfd(0, 0);
@@ -489,5 +276,6 @@ int main(void)
 	of_links();
 	of_gids();
 	of_forks();
+	of_lists();
 	return failed;
 }

@@ -8,15 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/common/buf.h"
 #include "proto/common/msg.h"
-#include "proto/common/prefix.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/common/rx_objects.h"
-#include "proto/ctxs.h"
-#include "proto/matching/entries.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
-#include "proto/peers.h"
 #include "proto/sender/send.h"
 #include "unit.h"
 
@@ -121,7 +120,7 @@ static void done(void *arg, void *user, const struct tq_arrival *arrival)
 
 static const struct tq_match_ops match_ops = {match, unexpected, done};
 
-static bool start_bits(void)
+static bool start_bits_with(uint32_t header_len)
 {
 	struct tq_peer *const peers[] = {&unit.peer};
 
@@ -131,8 +130,13 @@ static bool start_bits(void)
 	unit.core.limits = &two_pieces;
 	unit.registers = true;
 	nkept = 0;
-	return !tq_core_ctx_add_bits(&unit.core, BITS_CTX, peers, 1, 0, 0, 0, &match_ops, NULL,
-				     &bits_ctx);
+	return !tq_core_ctx_add_bits(&unit.core, BITS_CTX, peers, 1, 0, 0, header_len, &match_ops,
+				     NULL, &bits_ctx);
+}
+
+static bool start_bits(void)
+{
+	return start_bits_with(0);
 }
 
 /* Appends an entry that may lie in a queue. Returns the number of messages that it took. */
@@ -299,10 +303,63 @@ static bool found(void)
 
 static int send_bits(unsigned flags)
 {
+	static const char header[TQ_HEADER_MAX];
 	const struct tq_buf none = {0};
 	struct tq_req *req;
 
-	return tq_core_send_bits(bits_ctx, 0, TAG, "", &none, flags, NULL, &req);
+	return tq_core_send_bits(bits_ctx, 0, TAG, header, &none, flags, NULL, &req);
+}
+
+/* Checks that messages whose receives are posted leave the tuple its queue, although none of them
+ * is here when its NOTICE comes: the data take longer. */
+static bool announced(void)
+{
+	enum { MESSAGES = 20 };
+	struct tq_msg_notice m = {.hdr = {.type = TQ_MSG_NOTICE}};
+	struct tq_entry *entries[MESSAGES];
+	bool ok = start_bits() && get_queue();
+
+	if (!ok)
+		return false;
+	m.rx_tuple = tq_put32(unit.offers.of[0]);
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		ok = ok && !append(NULL);
+		entries[i] = unit.posted;
+		m.seq = tq_put32(i + 1);
+		unit_comes(&m, sizeof(m));
+	}
+	if (!ok || unit.stats.recalls)
+		return false;
+	for (int i = 0; i < MESSAGES; i++) {
+		entries[i]->prefix->bits = htole64(TAG);
+		tq_core_on_delivered(&unit.core, entries[i], sizeof(uint64_t), NULL);
+	}
+	unit_poll();
+	return stop_bits() && ok;
+}
+
+/* Checks that each message that doesn't go eagerly, for which the user's header leaves less room,
+ * asks for a queue. */
+static bool asks_beside_header(void)
+{
+	enum { HEADER = 16 };
+	const struct tq_msg_mask mask = {
+		.hdr = {.type = TQ_MSG_MASK}, .ctx = tq_put32(BITS_CTX), .life = tq_put16(1)};
+	static char data[4096];
+	const struct tq_buf buf = {.addr = data, .len = unit_limits.control_data_max - HEADER + 1};
+	bool ok = start_bits_with(HEADER) && send_bits(0) == 1;
+	struct tq_req *req;
+
+	if (!ok)
+		return false;
+	unit_set("promote_after", "1");
+	unit_comes(&mask, sizeof(mask));
+	for (int i = 0; i < 3; i++)
+		ok = ok && !tq_core_send_bits(bits_ctx, 0, TAG, data, &buf, 0, NULL, &req);
+	ok = ok && unit.asks.n;
+	remove_peer();
+	unit_poll();
+	return stop_bits() && ok;
 }
 
 /* Checks that a synchronous send doesn't go to its tuple's queue, where a receive of the library
@@ -344,5 +401,8 @@ int main(void)
 	unit_check("ends", "a queue's last message ends first", in_order());
 	unit_check("ends", "a synchronous send isn't sent direct with match bits", not_direct());
 	unit_check("ends", "a search that recalls a queue", found());
+	unit_check("ends", "messages announced before their data are no early ones", announced());
+	unit_check("ends", "a message that its header keeps from going eagerly asks for a queue",
+		   asks_beside_header());
 	return unit_status();
 }

@@ -8,15 +8,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/pair.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/core.h"
-#include "proto/ctxs.h"
-#include "proto/matching/entries.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
-#include "proto/peers.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/rma.h"
 #include "proto/sender/send.h"

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Peers join open contexts: each message to one asks for its sender's rank. */
-#include "proto/common/pair.h"
-#include "proto/ctxs.h"
-#include "proto/peers.h"
+#include "proto/common/ctx.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "unit.h"
 
 static struct tq_peer other;

@@ -8,14 +8,13 @@
 
 #include <tupleq/look_up.h>
 
-#include "net/peers/node.h"
+#include "net/peers/link.h"
 #include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/pair.h"
 #include "proto/common/rx_objects.h"
 #include "proto/common/tx_objects.h"
-#include "proto/ctxs.h"
-#include "proto/peers.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/sender/tx_tuple_table.h"
 #include "unit.h"
@@ -59,9 +58,9 @@ static bool contexts(unsigned shift)
 	unit_poll();
 	for (n = 0; more && n < MANY; n++) {
 		ctx[n] = unit_context(n << shift | n >> (32 - shift) % 32);
-		more = grows(unit.core.ctxs->hh.tbl);
+		more = grows(unit.core.contexts->hh.tbl);
 	}
-	ok = ok && spreads(unit.core.ctxs->hh.tbl, "contexts", shift);
+	ok = ok && spreads(unit.core.contexts->hh.tbl, "contexts", shift);
 	for (uint32_t i = 0; i < n; i++)
 		ok &= tq_ctx_find(&unit.core, ctx[i]->id) == ctx[i];
 	for (uint32_t i = 1; i < n; i++)

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 
 #include "proto/common/msg.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/common/tx_objects.h"
-#include "proto/ctxs.h"
-#include "proto/peers.h"
+#include "proto/core.h"
+#include "proto/contexts.h"
 #include "proto/sender/send.h"
 #include "unit.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/util.h"
 #include "net/adapter/objects.h"
 #include "net/adapter/timers.h"
 #include "unit_check.h"

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "entries.h"
-#include "proto/common/req.h"
-#include "proto/ctxs.h"
+#include "proto/common/objects.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
 #include "proto/sender/send.h"

@@ -7,7 +7,7 @@
 #include "invariants.h"
 #include "oracle.h"
 #include "proto/common/rx_objects.h"
-#include "proto/ctxs.h"
+#include "proto/contexts.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/sender/tx_tuple_table.h"
 #include "users.h"

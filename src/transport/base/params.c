@@ -8,7 +8,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
+
+#include "common/parse.h"
 
 #define ELEMENTS(a) (sizeof(a) / sizeof((a)[0]))
 
@@ -109,65 +110,21 @@ __attribute__((format(printf, 3, 4))) static int refuse(char *why, size_t size, 
 	return -EINVAL;
 }
 
-static int parse_bool(const char *value, bool *v)
-{
-	static const char *const yes[] = {"1", "yes", "y", "true", "t", "on", "enabled"};
-	static const char *const no[] = {"0", "no", "n", "false", "f", "off", "disabled"};
-	size_t i;
-
-	for (i = 0; i < ELEMENTS(yes); i++) {
-		if (!strcasecmp(value, yes[i]) || !strcasecmp(value, no[i])) {
-			*v = !strcasecmp(value, yes[i]);
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
-
-/* Parses a whole number, decimal or 0x...; of a size with an optional K, M or G (powers of 1024),
- * and an optional B. */
-static int parse_number(const char *value, bool size, int64_t *v)
+/* Parses a number of bytes, with an optional K, M or G (powers of 1024), and an optional B. */
+static int parse_size(const char *text, int64_t *bytes)
 {
 	static const char units[] = "KMG";
-	const char *unit;
-	long long n;
-	char *end;
+	const char *end = parse_number_at(text, bytes), *unit;
 
-	errno = 0;
-	n = strtoll(value, &end, !strncasecmp(value, "0x", 2) ? 16 : 10);
-	if (end == value || errno)
+	if (!end)
 		return -EINVAL;
-	if (size && *end) {
-		unit = *end == 'k' ? units : strchr(units, *end);
-		if (unit) {
-			if (__builtin_mul_overflow(n, 1LL << (10 * (unit - units + 1)), &n))
-				return -EINVAL;
-			end++;
-		}
-		if (*end == 'B')
-			end++;
-	}
-	if (*end)
-		return -EINVAL;
-	*v = n;
-	return 0;
-}
-
-static int parse_enum(const char *value, const char *choices, int *v)
-{
-	size_t len = strlen(value), n;
-	int i;
-
-	for (i = 0;; i++) {
-		n = strcspn(choices, "|");
-		if (n == len && !strncmp(choices, value, n)) {
-			*v = i;
-			return 0;
-		}
-		if (!choices[n])
+	unit = *end == 'k' ? units : strchr(units, *end);
+	if (*end && unit) {
+		if (__builtin_mul_overflow(*bytes, 1LL << (10 * (unit - units + 1)), bytes))
 			return -EINVAL;
-		choices += n + 1;
+		end++;
 	}
+	return *end && strcmp(end, "B") != 0 ? -EINVAL : 0;
 }
 
 static int set_number(const struct param *param, int64_t *field, const char *value, char *why,
@@ -178,7 +135,7 @@ static int set_number(const struct param *param, int64_t *field, const char *val
 	const char *reason;
 	int64_t v;
 
-	if (parse_number(value, bytes, &v))
+	if (bytes ? parse_size(value, &v) : parse_int(value, INT64_MIN, INT64_MAX, &v))
 		return refuse(why, size, "%s = \"%s\": it takes a whole number%s.", desc->name,
 			      value, bytes ? " of bytes, such as 8192, 8K or 1M" : "");
 	if (v < desc->min || v > desc->max)
@@ -211,6 +168,7 @@ static int set(struct tq_params *params, const struct param *param, const char *
 {
 	const struct tq_param_desc *desc = &param->desc;
 	void *field = (char *)params + param->offset;
+	int choice;
 
 	switch (desc->type) {
 	case TQ_PARAM_BOOL:
@@ -222,9 +180,11 @@ static int set(struct tq_params *params, const struct param *param, const char *
 	case TQ_PARAM_SIZE:
 		return set_number(param, field, value, why, size);
 	case TQ_PARAM_ENUM:
-		if (parse_enum(value, desc->choices, field))
+		choice = parse_choice(value, desc->choices);
+		if (choice < 0)
 			return refuse(why, size, "%s = \"%s\": it takes one of %s.", desc->name,
 				      value, desc->choices);
+		*(int *)field = choice;
 		return 0;
 	case TQ_PARAM_STRING:
 		return set_text(param, field, value, why, size);

@@ -5,17 +5,44 @@
  * truncate it, and it doesn't depend on the size of /dev/shm. The kernel's limits hold for it
  * (ipcs -l), and the memory limit of the process's control group.
  */
+#include "base/segment.h"
+
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/shm.h>
 #include <sys/syscall.h>
 #include <tupleq/tupleq.h>
 #include <unistd.h>
 
-#include "base/random.h"
+#include "base/util.h"
+
+/* Returns bits that differ between processes and from call to call, where a sandbox forbids
+ * getrandom(). Nothing secret depends on them. */
+static uint64_t unlike_others(void)
+{
+	static _Atomic uint64_t calls;
+	uint64_t bits = tq_now() ^ (uint64_t)getpid() << 40;
+
+	bits += (atomic_fetch_add(&calls, 1) + 1) * 0x9e3779b97f4a7c15ULL;
+	bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9ULL;
+	bits = (bits ^ bits >> 27) * 0x94d049bb133111ebULL;
+	return bits ^ bits >> 31;
+}
+
+uint64_t tq_random(void)
+{
+	uint64_t bits = 0;
+
+	/* 8 bytes are never cut short, and the kernel's pool is long ready when a job starts. */
+	while (getrandom(&bits, sizeof(bits), 0) != sizeof(bits))
+		if (errno != EINTR)
+			return unlike_others();
+	return bits;
+}
 
 #define LINE 64u /* bytes of a cache line */
 

@@ -8,24 +8,21 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/log.h"
+#include "base/util.h"
 #include "ep/progress.h"
 #include "ep/service.h"
 #include "ep/share.h"
-#include "ep/unlock.h"
+#include "net/adapter/choose.h"
 #include "net/adapter/mem.h"
 #include "net/adapter/srq.h"
 #include "net/channel/control.h"
 #include "net/channel/rdma.h"
 #include "net/connections.h"
-#include "net/link_end.h"
-#include "net/link_leave.h"
-#include "net/link_peer.h"
+#include "net/links.h"
 #include "net/net.h"
-#include "net/net_ops.h"
 #include "net/peers/link.h"
-#include "proto/common/req.h"
-#include "proto/peers.h"
+#include "proto/common/objects.h"
+#include "proto/core.h"
 
 #define container_of(ptr, type, member) ((type *)((char *)(ptr)-offsetof(type, member)))
 
@@ -80,6 +77,21 @@ static void init_net(struct tq_ep *ep, const struct tq_mr_cache *cache)
 	net->job = &ep->job;
 	net->cache = cache ? &ep->cache : NULL;
 	net->xrcd_fd = -1;
+}
+
+int tq_ports(const struct tq_params *params, const struct tq_job *job, struct tq_port *ports,
+	     unsigned room)
+{
+	struct tq_net *net = calloc(1, sizeof(*net));
+	int rc;
+
+	if (!net)
+		return -ENOMEM;
+	net->params = params;
+	net->job = job;
+	rc = tq_device_list(net, ports, room);
+	free(net);
+	return rc;
 }
 
 int tq_open(const struct tq_params *params, const struct tq_job *job,
@@ -144,11 +156,11 @@ uint64_t tq_counter_high(const struct tq_ep *ep, unsigned i)
 
 /* ---- closing ---- */
 
-/* Drains all lanes. Returns true if all messages are delivered. */
-static bool drain(struct tq_ep *ep)
+/* Quiesces all lanes. Returns true if all messages are delivered. */
+static bool quiesce(struct tq_ep *ep)
 {
 	/* This comes first, because the protocol waits for the completions that it forces. */
-	bool control = tq_control_drain(&ep->net);
+	bool control = tq_control_quiesce(&ep->net);
 
 	return control && tq_rdma_is_idle(&ep->net) && tq_core_is_idle(&ep->core) &&
 	       tq_connections_are_settled(&ep->net);
@@ -163,7 +175,7 @@ int tq_flush(struct tq_ep *ep)
 		return -EPERM;
 	lock(ep);
 	failures = ep->net.failures;
-	while (!drain(ep))
+	while (!quiesce(ep))
 		tq_ep_progress(ep);
 	rc = ep->net.failures == failures ? 0 : -EIO;
 	unlock(ep);
@@ -185,7 +197,7 @@ void tq_close(struct tq_ep *ep)
 		return; /* queues and memory of the device are the parent's */
 	tq_share_close(ep);
 	lock(ep);
-	while (!drain(ep))
+	while (!quiesce(ep))
 		tq_ep_progress(ep);
 	/* A late CREDIT to a queue that is gone would break the sender's lane, which other
 	 * processes of this node may still need. */
@@ -262,24 +274,24 @@ free_peer:
 	return error;
 }
 
-/* Drains the lanes of the peer's node. Returns true if nothing is under way to or from the peer.
+/* Quiesces the lanes of the peer's node. Returns true if nothing is under way to or from the peer.
  * Sends to other peers don't count: they may wait for long, and for what the caller does next. */
-static bool drain_peer(struct tq_ep *ep, const struct tq_peer *peer)
+static bool quiesce_peer(struct tq_ep *ep, const struct tq_peer *peer)
 {
 	/* This comes first, because the protocol waits for the completions that it forces. */
-	bool control = tq_control_drain_link(&ep->net, peer->link);
+	bool control = tq_control_quiesce_link(&ep->net, peer->link);
 
 	return control && tq_core_peer_is_idle(peer);
 }
 
-/* Drains the lanes of all peers' nodes at the same time. Returns true if no peer has anything under
- * way. */
-static bool drain_peers(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
+/* Quiesces the lanes of all peers' nodes at the same time. Returns true if no peer has anything
+ * under way. */
+static bool quiesce_peers(struct tq_ep *ep, struct tq_peer *const peers[], size_t n)
 {
 	bool idle = true;
 
 	for (size_t i = 0; i < n; i++)
-		idle &= drain_peer(ep, peers[i]);
+		idle &= quiesce_peer(ep, peers[i]);
 	return idle;
 }
 
@@ -331,7 +343,7 @@ void tq_peers_remove(struct tq_peer *const peers[], size_t n)
 		return;
 	ep = tq_ep_of(peers[0]->core);
 	lock(ep);
-	while (!drain_peers(ep, peers, n))
+	while (!quiesce_peers(ep, peers, n))
 		tq_ep_progress(ep);
 	/* All goodbyes go before the first answer is awaited: each answer takes until its
 	 * process gets a core. */

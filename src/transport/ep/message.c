@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* The calls for contexts and messages: the lock around what the protocol does. */
-#include "ep/message.h"
-
 #include <errno.h>
+#include <tupleq/match.h>
 
 #include "ep/objects.h"
 #include "ep/progress.h"
-#include "ep/unlock.h"
 #include "net/connections.h"
-#include "net/link_end.h"
-#include "proto/common/pair.h"
-#include "proto/common/settings.h"
-#include "proto/ctxs.h"
+#include "net/links.h"
+#include "proto/common/ctx.h"
+#include "proto/common/policy.h"
+#include "proto/contexts.h"
 #include "proto/matching/probe.h"
 #include "proto/matching/recv.h"
 #include "proto/receiver/rx_tuple_table.h"
@@ -77,7 +75,9 @@ static bool has_failed(const struct tq_ctx *ctx, int rank)
 	       tq_link_is_logged(ctx->peers[rank]->link);
 }
 
-int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
+/* Returns rc, the result of starting an operation. If rc is -EIO, makes progress, for which the
+ * lock is released, until the log has said what failed. */
+static int report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc)
 {
 	if (rc != -EIO)
 		return rc;
@@ -87,12 +87,12 @@ int tq_message_report(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int 
 	return rc;
 }
 
-/* Calls tq_message_report() for a receive, and returns rc. A receive that ended at once has its
+/* Calls report() for a receive, and returns rc. A receive that ended at once has its
  * error in the status. */
 static int report_received(struct tq_ep *ep, const struct tq_ctx *ctx, int rank, int rc,
 			   const struct tq_status *status)
 {
-	tq_message_report(ep, ctx, rank, rc == 1 ? status->error : rc);
+	report(ep, ctx, rank, rc == 1 ? status->error : rc);
 	return rc;
 }
 
@@ -122,7 +122,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 	tq_ep_make_room(ep);
 	if ((flags & (TQ_SEND_PATIENT | TQ_SEND_SYNC)) == TQ_SEND_PATIENT)
 		wait_to_start(ep, ctx, rank, buf->len);
-	rc = tq_message_report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
+	rc = report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);
 	return rc;
 }
@@ -169,7 +169,7 @@ int tq_probe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *status
 
 	tq_lock(&ep->lock);
 	tq_ep_begin_progress(ep);
-	rc = tq_message_report(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
+	rc = report(ep, ctx, rank, tq_core_probe(ctx, rank, tag, status));
 	tq_ep_end_progress(ep);
 	return rc;
 }
@@ -182,7 +182,7 @@ int tq_mprobe(struct tq_ctx *ctx, int rank, int32_t tag, struct tq_status *statu
 
 	tq_lock(&ep->lock);
 	tq_ep_begin_progress(ep);
-	rc = tq_message_report(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
+	rc = report(ep, ctx, rank, tq_core_mprobe(ctx, rank, tag, status, msg));
 	tq_ep_end_progress(ep);
 	return rc;
 }
@@ -208,4 +208,73 @@ int tq_tuple_infos(struct tq_ep *ep, struct tq_tuple_info *info, int n)
 	rc = tq_core_tuple_infos(&ep->core, info, n);
 	tq_ep_unlock(ep);
 	return rc;
+}
+
+/* ---- contexts with match bits ---- */
+
+int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
+		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,
+		    void *arg, struct tq_ctx **ctx)
+{
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_core_ctx_add_bits(&ep->core, id, peers, npeers, rank, flags, header_len, ops, arg,
+				  ctx);
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_send_bits(struct tq_ctx *ctx, int rank, uint64_t bits, const void *header,
+		 const struct tq_buf *buf, unsigned flags, void *user, struct tq_req **req)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	tq_ep_make_room(ep);
+	rc = report(ep, ctx, rank,
+		    tq_core_send_bits(ctx, rank, bits, header, buf, flags, user, req));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore,
+		    const struct tq_buf *buf, unsigned flags, void *user, tq_entry_id *id)
+{
+	const struct tq_want want = {.rank = rank, .tag = bits, .ignore = ignore};
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	if (flags & TQ_ENTRY_QUEUE && tq_core_recv_should_poll(ctx, rank, bits & ~ignore))
+		tq_ep_poll(ep);
+	else
+		tq_ep_copy(ep);
+	rc = report(ep, ctx, rank, tq_core_entry_append(ctx, &want, buf, flags, user, id));
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+int tq_entry_remove(struct tq_ctx *ctx, tq_entry_id id)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_core_entry_remove(ctx, id);
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+bool tq_ctx_has_queues(struct tq_ctx *ctx)
+{
+	struct tq_ep *ep = tq_ep_of(ctx->core);
+	bool has;
+
+	tq_lock(&ep->lock);
+	tq_ep_release_completed(ep);
+	has = tq_core_ctx_has_queues(ctx);
+	tq_ep_unlock(ep);
+	return has;
 }

@@ -4,18 +4,67 @@
 
 #include <sched.h>
 #include <stdatomic.h>
+#include <stdlib.h>
 
-#include "ep/look_up.h"
 #include "ep/objects.h"
-#include "ep/unlock.h"
 #include "net/adapter/cq.h"
 #include "net/adapter/srq.h"
 #include "net/channel/control.h"
 #include "net/connections.h"
 #include "net/net.h"
-#include "proto/common/req.h"
+#include "net/peers/link.h"
+#include "net/peers/look_up.h"
+#include "proto/common/objects.h"
 #include "proto/receiver/entry.h"
 #include "proto/rma.h"
+
+int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)
+{
+	return tq_look_up_locator(&ep->net.connections->address, locator);
+}
+
+int tq_peer_locator(const struct tq_peer *peer, struct tq_locator *locator)
+{
+	/* The address stays as it is while the peer is there. */
+	return tq_look_up_locator(&peer->link->contact->address, locator);
+}
+
+void tq_look_up_open(struct tq_ep *ep, tq_found *found, void *arg)
+{
+	tq_lock(&ep->lock);
+	ep->found_arg = arg;
+	ep->found = found;
+	tq_look_up_enable(&ep->net);
+	tq_unlock(&ep->lock);
+}
+
+int tq_look_up(struct tq_ep *ep, const struct tq_locator *locator)
+{
+	int rc;
+
+	tq_lock(&ep->lock);
+	rc = tq_look_up_start(&ep->net, locator);
+	tq_ep_unlock(ep);
+	return rc;
+}
+
+bool tq_ep_call_found(struct tq_ep *ep)
+{
+	struct tq_look_up_result *result, *next;
+
+	if (!atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed))
+		return false;
+	tq_lock(&ep->lock);
+	result = tq_look_up_results(&ep->net);
+	tq_unlock(&ep->lock);
+	for (; result; result = next) {
+		next = result->next;
+		ep->found(ep->found_arg, &result->locator, result->error ? NULL : &result->address,
+			  sizeof(result->address), result->error);
+		free(result);
+	}
+	return true;
+}
 
 void tq_ep_release_completed(struct tq_ep *ep)
 {
@@ -30,7 +79,10 @@ void tq_ep_release_completed(struct tq_ep *ep)
 	}
 }
 
-void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
+/* Calls complete() or done() for each request of a list, which isn't empty, and leaves the requests
+ * to tq_ep_release_completed(). Called without the lock; several threads may do so, each with its
+ * own list. */
+static void complete_all(struct tq_ep *ep, struct tq_req *list)
 {
 	struct tq_req *req, *last = list;
 
@@ -57,11 +109,8 @@ void tq_ep_complete(struct tq_ep *ep, struct tq_req *list)
  */
 int tq_ep_poll(struct tq_ep *ep)
 {
-	int events = tq_ep_copy(ep);
+	int events = tq_ep_copy(ep) + tq_net_events_soon(&ep->net, TQ_EP_BUDGET);
 
-	/* With match bits the delivery of a direct message is to be seen before its NOTICE. */
-	events += ep->core.has_bits ? tq_net_events(&ep->net, TQ_EP_BUDGET)
-				    : tq_net_events_soon(&ep->net, TQ_EP_BUDGET);
 	if (++ep->polls_since_work < TQ_EP_QUIET && !tq_srqs_has_withdrawn(&ep->net)) {
 		if (events == 0)
 			return 0;
@@ -147,7 +196,7 @@ static bool complete_left(struct tq_ep *ep)
 		ep->calling_done = false;
 	tq_ep_unlock(ep);
 	if (list)
-		tq_ep_complete(ep, list);
+		complete_all(ep, list);
 	return list;
 }
 
@@ -165,7 +214,7 @@ bool tq_ep_complete_unlock(struct tq_ep *ep)
 	tq_ep_unlock(ep);
 	if (!list)
 		return false;
-	tq_ep_complete(ep, list);
+	complete_all(ep, list);
 	while (calls)
 		calls = complete_left(ep);
 	return true;

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Progress of an endpoint. */
+/* Progress of an endpoint, and the results of look-ups on the way to the user. */
 #ifndef TQ_EP_PROGRESS_H
 #define TQ_EP_PROGRESS_H
 
 #include "ep/objects.h"
+
+/* Calls found() for the results of look-ups. Returns true if there were some. Called without the
+ * lock. */
+bool tq_ep_call_found(struct tq_ep *ep);
 
 /*
  * Copies data that the service thread took in, before anything is polled or received that came
@@ -35,10 +39,6 @@ int tq_ep_begin_progress(struct tq_ep *ep);
 void tq_ep_end_progress(struct tq_ep *ep);
 /* Makes progress, callbacks included. Called with the lock, which it releases meanwhile. */
 void tq_ep_progress(struct tq_ep *ep);
-/* Calls complete() or done() for each request of a list, which isn't empty, and leaves the requests
- * to tq_ep_release_completed(). Called without the lock; several threads may do so, each with its
- * own list. */
-void tq_ep_complete(struct tq_ep *ep, struct tq_req *list);
 /* Frees the requests that complete() or done() was called for. Called with the lock. */
 void tq_ep_release_completed(struct tq_ep *ep);
 

@@ -24,15 +24,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "base/clock.h"
-#include "ep/look_up.h"
+#include "base/util.h"
 #include "ep/objects.h"
 #include "ep/progress.h"
-#include "ep/unlock.h"
 #include "net/channel/inbox.h"
 #include "net/connections.h"
 #include "net/net.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 
 /* The least stack of the thread. A choice: 16 times what was seen in use. */
 #define SERVICE_STACK ((size_t)256 << 10)
@@ -180,9 +178,12 @@ static bool complete_unlock(struct tq_ep *ep)
 		tq_unlock(&ep->lock);
 		return false;
 	}
+	pthread_mutex_lock(&ep->service->calls);
 	tq_ep_release_completed(ep);
 	ended = tq_ep_complete_unlock(ep);
-	return tq_ep_call_found(ep) || ended;
+	ended |= tq_ep_call_found(ep);
+	pthread_mutex_unlock(&ep->service->calls);
+	return ended;
 }
 
 static void *run(void *arg)
@@ -247,6 +248,7 @@ int tq_service_start(struct tq_ep *ep)
 		goto free_service;
 	}
 	service->wakes_at = UINT64_MAX;
+	pthread_mutex_init(&service->calls, NULL);
 	ep->service = service;
 	limit = "processes (ulimit -u)";
 	/* Signals are for the application's threads. */
@@ -259,6 +261,7 @@ int tq_service_start(struct tq_ep *ep)
 	pthread_setname_np(service->thread, "tupleq-service");
 	return 0;
 close_wake:
+	pthread_mutex_destroy(&service->calls);
 	close(service->wake);
 free_service:
 	free(service);
@@ -273,16 +276,21 @@ free_service:
 
 int tq_thread_progress(struct tq_ep *ep, bool on)
 {
-	int rc = -ENOTSUP;
+	struct tq_service *service = ep->service;
 
+	if (getpid() != ep->pid)
+		return -EPERM;
+	if (!service)
+		return -ENOTSUP;
 	tq_lock(&ep->lock);
-	if (ep->service) {
-		ep->service->completes = on;
-		tq_ep_wake_service(ep);
-		rc = 0;
-	}
+	service->completes = on;
+	tq_ep_wake_service(ep);
 	tq_ep_unlock(ep);
-	return rc;
+	if (!on && !pthread_equal(pthread_self(), service->thread)) {
+		pthread_mutex_lock(&service->calls);
+		pthread_mutex_unlock(&service->calls);
+	}
+	return 0;
 }
 
 void tq_service_stop(struct tq_ep *ep)
@@ -295,6 +303,7 @@ void tq_service_stop(struct tq_ep *ep)
 	eventfd_write(service->wake, 1);
 	pthread_join(service->thread, NULL);
 	close(service->wake);
+	pthread_mutex_destroy(&service->calls);
 	free(service);
 	ep->service = NULL;
 }

@@ -75,8 +75,17 @@ static void print_range(const struct tq_param_desc *desc)
 	}
 }
 
+/* Prints a parameter's name, or with a prefix the environment variable of that parameter. */
+static void print_name(const char *name, const char *prefix)
+{
+	printf(".It %s %s", *prefix ? "Ev" : "Cm", prefix);
+	for (; *name; name++)
+		putchar(*prefix ? toupper((unsigned char)*name) : *name);
+	putchar('\n');
+}
+
 /* Prints the parameters of the MPI_T levels from `least` to `most`. */
-static void print_params(int least, int most)
+static void print_params(int least, int most, const char *prefix)
 {
 	const struct tq_param_desc *desc;
 
@@ -84,7 +93,7 @@ static void print_params(int least, int most)
 	for (unsigned i = 0; (desc = tq_param_desc(i)); i++) {
 		if (desc->level < least || desc->level > most)
 			continue;
-		printf(".It Cm %s\n", desc->name);
+		print_name(desc->name, prefix);
 		print_text(desc->help, ".");
 		print_range(desc);
 		if (*desc->value)
@@ -109,14 +118,15 @@ static void print_counters(bool levels)
 
 int main(int argc, char **argv)
 {
-	if (argc == 4 && !strcmp(argv[1], "parameters")) {
-		print_params(atoi(argv[2]), atoi(argv[3]));
+	if ((argc == 4 || argc == 5) && !strcmp(argv[1], "parameters")) {
+		print_params(atoi(argv[2]), atoi(argv[3]), argc == 5 ? argv[4] : "");
 	} else if (argc == 2 && !strcmp(argv[1], "counters")) {
 		print_counters(false);
 	} else if (argc == 2 && !strcmp(argv[1], "levels")) {
 		print_counters(true);
 	} else {
-		fprintf(stderr, "usage: %s parameters LEAST MOST | counters | levels\n", argv[0]);
+		fprintf(stderr, "usage: %s parameters LEAST MOST [PREFIX] | counters | levels\n",
+			argv[0]);
 		return 2;
 	}
 	return ferror(stdout) || fflush(stdout);

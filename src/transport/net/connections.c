@@ -4,23 +4,18 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/clock.h"
-#include "base/random.h"
+#include "base/segment.h"
+#include "base/util.h"
 #include "net/adapter/xrcd.h"
 #include "net/channel/control.h"
 #include "net/channel/inbox.h"
 #include "net/lanes/lane_answer.h"
 #include "net/lanes/lane_connect.h"
-#include "net/lanes/lane_fail.h"
-#include "net/lanes/request.h"
-#include "net/link_end.h"
-#include "net/link_leave.h"
-#include "net/link_peer.h"
-#include "net/peers/contact.h"
-#include "net/peers/fate.h"
-#include "net/peers/link_fail.h"
+#include "net/lanes/lane_qp.h"
+#include "net/links.h"
+#include "net/peers/link.h"
+#include "net/peers/link_life.h"
 #include "net/peers/look_up.h"
-#include "net/peers/node.h"
 #include "net/peers/oob.h"
 #include "net/target.h"
 
@@ -96,13 +91,13 @@ void tq_connections_close(struct tq_net *net)
 {
 	struct tq_connections *connections = net->connections;
 	struct tq_node *node, *tmp;
-	struct tq_request *request, *next;
+	struct tq_connect_request *request, *next;
 
 	if (!connections)
 		return;
-	/* Not tq_requests_drop(), which would send the requests that come next. */
+	/* Not tq_connect_requests_drop(), which would send the requests that come next. */
 	HASH_ITER(hh, connections->requests, request, next)
-		tq_request_free(net, request);
+		tq_connect_request_free(net, request);
 	HASH_ITER(hh, net->nodes, node, tmp)
 		tq_lane_retire_all(net, node);
 	/* No completion of their work will be polled any more. */
@@ -165,7 +160,7 @@ void tq_connections_break(struct tq_net *net)
 	struct tq_lane *lane;
 
 	net->broken_handled = true;
-	net->rcq.drained = true; /* nothing more will be in it */
+	net->rcq.empty = true; /* nothing more will be in it */
 	tq_log(net->job, TQ_LOG_ERROR, "All connections of %s have failed: %s.", net->job->name,
 	       net->broken_reason);
 	net->failures++;
@@ -190,7 +185,7 @@ static bool is_being_checked(const struct tq_lane *lane, const struct tq_link *l
  * takes longer than the keepalive, the lane would never be empty, and tq_flush() waits for that. */
 static void check_by_lane(struct tq_net *net, struct tq_lane *lane, struct tq_link *link)
 {
-	if (is_being_checked(lane, link) || tq_lane_drain(net, lane, link))
+	if (is_being_checked(lane, link) || tq_lane_mark(net, lane, link))
 		return;
 	link->contact->checked = lane;
 	link->contact->check_wqe = lane->posted - 1;
@@ -247,7 +242,7 @@ int tq_connections_poll(struct tq_net *net)
 		n += tq_lanes_report_hold(net);
 	if (connections->flushing)
 		n += tq_lanes_free_flushed(net);
-	if (connections->bye_acks_due && tq_control_drain(net))
+	if (connections->bye_acks_due && tq_control_quiesce(net))
 		tq_links_send_bye_acks(net);
 	return n;
 }

@@ -4,6 +4,10 @@
 #define TQ_NET_NET_H
 
 #include "net/adapter/objects.h"
+#include "proto/common/net_ops.h"
+
+/* The network as the protocol sees it. */
+extern const struct tq_net_ops tq_net_ops;
 
 /* Opens the network. lock, core, params, job, cache and stats are set; all else is made here. */
 int tq_net_open(struct tq_net *net);

@@ -13,11 +13,9 @@
 #include <string.h>
 
 #include "net/channel/control.h"
-#include "net/peers/contact.h"
 #include "net/peers/link.h"
-#include "net/peers/link_make.h"
+#include "net/peers/link_life.h"
 #include "net/peers/look_up.h"
-#include "net/peers/node.h"
 #include "net/peers/oob.h"
 
 static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *link,
@@ -53,13 +51,11 @@ static int to_rtr(struct tq_net *net, struct ibv_qp *qp, const struct tq_link *l
 
 static uint8_t dest_rd_atomic(const struct tq_net *net, const struct tq_oob_req *req)
 {
-	int64_t n = req->rd_atomic;
+	int n = req->rd_atomic;
 
 	if (n > net->dev.attr.max_qp_rd_atom)
 		n = net->dev.attr.max_qp_rd_atom;
-	if (n > net->params->max_rd_atomic)
-		n = net->params->max_rd_atomic;
-	return (uint8_t)n;
+	return (uint8_t)(n < TQ_RD_ATOMIC_MAX ? n : TQ_RD_ATOMIC_MAX);
 }
 
 static int make_tgt(struct tq_net *net, const struct tq_link *link, const struct tq_oob_req *req,

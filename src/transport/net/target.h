@@ -4,7 +4,7 @@
 #define TQ_NET_TARGET_H
 
 #include "net/lanes/lane.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 
 /* A TGT QP of another process's lane, and the answer that was given for it. */
 struct tq_target {

@@ -1,25 +1,125 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /* Passes each report of the network to the file that handles it. */
+#include "proto/dispatch.h"
+
 #include <assert.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "proto/common/ctx.h"
 #include "proto/common/msg.h"
 #include "proto/common/net_ops.h"
-#include "proto/common/peer.h"
+#include "proto/common/objects.h"
 #include "proto/common/rx_objects.h"
 #include "proto/common/tx_objects.h"
 #include "proto/matching/arrive.h"
 #include "proto/matching/rx_tuple_end.h"
-#include "proto/orphan.h"
+#include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
-#include "proto/receiver/fetch_pieces.h"
-#include "proto/receiver/mask.h"
 #include "proto/receiver/recall.h"
 #include "proto/receiver/rx_tuple.h"
+#include "proto/receiver/unexpected.h"
 #include "proto/rma.h"
 #include "proto/sender/answer.h"
-#include "proto/sender/send_pieces.h"
+#include "proto/sender/send_req.h"
 #include "proto/sender/tx_tuple.h"
+
+/* ---- messages for contexts that are not here yet ---- */
+
+/*
+ * They stay in memory of the library, as their control
+ * buffers go back to their senders.
+ */
+struct tq_orphan {
+	struct tq_peer *peer;
+	uint32_t len;
+	struct tq_orphan *next, *prev;
+	unsigned char msg[];
+};
+
+/*
+ * Orphans that one peer can have here. Each RTS has a handle at the peer. The peer sends nothing
+ * eagerly any more when it is told that unexpected_limit is passed; until then credits may go to
+ * it once more, and what it has queued still comes. So twice the limit, and what its credits
+ * allow, is more than a correct peer can have.
+ */
+#define ORPHAN_RTS_MAX (1u << TQ_HANDLE_INDEX_BITS)
+#define ORPHAN_CREDITS 1024u
+
+static bool orphan_fits(struct tq_core *core, const struct tq_peer *peer, uint8_t type,
+			uint32_t len)
+{
+	uint64_t most = 2 * (uint64_t)core->params->unexpected_limit +
+			(uint64_t)ORPHAN_CREDITS * core->limits->control_data_max;
+
+	return type == TQ_MSG_RTS ? peer->orphan_rts < ORPHAN_RTS_MAX
+				  : peer->orphan_bytes + len <= most;
+}
+
+static void orphan_count(struct tq_core *core, struct tq_orphan *orphan, int n)
+{
+	if (((const struct tq_msg_hdr *)orphan->msg)->type == TQ_MSG_RTS)
+		orphan->peer->orphan_rts += (uint32_t)n;
+	else
+		orphan->peer->orphan_bytes += (uint64_t)((int64_t)orphan->len * n);
+	TQ_LEVEL(core->stats, early_messages, n);
+	tq_unexpected_count(core, (int64_t)(sizeof(*orphan) + orphan->len) * n);
+}
+
+/* Keeps a message that names a context that isn't here, until it is. */
+static void orphan_add(struct tq_core *core, struct tq_peer *peer, const void *msg, uint32_t len)
+{
+	struct tq_orphan *orphan;
+
+	if (!orphan_fits(core, peer, ((const struct tq_msg_hdr *)msg)->type, len)) {
+		TQ_COUNT(core->stats, excesses);
+		tq_peer_fail(peer,
+			     "it sent more for a communicator that is not here yet than it can");
+		return;
+	}
+	orphan = malloc(sizeof(*orphan) + len);
+	if (!orphan) {
+		tq_peer_fail_memory(peer);
+		return;
+	}
+	orphan->peer = peer;
+	orphan->len = len;
+	memcpy(orphan->msg, msg, len);
+	DL_APPEND(core->orphans, orphan);
+	orphan_count(core, orphan, 1);
+}
+
+static void orphan_free(struct tq_core *core, struct tq_orphan *orphan)
+{
+	DL_DELETE(core->orphans, orphan);
+	orphan_count(core, orphan, -1);
+	free(orphan);
+}
+
+void tq_orphans_take(struct tq_core *core, uint32_t id)
+{
+	struct tq_orphan *orphan, *next;
+
+	DL_FOREACH_SAFE(core->orphans, orphan, next) {
+		const struct tq_msg_eager *head = (const void *)orphan->msg;
+
+		if (tq_get32(head->env.ctx) != id)
+			continue;
+		if (!orphan->peer->failed)
+			tq_core_on_control(core, orphan->peer, orphan->msg, orphan->len, NULL);
+		orphan_free(core, orphan);
+	}
+}
+
+void tq_orphans_drop(struct tq_core *core, const struct tq_peer *peer)
+{
+	struct tq_orphan *orphan, *next;
+
+	DL_FOREACH_SAFE(core->orphans, orphan, next) {
+		if (!peer || orphan->peer == peer)
+			orphan_free(core, orphan);
+	}
+}
 
 /* ---- control messages ---- */
 
@@ -31,7 +131,7 @@ static bool on_message(struct tq_core *core, struct tq_peer *peer, const void *m
 	struct tq_ctx *ctx = tq_ctx_find(core, tq_get32(head->env.ctx));
 
 	if (!ctx) {
-		tq_orphan_add(core, peer, msg, len);
+		orphan_add(core, peer, msg, len);
 		return false;
 	}
 	if (head->hdr.type == TQ_MSG_EAGER)

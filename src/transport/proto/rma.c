@@ -8,8 +8,7 @@
 #include <errno.h>
 
 #include "proto/common/net_ops.h"
-#include "proto/common/req.h"
-#include "proto/common/rma_objects.h"
+#include "proto/common/objects.h"
 
 static bool is_atomic(enum tq_rma_kind kind)
 {

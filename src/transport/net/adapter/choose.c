@@ -2,7 +2,6 @@
 #include "net/adapter/choose.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,6 +10,7 @@
 #include "net/adapter/device.h"
 #include "net/adapter/locality.h"
 #include "net/adapter/objects.h"
+#include "net/adapter/verbs.h"
 
 /* How good a port is; the first member that differs decides. InfiniBand comes before RoCE, and an
  * IPv4 address of RoCE before others, however near those are. All processes of a job have to be on
@@ -32,6 +32,9 @@ struct choice {
 	char part[128];                /* a device that has XRC in part, and what it lacks */
 	char down[64];                 /* a port that isn't active */
 	char there[200];               /* the names of all devices */
+	struct tq_port *ports;         /* tq_device_list(): the ports that work; else NULL */
+	struct merit *merits;          /* theirs */
+	unsigned nports, room;
 };
 
 /* Returns true if "device" or "device:port" is in a list of such names, separated by commas. */
@@ -112,6 +115,33 @@ static struct merit merit_of(struct tq_net *net, struct ibv_context *verbs, uint
 	return merit;
 }
 
+/* Adds a port to the list, which the best one begins. Without room the worst one is left out. */
+static void list_port(struct choice *choice, const char *device, unsigned number,
+		      const struct ibv_port_attr *attr, const struct merit *merit)
+{
+	struct tq_port port = {
+		.number = number,
+		.infiniband = merit->infiniband,
+		.mtu = 128u << attr->active_mtu,
+		.speed = (uint64_t)merit->speed * 8000000,
+	};
+	unsigned at = choice->nports;
+
+	snprintf(port.device, sizeof(port.device), "%s", device);
+	while (at && is_better(merit, &choice->merits[at - 1]))
+		at--;
+	if (at == choice->room)
+		return;
+	if (choice->nports < choice->room)
+		choice->nports++;
+	for (unsigned i = choice->nports - 1; i > at; i--) {
+		choice->ports[i] = choice->ports[i - 1];
+		choice->merits[i] = choice->merits[i - 1];
+	}
+	choice->ports[at] = port;
+	choice->merits[at] = *merit;
+}
+
 static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigned nports,
 			  struct choice *choice)
 {
@@ -128,57 +158,14 @@ static void look_at_ports(struct tq_net *net, struct ibv_context *verbs, unsigne
 			continue;
 		}
 		merit = merit_of(net, verbs, (uint8_t)i);
+		if (choice->ports && merit.works)
+			list_port(choice, name, i, &port, &merit);
 		if (!choice->device || is_better(&merit, &choice->merit)) {
 			choice->device = verbs->device;
 			choice->port = (uint8_t)i;
 			choice->merit = merit;
 		}
 	}
-}
-
-/*
- * Returns the verb by which a device with XRC fails, with its error, or NULL. All providers report
- * the capability, but not all of them have ibv_open_qp(), by which the processes of a node share
- * their connections. So a domain and a target QP are made, which nobody else sees. A limit is no
- * lack: the verb is there, and a process that runs into the limit later says so. (Not inlined,
- * because the caller's frame is large already.)
- */
-static __attribute__((noinline)) const char *missing_of_xrc(struct ibv_context *verbs, int *error)
-{
-	struct ibv_xrcd_init_attr domain = {
-		.comp_mask = IBV_XRCD_INIT_ATTR_FD | IBV_XRCD_INIT_ATTR_OFLAGS,
-		.fd = -1,
-		.oflags = O_CREAT,
-	};
-	struct ibv_qp_init_attr_ex init = {
-		.qp_type = IBV_QPT_XRC_RECV,
-		.comp_mask = IBV_QP_INIT_ATTR_XRCD,
-	};
-	struct ibv_qp_open_attr again = {
-		.comp_mask = IBV_QP_OPEN_ATTR_NUM | IBV_QP_OPEN_ATTR_XRCD | IBV_QP_OPEN_ATTR_TYPE,
-		.qp_type = IBV_QPT_XRC_RECV,
-	};
-	struct ibv_qp *made = NULL, *opened = NULL;
-	const char *verb = "ibv_open_xrcd()";
-
-	again.xrcd = init.xrcd = ibv_open_xrcd(verbs, &domain);
-	if (init.xrcd) {
-		verb = "ibv_create_qp_ex() of a target queue pair";
-		made = ibv_create_qp_ex(verbs, &init);
-	}
-	if (made) {
-		verb = "ibv_open_qp()";
-		again.qp_num = made->qp_num;
-		opened = ibv_open_qp(verbs, &again);
-	}
-	*error = opened ? 0 : errno;
-	if (opened)
-		ibv_destroy_qp(opened);
-	if (made)
-		ibv_destroy_qp(made);
-	if (init.xrcd)
-		ibv_close_xrcd(init.xrcd);
-	return *error && !tq_is_limit(*error) ? verb : NULL;
 }
 
 static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *attr,
@@ -189,7 +176,11 @@ static bool has_xrc(struct ibv_context *verbs, const struct ibv_device_attr *att
 
 	if (!(attr->device_cap_flags & IBV_DEVICE_XRC))
 		return false;
-	missing = missing_of_xrc(verbs, &error);
+	missing = tq_missing_of_xrc(verbs, &error);
+	/* A limit is no lack: the verb is there, and a process that runs into the limit later says
+	 * so. */
+	if (missing && tq_is_limit(error))
+		missing = NULL;
 	if (missing)
 		snprintf(choice->part, sizeof(choice->part), "%s has XRC, but not %s (%s)",
 			 ibv_get_device_name(verbs->device), missing, strerror(error));
@@ -276,11 +267,10 @@ static int none_will_do(struct tq_net *net, int ndevices, const struct choice *c
 	return rc;
 }
 
-int tq_device_choose(struct tq_net *net)
+/* Looks at all devices. Returns their list, of which *n are there; or NULL. */
+static struct ibv_device **look_at_devices(struct tq_net *net, struct choice *choice, int *n)
 {
-	struct choice choice = {0};
 	struct ibv_device **list;
-	int n = 0, i, rc = 0;
 
 	/* On kernels before 5.12 the first process that writes to a page after a fork() keeps it,
 	 * which may be the child: this keeps the pages of queues and buffers from children. */
@@ -288,9 +278,53 @@ int tq_device_choose(struct tq_net *net)
 		tq_log(net->job, TQ_LOG_WARN,
 		       "ibv_fork_init() failed: a program that calls fork() or system() may lose "
 		       "data.");
-	list = ibv_get_device_list(&n);
-	for (i = 0; list && i < n; i++)
-		look_at_device(net, list[i], &choice);
+	list = ibv_get_device_list(n);
+	for (int i = 0; list && i < *n; i++)
+		look_at_device(net, list[i], choice);
+	return list;
+}
+
+/* Logs why the best port doesn't work; no other does, either. Returns a negative errno. */
+static int none_works(struct tq_net *net, const struct choice *choice)
+{
+	int rc = -ENODEV;
+
+	net->dev.port_num = choice->port;
+	net->dev.verbs = ibv_open_device(choice->device);
+	if (!net->dev.verbs)
+		return rc;
+	rc = tq_device_check(net);
+	tq_device_release(net);
+	return rc ? rc : -ENODEV;
+}
+
+int tq_device_list(struct tq_net *net, struct tq_port *ports, unsigned room)
+{
+	struct choice choice = {.ports = ports, .room = room};
+	struct ibv_device **list;
+	int n = 0, rc;
+
+	choice.merits = calloc(room, sizeof(*choice.merits));
+	if (!choice.merits)
+		return -ENOMEM;
+	list = look_at_devices(net, &choice, &n);
+	if (!choice.device)
+		rc = none_will_do(net, n, &choice);
+	else
+		rc = choice.nports ? (int)choice.nports : none_works(net, &choice);
+	if (list)
+		ibv_free_device_list(list);
+	free(choice.merits);
+	return rc;
+}
+
+int tq_device_choose(struct tq_net *net)
+{
+	struct choice choice = {0};
+	struct ibv_device **list;
+	int n = 0, rc = 0;
+
+	list = look_at_devices(net, &choice, &n);
 	if (!choice.device) {
 		rc = none_will_do(net, n, &choice);
 	} else {

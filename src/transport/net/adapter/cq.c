@@ -145,7 +145,7 @@ static int poll_one(struct tq_net *net, struct tq_cq *cq, int budget)
 	struct tq_work *work;
 
 	n = ibv_poll_cq(cq->cq, ask, wc);
-	cq->drained = n >= 0 && n < ask;
+	cq->empty = n >= 0 && n < ask;
 	cq->ask = n < cq->ask ? 1 : cq->ask * 2 < BATCH ? cq->ask * 2 : BATCH;
 	for (i = 0; i < n; i++) {
 		work = (struct tq_work *)(uintptr_t)wc[i].wr_id;

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/adapter/verbs.h"
+#include "net/adapter/address.h"
 
 struct tq_net;
 struct tq_work;
@@ -35,10 +35,10 @@ struct tq_cq {
 	uint32_t skipped; /* polls without a look at it */
 	bool look;        /* a queue is filling up, or full: the next poll looks at it */
 	uint32_t held;    /* used slots of hold lanes */
-	uint32_t kept;    /* free slots that are kept for the next drain of each hold lane */
+	uint32_t kept;    /* free slots that are kept for the next marker of each hold lane */
 	/* rcq: */
 	struct tq_net *net; /* for the counters of its size; NULL: scq, which doesn't grow */
-	bool drained;       /* the last poll left nothing in it */
+	bool empty;         /* the last poll left nothing in it */
 	bool sweeping;      /* there may be completions of SRQs in it that are destroyed */
 };
 
@@ -56,8 +56,8 @@ static inline bool tq_cq_reserve(struct tq_cq *cq, uint32_t n)
 	cq->used += n;
 	return true;
 }
-/* Returns true if the send queue can keep a slot for the next drain of a further hold lane. */
-static inline bool tq_cq_can_keep_drain(const struct tq_cq *scq)
+/* Returns true if the send queue can keep a slot for the next marker of a further hold lane. */
+static inline bool tq_cq_can_keep_marker(const struct tq_cq *scq)
 {
 	return scq->kept < scq->size / 8 && scq->kept < scq->size - scq->used;
 }

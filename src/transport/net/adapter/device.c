@@ -18,7 +18,8 @@
 /* Entries of a RoCE port's GID table that are looked at. */
 #define ROCE_GIDS 256
 
-/* The least max_msg_sz of a port: the bytes of the largest small control buffer (small_size). */
+/* The least max_msg_sz of a port. Less would make eager messages of no use; no port has so little.
+ */
 #define MESSAGE_MIN 4096u
 
 /* The shortest queues that do: a process that connects to itself has its requests and its answers

@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/adapter/verbs.h"
+#include "net/adapter/address.h"
 
 struct tq_net;
 

@@ -3,7 +3,7 @@
 #ifndef TQ_NET_LOCALITY_H
 #define TQ_NET_LOCALITY_H
 
-#include "net/adapter/verbs.h"
+#include "net/adapter/address.h"
 
 /* Returns the distance between the device's NUMA node and the nearest one of this process, as the
  * firmware gives it (10: both are one node). Where nothing is known, returns 10, too. */

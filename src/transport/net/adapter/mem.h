@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "net/adapter/verbs.h"
+#include "net/adapter/address.h"
 #include "proto/common/net_ops.h"
 
 struct tq_net;

@@ -3,7 +3,7 @@
  * The state of an endpoint's network. The endpoint's lock guards all of net/, unless a comment
  * says otherwise.
  *
- * A *node* (node.h) is what an HCA's port and an XRC domain make together. A *lane* (lane.h) is a
+ * A *node* (link.h) is what an HCA's port and an XRC domain make together. A *lane* (lane.h) is a
  * connection from here to a node, which is usable towards a process there once the process has
  * confirmed it. A *link* (link.h) is the network's side of a peer.
  */
@@ -15,12 +15,10 @@
 #include <tupleq/tupleq.h>
 
 #include "base/handles.h"
-#include "base/hash.h"
 #include "base/lock.h"
-#include "base/log.h"
 #include "base/params.h"
-#include "base/states.h"
 #include "base/stats.h"
+#include "base/util.h"
 #include "net/adapter/address.h"
 #include "net/adapter/cq.h"
 #include "net/adapter/device.h"
@@ -46,12 +44,12 @@ struct tq_connections {
 	uint32_t nunnamed;         /* of these, not peers */
 	struct tq_handles numbers; /* links by their number here */
 
-	/* Requests for lanes: request.c, lane_connect.c. */
-	struct tq_request *requests; /* hash by txid */
-	uint64_t txid;               /* of the last request */
-	struct tq_link *wants_hold;  /* list: links that found no free hold lane */
-	bool hold_freed;             /* a hold lane became free since */
-	struct tq_lane *flushing;    /* list: retired lanes, which go when their work is flushed */
+	/* Requests for lanes: lane_qp.c, lane_connect.c. */
+	struct tq_connect_request *requests; /* hash by txid */
+	uint64_t txid;                       /* of the last request */
+	struct tq_link *wants_hold;          /* list: links that found no free hold lane */
+	bool hold_freed;                     /* a hold lane became free since */
+	struct tq_lane *flushing; /* list: retired lanes, which go when their work is flushed */
 
 	/* Other processes' lanes: target.c. */
 	struct tq_target *targets; /* hash by key */
@@ -60,7 +58,7 @@ struct tq_connections {
 	struct tq_link *failing; /* list: marked by tq_link_fail(), not torn down yet */
 	struct tq_link *broken;  /* list: torn down, and not reported yet */
 
-	/* Goodbyes: link_leave.c. */
+	/* Goodbyes: links.c. */
 	uint32_t bye_acks_due; /* processes that wait for this one's BYE_ACK */
 
 	/* Keepalive: connections.c. No timer is used, because the check is for programs that poll:
@@ -107,20 +105,20 @@ struct tq_net {
 	struct tq_link *owing;   /* list: links to which CREDIT may be due */
 	bool credit_waits;       /* some of them could not be sent */
 	bool backpressured;      /* unexpected data are at their limit */
-	/* backlog.c */
+	/* post.c */
 	struct tq_link *waiting;         /* list: links with a backlog */
 	struct tq_backlog *backlog_free; /* stack: entries for the next messages that wait */
 	uint32_t nbacklog_free;
 
 	struct tq_rdma *rdma;      /* rdma.c */
 	struct tq_node *bulk_busy; /* rdma.c: list: nodes with a queue */
-	struct tq_link *putting;   /* put.c: list: links with puts that wait */
+	struct tq_link *putting;   /* peer_memory.c: list: links with puts that wait */
 
 	struct tq_oob *oob;                 /* oob.c */
 	struct tq_look_ups *look_ups;       /* look_up.c; NULL: nobody looks up */
 	atomic_bool found_waiting;          /* look_up.c: there are results */
 	struct tq_timers timers;            /* timers.c */
-	struct tq_timer remind_timer;       /* net_ops.c: for direct messages that wait */
+	struct tq_timer remind_timer;       /* net.c: for direct messages that wait */
 	struct tq_connections *connections; /* NULL: not open */
 	struct tq_node *nodes;              /* hash by key */
 	uint32_t works;                     /* calls of tq_net_work() */

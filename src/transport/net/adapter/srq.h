@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "net/adapter/verbs.h"
+#include "net/adapter/address.h"
 #include "proto/common/net_ops.h"
 
 struct tq_net;

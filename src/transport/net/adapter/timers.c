@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "net/adapter/timers.h"
 
-#include "base/clock.h"
+#include "base/util.h"
 #include "net/adapter/objects.h"
 
 void tq_timer_arm(struct tq_net *net, struct tq_timer *timer, uint64_t due, tq_timer_fire *fire,

@@ -11,7 +11,7 @@
 #include "net/adapter/mem.h"
 #include "net/adapter/srq.h"
 #include "net/channel/credit.h"
-#include "net/peers/link_fail.h"
+#include "net/peers/link_life.h"
 
 #define USE_AT_ONCE 8u  /* used buffers that are posted again whatever else is done */
 #define USE_AFTER   4u  /* polls after which fewer are: not between a message and its answer */
@@ -81,15 +81,19 @@ static void bounces_free(struct tq_net *net, struct tq_bounces *chunk)
 
 /* ---- banks ---- */
 
+/* Bytes of a small control buffer: each control message has room there (TQ_MSG_MAX), and an eager
+ * one with up to 216 bytes of data. */
+#define SMALL_SIZE 256u
+
 uint32_t tq_bank_size(const struct tq_net *net, int cls)
 {
 	uint32_t size = net->limits.control_data_max + (uint32_t)sizeof(struct tq_msg_eager);
-	uint32_t small = (uint32_t)net->params->small_size;
 
 	if (cls == TQ_SMALL)
-		return small;
+		return SMALL_SIZE;
 	size = (size + 63) & ~63u;
-	return size > small ? size : small; /* what a small buffer holds, a large one does */
+	/* A large buffer holds each message that a small one holds. */
+	return size > SMALL_SIZE ? size : SMALL_SIZE;
 }
 
 static uint32_t bank_depth(const struct tq_net *net, int cls)

@@ -8,16 +8,14 @@
 #include <string.h>
 
 #include "net/adapter/copy.h"
-#include "net/channel/backlog.h"
 #include "net/channel/bank.h"
 #include "net/channel/credit.h"
 #include "net/channel/inbox.h"
 #include "net/channel/post.h"
 #include "net/lanes/lane.h"
-#include "net/lanes/lane_direct.h"
 #include "net/lanes/outbox.h"
-#include "net/peers/link_fail.h"
-#include "net/peers/node.h"
+#include "net/peers/link.h"
+#include "net/peers/link_life.h"
 
 /* Bytes of messages with data that may wait for a peer. They go even if the peer has asked for
  * no more, as the messages behind them must: so it may get that much more than its
@@ -308,7 +306,7 @@ int tq_control_poll(struct tq_net *net)
 
 /* Forces a completion for outstanding unsignalled sends of the lane, and lets the next poll look
  * for completions. Returns true if nothing is in the lane's queue. */
-static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
+static bool quiesce_lane(struct tq_net *net, struct tq_lane *lane)
 {
 	struct tq_link *link;
 	uint32_t i;
@@ -322,37 +320,37 @@ static bool drain_lane(struct tq_net *net, struct tq_lane *lane)
 		link = lane->confirmed[i];
 		if (tq_link_can_send(link) && !tq_link_has_failed(link) &&
 		    !tq_link_is_closing(link, TQ_THERE)) {
-			tq_lane_drain(net, lane, link);
+			tq_lane_mark(net, lane, link);
 			return false;
 		}
 	}
 	return lane->awaited == 0; /* no process is left there that needs them */
 }
 
-/* Drains the node's lanes. Returns true if nothing is in the control lane's queue; the
+/* Quiesces the node's lanes. Returns true if nothing is in the control lane's queue; the
  * protocol knows when the sends on hold lanes have arrived. */
-static bool drain_node(struct tq_net *net, struct tq_node *node)
+static bool quiesce_node(struct tq_net *net, struct tq_node *node)
 {
 	struct tq_lane *lane;
 
 	DL_FOREACH(node->hold, lane)
 		tq_lane_report(net, lane);
-	return drain_lane(net, node->control);
+	return quiesce_lane(net, node->control);
 }
 
-bool tq_control_drain_link(struct tq_net *net, struct tq_link *link)
+bool tq_control_quiesce_link(struct tq_net *net, struct tq_link *link)
 {
 	tq_assert_held(net->lock);
-	return drain_node(net, link->node) && !link->backlog && !link->puts;
+	return quiesce_node(net, link->node) && !link->backlog && !link->puts;
 }
 
-bool tq_control_drain(struct tq_net *net)
+bool tq_control_quiesce(struct tq_net *net)
 {
 	struct tq_node *node, *next;
 	bool idle = !net->waiting && !net->putting;
 
 	tq_assert_held(net->lock);
 	HASH_ITER(hh, net->nodes, node, next)
-		idle &= drain_node(net, node);
+		idle &= quiesce_node(net, node);
 	return idle;
 }

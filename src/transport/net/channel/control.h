@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The control channel: messages are in order to each peer. Where messages are sent, control.c
- * decides what goes now, backlog.c keeps what waits, and post.c posts. Where they are received,
+ * decides what goes now, post.c keeps what waits, and post.c posts. Where they are received,
  * bank.c has the buffers, and credit.c says what senders may still send.
  */
 #ifndef TQ_NET_CONTROL_H
@@ -47,7 +47,7 @@ void tq_control_forget(struct tq_net *net, struct tq_link *link);
 int tq_control_poll(struct tq_net *net);
 /* Forces completions for outstanding unsignalled sends, of all or of the link's node. Returns true
  * if nothing waits, of all or of the link, and nothing is in a send queue. */
-bool tq_control_drain(struct tq_net *net);
-bool tq_control_drain_link(struct tq_net *net, struct tq_link *link);
+bool tq_control_quiesce(struct tq_net *net);
+bool tq_control_quiesce_link(struct tq_net *net, struct tq_link *link);
 
 #endif

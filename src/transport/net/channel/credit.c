@@ -25,7 +25,7 @@
 #include <errno.h>
 
 #include "net/channel/post.h"
-#include "net/peers/link_fail.h"
+#include "net/peers/link_life.h"
 
 #define CREDIT_BUFFERS TQ_CLASSES /* small buffers for CREDIT messages of each sender */
 #define FIRST_SHARE    4u         /* a new sender gets up to 1/FIRST_SHARE of a bank */

@@ -9,8 +9,8 @@
 
 #include "net/adapter/ring.h"
 #include "net/channel/credit.h"
-#include "net/peers/contact.h"
-#include "net/peers/link_fail.h"
+#include "net/peers/link.h"
+#include "net/peers/link_life.h"
 #include "net/peers/oob.h"
 
 /* The most messages of a sender, and bytes of its ring, before others have their turn. */
@@ -320,7 +320,7 @@ int tq_inbox_poll(struct tq_net *net)
 	return events + take_turns(net, 0, first, &bytes);
 }
 
-void tq_inbox_drain(struct tq_net *net, struct tq_link *link)
+void tq_inbox_finish(struct tq_net *net, struct tq_link *link)
 {
 	int events = 0;
 

@@ -32,7 +32,7 @@ void tq_inbox_forget(struct tq_net *net, struct tq_link *link);
 /* Handles messages. Returns the number of messages. */
 int tq_inbox_poll(struct tq_net *net);
 /* Handles all messages that the link's process has sent. */
-void tq_inbox_drain(struct tq_net *net, struct tq_link *link);
+void tq_inbox_finish(struct tq_net *net, struct tq_link *link);
 /* Has senders wake this process: for all messages, or only for those that can't wait. Messages that
  * were sent before this call wake nobody: the caller has to call tq_inbox_poll() before it sleeps.
  */

@@ -6,14 +6,121 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "net/adapter/copy.h"
-#include "net/channel/backlog.h"
 #include "net/lanes/lane.h"
 #include "net/lanes/lane_connect.h"
 #include "net/lanes/outbox.h"
-#include "net/peers/link_fail.h"
+#include "net/peers/link.h"
+#include "net/peers/link_life.h"
+
+#define FREE_MAX 1024u /* entries kept for the next messages that wait */
+
+uint32_t tq_backlog_room(const struct tq_net *net)
+{
+	return net->limits.max_inline > TQ_MSG_MAX ? net->limits.max_inline : TQ_MSG_MAX;
+}
+
+static struct tq_backlog *backlog_new(struct tq_net *net, struct tq_link *link, const void *msg,
+				      uint32_t len, const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_backlog *entry = net->backlog_free;
+
+	if (entry) {
+		net->backlog_free = entry->next;
+		net->nbacklog_free--;
+	} else {
+		entry = malloc(sizeof(*entry) + tq_backlog_room(net));
+		if (!entry)
+			return NULL;
+	}
+	TQ_LEVEL(net->stats, waiting, 1);
+	entry->len = len;
+	entry->flags = flags;
+	entry->again = false;
+	if (copy) {
+		entry->copy = *copy;
+		link->backlog_bytes += len;
+	} else {
+		assert(len <= tq_backlog_room(net));
+		entry->copy.reg = NULL;
+		memcpy(entry->data, msg, len);
+	}
+	if (!link->backlog)
+		DL_APPEND2(net->waiting, link, waiting_prev, waiting_next);
+	return entry;
+}
+
+int tq_backlog_append(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
+		      const struct tq_sg *copy, unsigned flags)
+{
+	struct tq_backlog *entry = backlog_new(net, link, msg, len, copy, flags);
+
+	if (!entry)
+		return -ENOMEM;
+	DL_APPEND(link->backlog, entry);
+	return 0;
+}
+
+/* Puts the posted message in front of the link's backlog; `copy` is taken over, unless it is NULL.
+ * Returns false if there is no memory for that, so the link has failed. */
+static bool wait_again(struct tq_net *net, const struct tq_posted *posted, const struct tq_sg *copy)
+{
+	struct tq_link *link = posted->link;
+	struct tq_backlog *entry =
+		backlog_new(net, link, posted->bytes, posted->len, copy, posted->flags);
+
+	if (!entry) {
+		tq_link_fail(net, link, TQ_FAIL_GIVEN_UP, "no memory to send a message again");
+		return false;
+	}
+	entry->again = true;
+	DL_PREPEND(link->backlog, entry);
+	return true;
+}
+
+void tq_backlog_pop(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_backlog *entry = link->backlog;
+
+	DL_DELETE(link->backlog, entry);
+	if (link->backpressure == entry)
+		link->backpressure = NULL;
+	if (entry->copy.reg)
+		link->backlog_bytes -= entry->len;
+	if (!link->backlog)
+		DL_DELETE2(net->waiting, link, waiting_prev, waiting_next);
+	TQ_LEVEL(net->stats, waiting, -1);
+	if (net->nbacklog_free == FREE_MAX) {
+		free(entry);
+		return;
+	}
+	LL_PREPEND(net->backlog_free, entry);
+	net->nbacklog_free++;
+}
+
+void tq_backlog_drop(struct tq_net *net, struct tq_link *link)
+{
+	struct tq_sg copy;
+
+	while (link->backlog) {
+		copy = link->backlog->copy;
+		tq_backlog_pop(net, link);
+		if (copy.reg)
+			tq_copy_put(net, &copy);
+	}
+}
+
+void tq_backlog_close(struct tq_net *net)
+{
+	struct tq_backlog *entry, *next;
+
+	assert(!net->waiting);
+	LL_FOREACH_SAFE(net->backlog_free, entry, next)
+		free(entry);
+}
 
 struct tq_lane *tq_post_lane(struct tq_net *net, struct tq_link *link)
 {
@@ -57,12 +164,12 @@ void *tq_post_room(struct tq_net *net, struct tq_link *link, uint32_t len, struc
 
 static void inline_again(struct tq_net *net, struct tq_posted *posted)
 {
-	tq_backlog_again(net, posted, NULL);
+	wait_again(net, posted, NULL);
 }
 
 static void copy_again(struct tq_net *net, struct tq_posted *posted)
 {
-	if (tq_backlog_again(net, posted, &posted->copy))
+	if (wait_again(net, posted, &posted->copy))
 		tq_lane_take_copy(net, posted);
 }
 

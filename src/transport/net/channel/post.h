@@ -1,9 +1,35 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Posting of control messages: the lane, credit and header of each. */
+/* Posting of control messages: the lane, credit and header of each, and those that wait. */
 #ifndef TQ_NET_POST_H
 #define TQ_NET_POST_H
 
+#include "net/lanes/lane.h"
 #include "net/peers/link.h"
+
+/* ---- control messages that wait for the connection, for credit, or for room in the send queue
+ * ---- */
+
+struct tq_backlog {
+	struct tq_backlog *next, *prev; /* tq_link.backlog; next: tq_net.backlog_free */
+	uint32_t len;
+	unsigned flags;
+	bool again;        /* it was posted before, and has its header and its credit */
+	struct tq_sg copy; /* where the message is; reg NULL: in data[] */
+	uint8_t data[];    /* room for limits.max_inline bytes, and for any message without data */
+};
+
+/* Returns the bytes of data[]. */
+uint32_t tq_backlog_room(const struct tq_net *net);
+/* Appends a message: `msg` is copied, unless it is in `copy`, which is taken over. Returns 0 or
+ * -ENOMEM. */
+int tq_backlog_append(struct tq_net *net, struct tq_link *link, const void *msg, uint32_t len,
+		      const struct tq_sg *copy, unsigned flags);
+/* Removes the first message, whose copy is the caller's. */
+void tq_backlog_pop(struct tq_net *net, struct tq_link *link);
+/* Removes all messages to the link, with their copies. */
+void tq_backlog_drop(struct tq_net *net, struct tq_link *link);
+/* Frees the entries that are kept for the next messages. */
+void tq_backlog_close(struct tq_net *net);
 
 /* Returns the class of the buffers of the link's process that a message of this length needs. */
 static inline int tq_post_class(const struct tq_link *link, uint32_t len)

@@ -12,8 +12,7 @@
 #include "net/lanes/lane.h"
 #include "net/lanes/lane_connect.h"
 #include "net/peers/link.h"
-#include "net/peers/link_fail.h"
-#include "net/peers/node.h"
+#include "net/peers/link_life.h"
 
 #define CHUNKS   4     /* bytes under way on a lane, in chunks */
 #define FREE_MAX 1024u /* operations kept for the next ones */

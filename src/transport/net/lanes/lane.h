@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "net/adapter/objects.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 
 #define TQ_LANE_BATCH 16 /* the most sends on a lane of which one is signalled */
 
@@ -39,7 +39,7 @@ struct tq_posted {
 	uint32_t covers;      /* WQEs of the lane that its completion stands for */
 	bool awaited;         /* done() will be called, or was */
 	struct tq_link *link; /* the link that it is for; may be gone by now */
-	void *token;   /* of done(). Direct: the protocol's, NULL: a drain; rdma.c: the operation */
+	void *token; /* of done(). Direct: the protocol's, NULL: a marker; rdma.c: the operation */
 	uint64_t size; /* rdma.c: of the chunk; lazy, from a copy: what that takes of the pool */
 	/*
 	 * Queues the WQE once more if it was not executed, because the target refused one before
@@ -62,13 +62,13 @@ struct tq_lane {
 	struct ibv_qp *qp;
 	uint32_t psn;
 	uint32_t tgt_qpn;
-	uint32_t depth;         /* of its send queue */
-	uint32_t posted;        /* WQEs in all */
-	struct tq_posted *ring; /* the last of them, by number: tq_lane_slot(). `depth` at least;
+	uint32_t depth;          /* of its send queue */
+	uint32_t posted;         /* WQEs in all */
+	struct tq_posted *slots; /* the last of them, by number: tq_lane_slot(). `depth` at least;
 				   hold lane: twice that, as new ones come while it reports */
-	uint8_t *bytes;         /* control lane: room for the inline data of each */
-	uint32_t mask;          /* places in the ring, a power of two, less one */
-	uint32_t batch;         /* sends of which one is signalled */
+	uint8_t *bytes;          /* control lane: room for the inline data of each */
+	uint32_t mask;           /* slots, a power of two, less one */
+	uint32_t batch;          /* sends of which one is signalled */
 	/* Control lane: what all messages that go inline have in common. */
 	struct ibv_send_wr wr;
 	struct ibv_sge sge;
@@ -78,30 +78,31 @@ struct tq_lane {
 	bool erred;           /* a completion with an error was seen */
 	bool taken;           /* hold lane: a tuple has it */
 	struct tq_link *user; /* hold lane that is taken: the process that it is used towards */
-	struct tq_link **confirmed;  /* the processes that hold the TGT QP open */
-	uint32_t nconfirmed;         /* entries of `confirmed` */
-	uint32_t confirmed_room;     /* its allocated size, in entries */
-	struct tq_request *requests; /* list: those that wait for its TGT QP, or for a process to
-					open it; the first asks for the TGT QP to be made */
+	struct tq_link **confirmed; /* the processes that hold the TGT QP open */
+	uint32_t nconfirmed;        /* entries of `confirmed` */
+	uint32_t confirmed_room;    /* its allocated size, in entries */
+	/* List: those that wait for its TGT QP, or for a process to open it; the first asks for the
+	 * TGT QP to be made. */
+	struct tq_connect_request *requests;
 	/* Hold lanes: in tq_node.hold; failed ones: in tq_connections.flushing. */
 	struct tq_lane *next, *prev;
 	/*
 	 * Hold lane: most direct sends that nobody waits for (TQ_DIRECT_LAZY) are not signalled.
-	 * The completion of a later one reports them, or that of a drain.
+	 * The completion of a later one reports them, or that of a marker.
 	 */
 	uint32_t reported;   /* WQEs that were reported */
 	uint32_t unreported; /* lazy ones behind the last that is awaited */
-	bool drain;          /* a slot of the send CQ is kept for a drain */
+	bool marker;         /* a slot of the send CQ is kept for a marker */
 	bool needs_flush;    /* the lane has failed, and no completion may come of its lazy sends */
 };
 
 /* Returns the name of the lane's kind, for sentences. */
 const char *tq_lane_name(const struct tq_lane *lane);
 
-/* Returns the place of WQE number `n` in the lane's ring. */
+/* Returns the place of WQE number `n` among the slots. */
 static inline struct tq_posted *tq_lane_slot(const struct tq_lane *lane, uint32_t n)
 {
-	return &lane->ring[n & lane->mask];
+	return &lane->slots[n & lane->mask];
 }
 /* Returns the place of what was posted last. */
 static inline struct tq_posted *tq_lane_last(const struct tq_lane *lane)
@@ -159,9 +160,10 @@ int tq_lane_post_copy(struct tq_net *net, struct tq_lane *lane, struct tq_link *
 /* Takes the copy from a posted WQE that is sent again. Returns one without a registration if the
  * WQE has no copy. */
 struct tq_sg tq_lane_take_copy(struct tq_net *net, struct tq_posted *posted);
-/* Makes the completions of unsignalled sends of a control or bulk lane come, by an empty RDMA write
- * that names a control SRQ of the link's. Returns tq_lane_post()'s result. */
-int tq_lane_drain(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
+/* Posts a marker to a control or bulk lane: an empty RDMA write that names a control SRQ of the
+ * link's, whose completion tells that the unsignalled sends before it have ended. Returns
+ * tq_lane_post()'s result. */
+int tq_lane_mark(struct tq_net *net, struct tq_lane *lane, struct tq_link *link);
 
 /* Counts one more outstanding WQE whose done() will be called. */
 static inline void tq_lane_await(struct tq_net *net, struct tq_lane *lane, struct tq_posted *posted)
@@ -177,14 +179,14 @@ static inline void tq_lane_unawait(struct tq_net *net, struct tq_lane *lane)
 	net->scq.awaited--;
 }
 
-/* ---- a slot of the send CQ for the next drain of a hold lane, without which what has ended there
+/* ---- a slot of the send CQ for the next marker of a hold lane, without which what has ended there
  * might never be reported ---- */
 
 /* Keeps a slot for the lane. There is one: the lane has just released a slot, or
- * tq_cq_can_keep_drain() said so. */
-void tq_lane_keep_drain(struct tq_net *net, struct tq_lane *lane);
+ * tq_cq_can_keep_marker() said so. */
+void tq_lane_keep_marker(struct tq_net *net, struct tq_lane *lane);
 /* Gives the lane's slot back, if it has one. */
-void tq_lane_drop_drain(struct tq_net *net, struct tq_lane *lane);
+void tq_lane_drop_marker(struct tq_net *net, struct tq_lane *lane);
 
 /* ---- failures ---- */
 
@@ -206,5 +208,16 @@ bool tq_lane_is_confirmed(const struct tq_lane *lane, const struct tq_link *link
 int tq_lane_confirm(struct tq_lane *lane, struct tq_link *link);
 /* Takes a link that goes off the lane. */
 void tq_lane_unconfirm(struct tq_lane *lane, const struct tq_link *link);
+
+/* ---- direct sends on hold lanes ---- */
+
+/* Posts a direct send on a hold lane: the operation direct() of struct tq_net_ops. */
+int tq_lane_direct(struct tq_net *net, struct tq_link *link, struct tq_lane *lane, uint32_t srqn,
+		   const struct tq_sg *sg, int nsg, unsigned flags, void *token);
+/* Has lazy sends on a hold lane reported as soon as they are complete. */
+void tq_lane_report(struct tq_net *net, struct tq_lane *lane);
+/* Has each send of a hold lane that fails reported. To be called before tq_lane_stop(), because a
+ * marker may be posted. */
+void tq_lane_await_all(struct tq_net *net, struct tq_lane *lane);
 
 #endif

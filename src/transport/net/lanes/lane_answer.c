@@ -4,15 +4,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/util.h"
 #include "net/lanes/lane_connect.h"
-#include "net/lanes/lane_fail.h"
 #include "net/lanes/lane_qp.h"
 #include "net/lanes/outbox.h"
-#include "net/lanes/request.h"
-#include "net/peers/contact.h"
 #include "net/peers/link.h"
-#include "net/peers/link_fail.h"
+#include "net/peers/link_life.h"
 
 static bool is_credit(tq_le32 n)
 {
@@ -96,7 +93,8 @@ static void take_confirmation(struct tq_net *net, struct tq_lane *lane, struct t
 			     "eager_max must be the same in all processes");
 }
 
-static void reply_ok(struct tq_net *net, struct tq_request *request, const struct tq_oob_rep *rep)
+static void reply_ok(struct tq_net *net, struct tq_connect_request *request,
+		     const struct tq_oob_rep *rep)
 {
 	struct tq_lane *lane = request->lane;
 	struct tq_link *link = request->link;
@@ -118,13 +116,13 @@ static void reply_ok(struct tq_net *net, struct tq_request *request, const struc
 			tq_lane_retire(net, lane);
 			return;
 		}
-		tq_requests_restart(net, request);
+		tq_connect_requests_restart(net, request);
 	}
-	tq_request_end(net, request);
+	tq_connect_request_end(net, request);
 	take_confirmation(net, lane, link, rep);
 }
 
-static void reply_error(struct tq_net *net, struct tq_request *request, int error)
+static void reply_error(struct tq_net *net, struct tq_connect_request *request, int error)
 {
 	struct tq_link *link = request->link;
 	struct tq_lane *lane = request->lane;
@@ -135,7 +133,7 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 		       "Large messages to %s share the control connection, which is slower: %s (a "
 		       "limit of its adapter, or of the memory that it may lock).",
 		       tq_link_name(link), strerror(error));
-		tq_request_end(net, request);
+		tq_connect_request_end(net, request);
 		return;
 	}
 	if (lane->kind != TQ_LANE_HOLD && tq_is_limit(error)) {
@@ -155,13 +153,13 @@ static void reply_error(struct tq_net *net, struct tq_request *request, int erro
 	tq_log(net->job, TQ_LOG_WARN,
 	       "%s takes no more connections on which messages can wait: %s.", tq_link_name(link),
 	       strerror(error));
-	tq_request_end(net, request);
+	tq_connect_request_end(net, request);
 }
 
 void tq_lane_on_answer(struct tq_net *net, const struct tq_oob_rep *rep)
 {
 	uint64_t txid = tq_get64(rep->hdr.txid);
-	struct tq_request *request;
+	struct tq_connect_request *request;
 
 	HASH_FIND(hh, net->connections->requests, &txid, sizeof(txid), request);
 	if (!request || !request->sent || tq_link_has_failed(request->link) ||

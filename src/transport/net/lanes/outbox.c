@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "net/peers/contact.h"
-#include "net/peers/fate.h"
-#include "net/peers/link_fail.h"
-#include "net/peers/node.h"
+#include "base/util.h"
+#include "net/peers/link.h"
+#include "net/peers/link_life.h"
 #include "net/peers/oob.h"
 
 /* The time after which the datagram that wakes a process is repeated first. */

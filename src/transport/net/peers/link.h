@@ -6,8 +6,121 @@
 #ifndef TQ_NET_LINK_H
 #define TQ_NET_LINK_H
 
-#include "base/hash.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/util.h"
+#include "net/adapter/address.h"
 #include "net/adapter/objects.h"
+#include "net/peers/oob.h"
+
+/* ---- nodes ---- */
+
+/* The processes behind one port of an HCA in one XRC domain, and what the lanes and links to them
+ * share. */
+struct tq_node {
+	struct tq_node_key {
+		union ibv_gid gid; /* of the port; LID-routed InfiniBand: subnet prefix and port
+				      GUID as well */
+		uint64_t domain;   /* its processes' tq_net.domain */
+	} key;
+	uint16_t lid;
+	uint8_t mtu;             /* enum ibv_mtu */
+	struct ibv_ah *ah;       /* for datagrams; NULL: not made yet */
+	int ah_error;            /* errno of the last attempt */
+	uint64_t ah_due;         /* ns: no attempt before */
+	struct tq_lane *control; /* NULL: not asked for yet */
+	struct tq_lane *bulk;    /* NULL: not asked for yet */
+	struct tq_lane *hold;    /* list */
+	uint32_t nhold;
+	uint32_t nlinks, nlanes;     /* the node goes with the last of them */
+	struct tq_rdma_op *bulk_ops; /* rdma.c: queue of operations of which not all is posted */
+	uint64_t bulk_bytes;         /* rdma.c: posted, and not complete */
+	bool bulk_busy;              /* in the list tq_net.bulk_busy */
+	struct tq_node *bulk_busy_next, *bulk_busy_prev;
+	bool hold_full;    /* a hold lane could not be made: no more are tried */
+	bool no_bulk;      /* the bulk lane could not be made: the control lane stands in */
+	UT_hash_handle hh; /* tq_net.nodes */
+};
+
+/* Finds the node of an address, or makes it. NULL: no memory. */
+struct tq_node *tq_node_get(struct tq_net *net, const struct tq_address *address);
+/* Frees the node if no link and no lane is left there. */
+void tq_node_put(struct tq_net *net, struct tq_node *node);
+/* Returns the address handle for datagrams to the node; NULL: its address can't be resolved, for
+ * now. */
+struct ibv_ah *tq_node_ah(struct tq_net *net, struct tq_node *node);
+
+/* ---- a contact: the part of a link that is seldom needed ---- */
+
+/* Facts about the process of a link that has failed; link_life.c. */
+enum tq_fate {
+	TQ_FATE_UNASKED, /* no inquiry was started */
+	TQ_FATE_INQUIRED,
+	TQ_FATE_DIED,
+	TQ_FATE_LIVES,
+	TQ_FATE_UNKNOWN
+};
+
+/* This process's access to the memory of the link's process. */
+enum tq_memory { TQ_MEMORY_UNKNOWN, TQ_MEMORY_READABLE, TQ_MEMORY_REFUSED };
+
+/* The most connection requests that are kept of a process that is not a peer yet. Their order
+ * doesn't matter, and one that doesn't fit comes again. */
+#define TQ_KEPT_REQUESTS 4
+
+struct tq_contact {
+	struct tq_address address;
+
+	/* Lanes to it. */
+	struct tq_connect_request *asked[TQ_LANE_KINDS]; /* requests that wait for their answer */
+	bool no_outbox;                                  /* its inbox can't be attached */
+	/* The lane on which connections.c has checked it last, and the number of the WQE. */
+	const struct tq_lane *checked;
+	uint32_t check_wqe;
+	/* Its memory: peer_memory.c. */
+	enum tq_memory memory;
+	pid_t pid;
+	uint64_t proof;  /* where in its memory its nonce is */
+	bool no_hold;    /* it takes no more hold lanes */
+	bool no_bulk;    /* it takes no bulk lane: the control lane stands in */
+	bool wants_hold; /* in the list tq_connections.wants_hold */
+	struct tq_link *wants_hold_next;
+
+	/* Lanes from it: target.c. */
+	struct tq_oob_req kept[TQ_KEPT_REQUESTS];
+	unsigned nkept;
+	bool has_asked[TQ_LANE_KINDS];    /* the process has asked for such a lane */
+	uint64_t newest[TQ_LANE_KINDS];   /* txid of its last request for one */
+	uint32_t ntargets[TQ_LANE_KINDS]; /* TGT QPs that are open for it */
+
+	/* Goodbyes: links.c. */
+	bool owes_bye;              /* this process's goodbye has still to be said */
+	struct tq_timer bye_timer;  /* says goodbye, and again */
+	uint64_t leave_until;       /* ns: how long its answer is waited for */
+	struct tq_timer gone_timer; /* armed by each goodbye of the link's process */
+	bool owes_bye_ack;          /* the link's process waits for this one's BYE_ACK */
+
+	/* Its failure: link_life.c, link_life.c. */
+	char *why;    /* the sentence for the log */
+	bool refused; /* what was sent to it was refused */
+	bool denied;  /* refused because that memory isn't registered there */
+	bool watched; /* its mark in the XRC domain's file was seen */
+	enum tq_fate fate;
+	struct tq_timer fate_timer; /* looks, and asks mates */
+	uint64_t fate_until;        /* ns: the end of the inquiry */
+	uint32_t mates_asked;       /* mates asked so far in this round */
+	uint64_t culprit;           /* nonce of the link whose failure it shares; 0: its own */
+	bool logged;                /* the log has said why */
+	/* The user knows of the failure: by the sentence on the culprit or on the adapter, or
+	 * because the user has removed the peer. So the log says why as no error. */
+	bool user_knows;
+	bool blamed; /* another process has cut its connection because of this one's */
+	struct tq_timer cut_timer;   /* tells its process again that the link has failed */
+	uint64_t cut_until;          /* ns: CUT is repeated until then; 0: it isn't */
+	uint64_t cut_backoff;        /* ns */
+	struct tq_link *failed_next; /* tq_connections.failing, then .broken */
+};
 
 /*
  * Both processes of a link go through these states, each at its own time. A process that closes
@@ -43,9 +156,9 @@ struct tq_link {
 	enum tq_link_state state[TQ_LINK_ENDS];
 	uint32_t ud_qpn, ud_qkey; /* where the process answers connection requests */
 	uint64_t nonce; /* random: names the process's endpoint; another one in its next life */
-	struct tq_contact *contact; /* contact.h: what is seldom needed */
-	struct tq_lane *ready[2];   /* the node's control and bulk lane, once the process has
-				       confirmed them */
+	struct tq_contact *contact;
+	struct tq_lane *ready[2]; /* the node's control and bulk lane, once the process has
+				     confirmed them */
 
 	/* This process as sender; given by the answer for the control lane. */
 	uint32_t number_there; /* this process's number there; 0: not given yet */

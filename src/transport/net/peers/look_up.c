@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
+#include "base/util.h"
 #include "net/peers/link.h"
 #include "net/peers/oob.h"
 

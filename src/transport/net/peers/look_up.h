@@ -6,7 +6,7 @@
 #include <tupleq/look_up.h>
 
 #include "net/adapter/objects.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 
 /* The result of a look-up, or a process that has made itself known. */
 struct tq_look_up_result {

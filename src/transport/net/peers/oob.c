@@ -8,7 +8,6 @@
 
 #include "net/adapter/mem.h"
 #include "net/peers/link.h"
-#include "net/peers/node.h"
 
 /* Buffers for datagrams. A job's processes may all ask one of them at once. A choice: what
  * overflows is lost and sent again, which delays a connection; each buffer takes ROOM bytes of

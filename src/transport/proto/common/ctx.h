@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* A context: found by its id, and whether anyone in it is left. */
+/* A context, a peer in it, and a peer: what every file may do with them. */
 #ifndef TQ_PROTO_CTX_H
 #define TQ_PROTO_CTX_H
 
@@ -30,5 +30,46 @@ void tq_ctx_unname(struct tq_ctx *ctx);
  * send to a receive from TQ_ANY_SOURCE there. False for an open context, which other peers may
  * join, unless the adapter has failed. */
 bool tq_ctx_check_deserted(struct tq_ctx *ctx);
+
+/* ---- a peer in a context ---- */
+
+/* Makes the pair of a rank. Returns NULL without memory, or if the peer of that rank is gone. */
+struct tq_pair *tq_pair_make(struct tq_ctx *ctx, int rank);
+/* Returns why tq_pair_get() has returned NULL: -EINVAL (the context has no such rank, or the peer
+ * of that rank was removed) or -ENOMEM. */
+int tq_pair_error(const struct tq_ctx *ctx, int rank);
+/* Returns the pair of a rank, made on first use, or NULL. Inline, because each message and each
+ * receive comes through here. */
+static inline struct tq_pair *tq_pair_get(struct tq_ctx *ctx, int rank)
+{
+	if (rank < 0 || rank >= ctx->npeers)
+		return NULL;
+	return ctx->pairs[rank] ? ctx->pairs[rank] : tq_pair_make(ctx, rank);
+}
+
+/* Returns the place of a tag's tuple in the pair's recent_tx_tuples and recent_rx_tuples. */
+static inline unsigned tq_pair_recent(uint64_t tag)
+{
+	return tag % TQ_RECENT;
+}
+
+/* ---- for ep/ ---- */
+
+/* Returns the rank of the peer in an open context, which the peer joins if need be; or -ENOMEM. */
+int tq_core_ctx_join(struct tq_ctx *ctx, struct tq_peer *peer);
+
+/* ---- a peer: sending a control message, and failing the peer ---- */
+
+/*
+ * Marks the peer as failed, because the peer did what no correct peer does, or a message to it was
+ * lost. Nothing of the peer ends before the next tq_core_poll() or tq_core_on_peer_failed(), so the
+ * caller may go on with its requests and queues. Messages of the peer are dropped from here on.
+ */
+void tq_peer_fail(struct tq_peer *peer, const char *why);
+/* Marks the peer as failed for lack of memory: a message from the peer is lost. */
+void tq_peer_fail_memory(struct tq_peer *peer);
+/* Sends a control message that must not be lost. Fails the peer, and returns a negative error, if
+ * that can't be done. */
+int tq_peer_send(struct tq_peer *peer, const void *msg, uint32_t len, unsigned flags);
 
 #endif

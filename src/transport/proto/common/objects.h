@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * The objects that sender and receiver share: requests, peers, contexts, and the core. The sender's
- * own are in tx_objects.h, the receiver's in rx_objects.h; rma_objects.h is for neither.
+ * own are in tx_objects.h, the receiver's in rx_objects.h.
  */
 #ifndef TQ_PROTO_OBJECTS_H
 #define TQ_PROTO_OBJECTS_H
 
+#include <stdlib.h>
 #include <tupleq/match.h>
 #include <tupleq/tupleq.h>
 
 #include "base/handles.h"
-#include "base/hash.h"
 #include "base/lock.h"
 #include "base/params.h"
-#include "base/states.h"
 #include "base/stats.h"
+#include "base/util.h"
 #include "proto/common/net_ops.h"
 
 /* ---- requests ---- */
@@ -78,7 +78,6 @@ struct tq_pair {
 	struct tq_msg *probed;            /* list: messages that matched probes have taken */
 	uint32_t nfenced;                 /* tuples being recalled; > 0: in ctx->fenced */
 	uint32_t nfenced_user;            /* of these, with a tag that TQ_ANY_TAG matches */
-	uint64_t wild_at;                 /* ctx->wild_at at the last TQ_ANY_TAG from here */
 	/* With match bits. As receiver: the bits that the tuples ignore, and the mask's number; 0:
 	 * there is no mask yet. */
 	uint64_t mask;
@@ -112,7 +111,7 @@ struct tq_peer {
 	uint32_t nasked; /* tuples to there in TQ_TX_TUPLE_ASKED */
 	uint64_t nrma;   /* operations on its memory that are under way */
 	/* Objects that the peer has here; a correct peer has a limited number of each: */
-	uint32_t orphan_rts;       /* orphans (orphan.c) that are RTS */
+	uint32_t orphan_rts;       /* orphans (dispatch.c) that are RTS */
 	uint64_t orphan_bytes;     /* and bytes of those that are EAGER */
 	uint32_t unexpected_rts;   /* unexpected messages that are RTS */
 	uint64_t unexpected_bytes; /* and bytes of those that are EAGER, with their records */
@@ -134,25 +133,24 @@ struct tq_ctx {
 	struct tq_pair **pairs; /* by rank; NULL: not used yet */
 	struct tq_peer **peers; /* by rank; NULL: gone, in a context that is open or was removed */
 	uint64_t eager_below;   /* shorter messages may go eagerly */
+	uint64_t asks_from;     /* messages of this length, and longer ones, ask for a queue */
 	uint64_t order;         /* number of the next receive */
 	struct tq_recv_req *wild;                  /* queue: receives with a wildcard */
 	struct tq_unexpected *unexpected;          /* queue by arrival (ctx_next) */
 	struct tq_unexpected_tag *unexpected_tags; /* hash by tag */
 	struct tq_pair *fenced;                    /* list: pairs with tuples being recalled */
 	struct tq_rx_tuple *queued;                /* list: tuples with a queue, or an offer */
-	bool wild_gone;     /* a wildcard, or a cancelled receive, has gone: match fenced pairs */
-	uint32_t nrecvs;    /* receives and matched messages that have not ended */
-	uint64_t wild_at;   /* number of receives and probes with a wildcard so far */
-	uint64_t wild_both; /* wild_at of the last with TQ_ANY_SOURCE and TQ_ANY_TAG */
-	struct tq_wildtag *wildtags; /* hash: tags that came with TQ_ANY_SOURCE lately */
+	bool wild_gone;   /* a wildcard, or a cancelled receive, has gone: match fenced pairs */
+	uint32_t nrecvs;  /* receives and matched messages that have not ended */
+	uint64_t wild_at; /* number of receives and probes with a wildcard so far */
+	struct tq_wilds *wilds; /* the last of them; NULL: there was none */
 	/* The error of operations with a revoked tag; 0: not revoked. [1] is for negative tags. */
 	int revoked[2];
-	bool named;   /* in core->ctxs */
+	bool named;   /* in core->contexts */
 	bool removed; /* in core->removed */
 	struct tq_ctx *removed_next;
 	/* With TQ_CTX_BITS: */
 	const struct tq_match_ops *match_ops;
-	struct tq_wild_recent *wild_recent;
 	void *match_arg;
 	uint32_t header_len;
 	/* Bytes in front of the data of direct messages; 0 without TQ_CTX_BITS. */
@@ -171,11 +169,10 @@ struct tq_orphan;
  */
 #define TQ_FREE_MAX 4096u
 
-/* The lengths that follow from the parameters and the network's limits (settings.h). */
+/* The lengths that follow from the parameters and the network's limits (policy.h). */
 struct tq_settings {
 	bool has_tuples;                 /* messages may go to tuple queues */
 	uint64_t eager_limit, eager_max; /* tq_eager_limit(), tq_eager_max() */
-	uint64_t asks_from; /* the length from which on messages make their tuple ask for a queue */
 };
 
 struct tq_core {
@@ -191,7 +188,7 @@ struct tq_core {
 	/* The calling thread is the library's: user data are not touched (but buffers of
 	 * TQ_SEND_BUFFERED are read), and pack() and unpack() not called. */
 	bool service;
-	struct tq_ctx *ctxs;     /* hash by id */
+	struct tq_ctx *contexts; /* hash by id */
 	struct tq_ctx *last_ctx; /* looked up last; NULL: none */
 	bool has_bits;           /* there is or was a context with match bits */
 	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples, entries;
@@ -218,7 +215,7 @@ struct tq_core {
 	uint32_t ntx_tuples, ntx_tuples_parked;
 	uint32_t ntx_tuples_queued;       /* not in TQ_TX_TUPLE_CONTROL */
 	struct tq_tx_tuple *want_lane;    /* list (lane_next): OFFERED, without a lane */
-	struct tq_tx_tuple *watched;      /* list (watch_next): overdue.c */
+	struct tq_tx_tuple *watched;      /* list (watch_next): tx_tuple_table.c */
 	bool reminds;                     /* tq_core_on_reminded() will be called */
 	struct tq_idle_lanes *idle_lanes; /* hash by node */
 	/* Contexts that their users have removed, and that stay for what is under way. */
@@ -248,5 +245,55 @@ struct tq_core {
 	uint64_t nrma;   /* operations on peers' memory that are under way */
 	uint32_t nempty; /* sends that have ended for their users, and take nothing of a pool */
 };
+
+/* ---- operations on peers' memory ---- */
+
+struct tq_rma_req {
+	struct tq_req req;
+	struct tq_peer *peer;
+	enum tq_rma_kind kind;
+	struct tq_sg sg; /* local memory; reg NULL: inline */
+	bool owns_reg;   /* sg.reg was made by the library for this operation, with `cookie` */
+	void *cookie;    /* for tq_net_ops.unregister() */
+	void (*done)(void *user, int error);
+};
+
+/* ---- the memory of requests, and those that have ended, on their way to the user ---- */
+
+/* Returns memory for a request of that kind and size, in which nothing is set; NULL: no memory.
+ * tq_core_release() takes it back. Inline, as each message comes through here. */
+static inline void *tq_req_new(struct tq_core *core, enum tq_req_kind kind, size_t size)
+{
+	struct tq_req *req = core->free_reqs[kind];
+
+	if (req) {
+		LL_DELETE(core->free_reqs[kind], req);
+		core->nfree_reqs[kind]--;
+		return req;
+	}
+	req = malloc(size);
+	if (req)
+		TQ_LEVEL(core->stats, requests, 1);
+	return req;
+}
+
+/* Ends a request: puts it on the list of ended ones, or frees a detached one. */
+void tq_req_end(struct tq_req *req, int error);
+/* Keeps a request's memory for the next one, or frees it. */
+void tq_req_free(struct tq_req *req);
+
+/* ---- for ep/ ---- */
+
+static inline bool tq_core_has_ended(const struct tq_core *core)
+{
+	return core->ended;
+}
+/* Takes the list of ended requests (by next; status is filled in). Each one goes back by
+ * tq_core_release(). */
+struct tq_req *tq_core_ended(struct tq_core *core);
+/* Takes the requests that ended, but not by a failed connection; the others stay in the list. */
+struct tq_req *tq_core_ended_unfailed(struct tq_core *core);
+/* Frees a request that has ended, or was never started. */
+void tq_core_release(struct tq_req *req);
 
 #endif

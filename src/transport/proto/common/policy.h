@@ -1,13 +1,89 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * Which tuples have a queue: what sender (tx_policy.c) and receiver (rx_policy.c) share, and the
+ * Which tuples have a queue: what sender (tx_tuple.c) and receiver (rx_policy.c) share, and the
  * numbers by which they decide. POLICY.md explains the rules, and what each number was measured to
  * be worth. "Short" is what goes eagerly: up to eager_max bytes.
  */
 #ifndef TQ_PROTO_POLICY_H
 #define TQ_PROTO_POLICY_H
 
-#include "proto/common/settings.h"
+#include "base/util.h"
+#include "proto/common/objects.h"
+
+/* ---- the ways that messages may go, and their lengths ---- */
+
+/* Returns true if messages may go to tuple queues at all. */
+static inline bool tq_wants_tuples(const struct tq_core *core)
+{
+	return core->settings.has_tuples;
+}
+
+/* Returns true if an RTS is answered by an RDMA read, where that is possible. */
+static inline bool tq_wants_rget(const struct tq_core *core)
+{
+	return core->params->protocol == TQ_PROTOCOL_RGET ||
+	       (tq_wants_tuples(core) && core->params->rendezvous == TQ_RENDEZVOUS_RGET);
+}
+
+/* Returns the length up to which messages go eagerly in every protocol. */
+static inline uint64_t tq_eager_limit(const struct tq_core *core)
+{
+	return core->settings.eager_limit;
+}
+
+/* Returns the length of the longest message that goes eagerly where its tuple has no queue. */
+static inline uint64_t tq_eager_max(const struct tq_core *core)
+{
+	return core->settings.eager_max;
+}
+
+/* Returns the length of the longest message that loses by a hold: it goes eagerly, or its transfer
+ * takes no longer than four of the adapter's pauses after an RNR NAK. A message of that length
+ * loses a twentieth (POLICY.md). */
+static inline uint64_t tq_hold_max(const struct tq_core *core)
+{
+	uint64_t eager = tq_eager_max(core), pauses = 4 * core->limits->rnr_bytes;
+
+	return pauses > eager ? pauses : eager;
+}
+
+/* Returns true if a message of `len` bytes makes its tuple ask for a queue. No other message needs
+ * a record of its tuple as long as that has no queue. */
+static inline bool tq_asks_for_queue(const struct tq_ctx *ctx, uint64_t len)
+{
+	return len >= ctx->asks_from;
+}
+
+/* Works the settings out when the core begins: parameters and limits stay as they are. */
+static inline void tq_settings_init(struct tq_core *core)
+{
+	const struct tq_params *params = core->params;
+	uint64_t most = core->limits->control_data_max;
+	struct tq_settings *settings = &core->settings;
+
+	settings->has_tuples =
+		params->protocol == TQ_PROTOCOL_TUPLEQ || params->protocol == TQ_PROTOCOL_COPY;
+	settings->eager_limit = tq_min64((uint64_t)params->eager_limit, most);
+	settings->eager_max = settings->eager_limit;
+	if (settings->has_tuples && params->eager_max > params->eager_limit)
+		settings->eager_max = tq_min64((uint64_t)params->eager_max, most);
+}
+
+/* Works out which messages of the context go eagerly, and which ask for a queue: those that don't,
+ * of which the user's header makes some more. */
+static inline void tq_ctx_settings_init(struct tq_ctx *ctx)
+{
+	const struct tq_core *core = ctx->core;
+	uint64_t most = core->limits->control_data_max;
+
+	if (ctx->header_len <= most)
+		ctx->eager_below = tq_min64(tq_eager_max(core), most - ctx->header_len) + 1;
+	ctx->asks_from = ctx->eager_below;
+	if (!core->settings.has_tuples)
+		ctx->asks_from = UINT64_MAX;
+	else if (!core->params->promote_after)
+		ctx->asks_from = 0;
+}
 
 /* ---- the numbers ---- */
 
@@ -41,10 +117,8 @@
 /* Receiver. Entries in a row for a sender that ignore other bits than its tuples, before the tuples
  * ignore those. Entries beside the mask are matched by the library. */
 #define TQ_MASK_AFTER 16u
-/* Receiver. Recent wildcards that a context with match bits remembers. */
-#define TQ_WILD_RECENT 16u
-/* Receiver. Tags with a wildcard from any source that a context remembers. */
-#define TQ_WILDTAGS_MAX 256u
+/* Receiver. Recent wildcards that a context remembers. */
+#define TQ_WILDS_MAX 16u
 
 /* ---- shares ---- */
 
@@ -88,5 +162,20 @@ static inline bool tq_has_notice(const struct tq_core *core, uint32_t base, uint
 {
 	return core->params->giveback_after && tq_is_sampled(base, seq);
 }
+
+/* ---- the way of long messages between processes of a node ---- */
+
+enum tq_way {
+	TQ_WAY_ADAPTER, /* as from another node */
+	TQ_WAY_COPY,    /* the receiver copies the message from its sender's memory */
+	TQ_WAY_PIECES   /* in pieces through shared memory */
+};
+
+/* Returns how a message of `len` bytes, in one piece of memory on both sides, comes from or goes to
+ * the peer if it goes to no tuple queue. */
+enum tq_way tq_local_way(const struct tq_peer *peer, uint64_t len);
+/* Returns true if a message of `len` bytes should ask for a tuple queue, because there is no faster
+ * way to the peer. */
+bool tq_local_way_wants_queue(const struct tq_peer *peer, uint64_t len);
 
 #endif

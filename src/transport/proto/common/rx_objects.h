@@ -81,7 +81,7 @@ enum tq_unexpected_kind {
 	TQ_UNEXPECTED_RTS,
 	TQ_UNEXPECTED_HELD,    /* in the sender's lane, for the tuple's SRQ */
 	TQ_UNEXPECTED_STORED,  /* with match bits: the user has the data */
-	TQ_UNEXPECTED_DRAINING /* with match bits: was held; the data are on their way (drain.c) */
+	TQ_UNEXPECTED_DRAINING /* with match bits: was held; the data are on their way (entry.c) */
 };
 
 /* A message that came before its receive. */

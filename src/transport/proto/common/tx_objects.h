@@ -81,7 +81,7 @@ struct tq_tx_tuple {
 	bool idle;                   /* in peer->idle_lanes */
 	bool used;                   /* since tq_tx_tuples_trim() last passed over the record */
 	bool parked;                 /* not in core->tx_tuple_lru */
-	/* overdue.c: */
+	/* tx_tuple_table.c: */
 	bool watched;
 	uint32_t oldest, looks; /* seq of the oldest direct message, how often it was seen */
 	struct tq_tx_tuple *watch_next, *watch_prev;   /* core->watched */

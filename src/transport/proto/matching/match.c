@@ -30,16 +30,13 @@
 #include <string.h>
 
 #include "proto/common/ctx.h"
-#include "proto/common/peer.h"
 #include "proto/common/rx_objects.h"
-#include "proto/receiver/drain.h"
 #include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
 #include "proto/receiver/recv_req.h"
 #include "proto/receiver/rx_tuple.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/receiver/unexpected.h"
-#include "proto/receiver/want.h"
 
 /* Messages that are looked at to find one that may overtake those before it. A choice: a receive
  * that finds none has looked in vain, and overtaking is allowed, not promised. */

@@ -15,8 +15,7 @@
 
 #include "proto/common/buf.h"
 #include "proto/common/ctx.h"
-#include "proto/common/pair.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/common/rx_objects.h"
 #include "proto/matching/match.h"
 #include "proto/receiver/fetch.h"
@@ -25,8 +24,6 @@
 #include "proto/receiver/rx_policy.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/receiver/unexpected.h"
-#include "proto/receiver/want.h"
-#include "proto/receiver/wild.h"
 
 struct tq_msg {
 	struct tq_ctx *ctx;

@@ -18,4 +18,13 @@ void tq_core_end_receives(struct tq_core *core, uint32_t id, int32_t tag, int er
 /* Revokes a context, as tq_ctx_revoke() does. */
 void tq_core_ctx_revoke(struct tq_ctx *ctx, bool only_negative, int error);
 
+/* ---- entries of contexts with match bits, for ep/ ---- */
+
+/* The results are those of
+ * tq_entry_append() and tq_entry_remove() (<tupleq/match.h>). */
+
+int tq_core_entry_append(struct tq_ctx *ctx, const struct tq_want *want, const struct tq_buf *buf,
+			 unsigned flags, void *user, tq_entry_id *id);
+int tq_core_entry_remove(struct tq_ctx *ctx, tq_entry_id id);
+
 #endif

@@ -1,28 +1,123 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * Gets a matched message's data: copied (eager, or from the memory of a process of the node), by
- * RDMA read or write, or in pieces (fetch_pieces.c). In service mode nothing is copied: that
- * waits in core->copies for a thread of the user's.
+ * RDMA read or write, or in pieces. In service mode nothing is copied: that waits in core->copies
+ * for a thread of the user's.
  */
 #include "proto/receiver/fetch.h"
 
 #include <assert.h>
 #include <errno.h>
 
-#include "base/min.h"
+#include "base/util.h"
 #include "proto/common/buf.h"
-#include "proto/common/local_way.h"
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/peer.h"
-#include "proto/common/pieces.h"
+#include "proto/common/policy.h"
 #include "proto/common/rx_objects.h"
-#include "proto/common/settings.h"
-#include "proto/receiver/fetch_pieces.h"
-#include "proto/receiver/held.h"
-#include "proto/receiver/recv_mem.h"
+#include "proto/receiver/recall.h"
 #include "proto/receiver/recv_req.h"
 #include "proto/receiver/unexpected.h"
 #include "proto/sender/answer.h"
+
+/* ---- pieces, which come through control buffers; in service mode they are kept ---- */
+
+static void end_pieces(struct tq_recv_req *recv)
+{
+	struct tq_core *core = recv->req.core;
+
+	TQ_COUNT(core->stats, recv_pipelined);
+	TQ_COUNT_N(core->stats, recv_pipelined_bytes, recv->wanted);
+	if (recv->pieces_asked) {
+		tq_held_again(recv);
+		return;
+	}
+	tq_recv_req_leave_active(recv);
+	tq_recv_req_complete(recv);
+}
+
+/* Frees pieces that were kept, without a copy. */
+static void drop_kept(struct tq_recv_req *recv)
+{
+	struct tq_unexpected *message;
+
+	if (!recv->from)
+		return;
+	DL_DELETE2(recv->req.core->copies, recv, core_prev, core_next);
+	while ((message = recv->from)) {
+		DL_DELETE2(recv->from, message, tuple_prev, tuple_next);
+		tq_unexpected_free(message);
+	}
+}
+
+/* Copies pieces that came in service mode to the user's buffer, in their order. */
+static void copy_pieces(struct tq_recv_req *recv)
+{
+	struct tq_unexpected *message;
+
+	DL_FOREACH2(recv->from, message, tuple_next)
+		tq_buf_unpack(&recv->buf, message->addr, message->data, message->length);
+	drop_kept(recv);
+}
+
+static bool keep_piece(struct tq_recv_req *recv, uint64_t offset, const void *data, uint64_t len)
+{
+	struct tq_unexpected *message = tq_unexpected_new_piece(recv->pair, len);
+
+	if (!message)
+		return false;
+	message->addr = offset;
+	message->data = data;
+	if (!tq_unexpected_hold(message)) {
+		tq_unexpected_free(message);
+		return false;
+	}
+	if (!recv->from)
+		DL_APPEND2(recv->req.core->copies, recv, core_prev, core_next);
+	DL_APPEND2(recv->from, message, tuple_prev, tuple_next);
+	return true;
+}
+
+/* Copies pieces that were kept to the user's buffer, and ends the receive if none is to come. */
+static void end_kept(struct tq_recv_req *recv)
+{
+	copy_pieces(recv);
+	if (recv->got == recv->wanted)
+		end_pieces(recv);
+}
+
+bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_data *m, uint32_t len, struct tq_bounce *bounce)
+{
+	struct tq_recv_req *recv =
+		tq_recv_req_named(core, peer, tq_get32(m->recv_req), TQ_RECV_REQ_PIECES);
+	uint64_t offset = tq_get64(m->offset);
+	bool kept;
+
+	if (!recv)
+		return false;
+	len -= (uint32_t)sizeof(*m);
+	if (!len || offset != recv->got || len > recv->wanted - recv->got) {
+		tq_peer_fail(peer, "a piece of its message is out of place");
+		return false;
+	}
+	if (!core->service) {
+		copy_pieces(recv);
+		tq_buf_unpack(&recv->buf, offset, m + 1, len);
+		recv->got += len;
+		if (recv->got == recv->wanted)
+			end_pieces(recv);
+		return false;
+	}
+	core->arriving = bounce;
+	if (keep_piece(recv, offset, m + 1, len))
+		recv->got += len;
+	else
+		tq_peer_fail_memory(peer);
+	kept = bounce && !core->arriving;
+	core->arriving = NULL;
+	return kept;
+}
 
 static void send_fin(struct tq_peer *peer, uint32_t send_req)
 {
@@ -93,34 +188,20 @@ void tq_fetch_unbounce(struct tq_recv_req *recv)
 
 /* ---- rendezvous ---- */
 
-/* Returns the flags of an answer that has its sender send the data. */
-static unsigned answer_flags(const struct tq_recv_req *recv)
+/* Asks the sender for the data: by a write into the receive's registered memory, or in pieces. */
+static void ask(struct tq_recv_req *recv, bool write)
 {
-	return recv->sender_away ? TQ_CONTROL_SOLICITED : 0;
-}
+	struct tq_msg_cts m = {.hdr = tq_msg_hdr(write ? TQ_MSG_CTS : TQ_MSG_CTS_PIECES, 0)};
 
-static void ask_pieces(struct tq_recv_req *recv)
-{
-	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS_PIECES, 0)};
-
-	tq_recv_req_enter_active(recv, TQ_RECV_REQ_PIECES);
+	tq_recv_req_enter_active(recv, write ? TQ_RECV_REQ_WRITING : TQ_RECV_REQ_PIECES);
 	m.send_req = tq_put32(recv->send_req);
 	m.recv_req = tq_put32(recv->handle);
 	m.length = tq_put64(recv->wanted);
-	tq_peer_send(recv->pair->peer, &m, sizeof(m), answer_flags(recv));
-}
-
-static void ask_write(struct tq_recv_req *recv)
-{
-	struct tq_msg_cts m = {.hdr = tq_msg_hdr(TQ_MSG_CTS, 0)};
-
-	tq_recv_req_enter_active(recv, TQ_RECV_REQ_WRITING);
-	m.send_req = tq_put32(recv->send_req);
-	m.recv_req = tq_put32(recv->handle);
-	m.addr = tq_put64((uintptr_t)recv->sg.addr);
-	m.length = tq_put64(recv->wanted);
-	m.rkey = tq_put32(recv->sg.reg->rkey);
-	tq_peer_send(recv->pair->peer, &m, sizeof(m), answer_flags(recv));
+	if (write) {
+		m.addr = tq_put64((uintptr_t)recv->sg.addr);
+		m.rkey = tq_put32(recv->sg.reg->rkey);
+	}
+	tq_peer_send(recv->pair->peer, &m, sizeof(m), recv->sender_away ? TQ_CONTROL_SOLICITED : 0);
 }
 
 static bool should_read(const struct tq_core *core, const struct tq_unexpected *message)
@@ -168,10 +249,8 @@ static void fetch_remote(struct tq_recv_req *recv, struct tq_unexpected *message
 		tq_peer_fail(recv->pair->peer,
 			     "there is no memory left to receive a message from it");
 		tq_recv_req_end(recv, -ENOMEM);
-	} else if (registered) {
-		ask_write(recv);
 	} else {
-		ask_pieces(recv);
+		ask(recv, registered);
 	}
 }
 
@@ -272,7 +351,7 @@ void tq_fetch_on_written(struct tq_core *core, struct tq_peer *peer, const struc
 		return;
 	if (tq_get32(m->failed)) {
 		tq_recv_mem_release(recv);
-		ask_pieces(recv);
+		ask(recv, false);
 		return;
 	}
 	TQ_COUNT(core->stats, recv_rput);
@@ -354,7 +433,7 @@ int tq_fetch_poll(struct tq_core *core)
 	while (!core->service && (recv = core->copies) && recv != unfinished) {
 		n++;
 		if (recv->state == TQ_RECV_REQ_PIECES) {
-			tq_fetch_pieces_copy(recv);
+			end_kept(recv);
 			continue;
 		}
 		if (recv->from && recv->from->kind == TQ_UNEXPECTED_RTS) {
@@ -376,7 +455,7 @@ int tq_fetch_poll(struct tq_core *core)
 static void fail(struct tq_recv_req *recv, int error)
 {
 	tq_recv_req_leave_active(recv);
-	tq_fetch_pieces_drop(recv);
+	drop_kept(recv);
 	if (recv->state == TQ_RECV_REQ_HELD) {
 		if (recv->at_lost)
 			recv->at_lost(recv, error);

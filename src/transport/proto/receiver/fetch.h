@@ -6,6 +6,12 @@
 #include "proto/common/msg.h"
 #include "proto/common/rx_objects.h"
 
+/* ---- pieces, which come through control buffers ---- */
+
+/* Handles a piece, which is checked. Returns true if the buffer is kept. */
+bool tq_fetch_pieces_on_data(struct tq_core *core, struct tq_peer *peer,
+			     const struct tq_msg_data *m, uint32_t len, struct tq_bounce *bounce);
+
 /* Gets the message's data to the receive that it matches; both are in no queue. Frees the message.
  */
 void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);

@@ -4,13 +4,132 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "proto/common/buf.h"
 #include "proto/common/net_ops.h"
-#include "proto/common/req.h"
+#include "proto/common/objects.h"
 #include "proto/common/rx_objects.h"
-#include "proto/receiver/recv_mem.h"
-#include "proto/receiver/want.h"
+
+int tq_wild_check(const struct tq_ctx *ctx, int rank, int32_t tag)
+{
+	/* Promises about wildcards don't concern the negative tags of collectives. */
+	unsigned flags = tag >= 0 || tag == TQ_ANY_TAG ? ctx->flags : 0;
+
+	if (ctx->flags & TQ_CTX_BITS)
+		return -EINVAL; /* its receives are entries */
+	if (rank == TQ_ANY_SOURCE ? flags & TQ_CTX_NO_ANY_SOURCE : rank < 0 || rank >= ctx->npeers)
+		return -EINVAL;
+	return tag == TQ_ANY_TAG && flags & TQ_CTX_NO_ANY_TAG ? -EBADMSG : 0;
+}
+
+bool tq_wild_fits_tuple(const struct tq_rx_tuple *tuple)
+{
+	const struct tq_recv_req *wild;
+
+	DL_FOREACH(tuple->pair->ctx->wild, wild) {
+		if (tq_want_fits_tuple(&wild->want, tuple))
+			return true;
+	}
+	return false;
+}
+
+/* ---- the memory of the data: the user's, or the library's, from which they are copied ---- */
+
+uint32_t tq_recv_mem_pieces(const struct tq_recv_req *recv)
+{
+	/* An entry's receive begins with a piece for the prefix. */
+	return recv->req.core->limits->max_srq_sge - (recv->req.kind == TQ_REQ_ENTRY);
+}
+
+bool tq_recv_mem_register(struct tq_recv_req *recv, uint64_t len, uint32_t pieces)
+{
+	struct tq_core *core = recv->req.core;
+
+	if (len && recv->buf.ops) {
+		recv->pieces = tq_pieces_reg(core, &recv->buf, len, true, pieces);
+		if (!recv->pieces)
+			return false;
+		recv->sg = (struct tq_sg){.len = len, .reg = recv->pieces->sg[0].reg};
+		return true;
+	}
+	recv->sg = (struct tq_sg){.addr = recv->buf.addr, .len = len};
+	if (len)
+		recv->sg.reg = core->ops->reg(core->net, recv->sg.addr, len, true, &recv->cookie);
+	return !len || recv->sg.reg;
+}
+
+bool tq_recv_mem_bounce(struct tq_recv_req *recv, uint64_t len, bool held)
+{
+	struct tq_core *core = recv->req.core;
+
+	recv->bounced = true;
+	recv->sg = (struct tq_sg){.addr = malloc(len ? len : 1), .len = len};
+	if (!recv->sg.addr)
+		goto fail;
+	if (!len)
+		return true;
+	recv->sg.reg = core->ops->reg(core->net, recv->sg.addr, len, true, &recv->cookie);
+	if (recv->sg.reg)
+		return true;
+	free(recv->sg.addr);
+	/* Nothing more can be registered; the pool of copies is registered already. Messages
+	 * that are held at their receivers may have used that up, and wait for this receive. */
+	recv->pooled = core->ops->copy_get(core->net, len, &recv->sg) ||
+		       (held && len <= core->limits->control_data_max &&
+			core->ops->reserve_get(core->net, len, &recv->sg));
+	if (recv->pooled)
+		return true;
+fail:
+	recv->bounced = false;
+	recv->sg = (struct tq_sg){0};
+	return false;
+}
+
+/* Puts the memory for what is in front of the data before the list. The bits and the header of held
+ * messages are known, and nobody reads them again. */
+static int add_prefix(struct tq_recv_req *recv, struct tq_sg list[TQ_MAX_PIECES], int n)
+{
+	struct tq_prefix *prefix = recv->state == TQ_RECV_REQ_HELD
+					   ? tq_prefix_sink(recv->req.core)
+					   : ((struct tq_entry *)recv)->prefix;
+
+	assert(n < TQ_MAX_PIECES);
+	memmove(list + 1, list, (size_t)n * sizeof(*list));
+	list[0] = tq_prefix_sg(recv->ctx, prefix);
+	return n + 1;
+}
+
+int tq_recv_mem_post(struct tq_recv_req *recv, uint64_t len)
+{
+	struct tq_core *core = recv->req.core;
+	struct tq_sg list[TQ_MAX_PIECES];
+	int n = tq_pieces_list(recv->pieces, &recv->sg, len, list);
+
+	if (recv->req.kind == TQ_REQ_ENTRY && !recv->pieces_asked)
+		n = add_prefix(recv, list, n);
+	return core->ops->srq_post(core->net, recv->rx_tuple->srq, list, n, recv);
+}
+
+void tq_recv_mem_give_back(struct tq_recv_req *recv)
+{
+	struct tq_core *core = recv->req.core;
+
+	if (recv->pooled) {
+		core->ops->copy_put(core->net, &recv->sg);
+	} else if (recv->pieces) {
+		tq_pieces_unreg(core, recv->pieces);
+	} else {
+		if (recv->sg.reg)
+			core->ops->unreg(core->net, recv->sg.reg, recv->cookie);
+		if (recv->bounced)
+			free(recv->sg.addr);
+	}
+	recv->bounced = recv->pooled = false;
+	recv->pieces = NULL;
+	recv->sg = (struct tq_sg){0};
+}
 
 static const char *const state_names[TQ_RECV_REQ_STATES] = {
 	[TQ_RECV_REQ_POSTED] = "POSTED",   [TQ_RECV_REQ_SRQ] = "SRQ",
@@ -86,8 +205,6 @@ void tq_recv_req_complete(struct tq_recv_req *recv)
 	/* Entries, and receives that have no user, want no more. */
 	if (truncated && recv->req.kind == TQ_REQ_RECV && !recv->req.detached)
 		TQ_COUNT(recv->req.core->stats, recv_truncated);
-	if (recv->pieces)
-		TQ_COUNT(recv->req.core->stats, recv_scattered);
 	tq_recv_req_end(recv, truncated ? -EMSGSIZE : 0);
 }
 

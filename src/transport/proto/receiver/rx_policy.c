@@ -4,70 +4,81 @@
  * wildcards and probes leave alone (POLICY.md). Each recall for a wildcard costs a round trip, so a
  * tuple has to receive `backoff` messages in quiet before it is offered a queue again.
  *
- * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The wildcard
- * leaves its number (ctx->wild_at) where a tuple finds the number when the tuple's next message
- * comes: with the tag, with the source, or for all. With match bits each tuple looks through the
- * context's last wildcards.
+ * A wildcard doesn't visit the tuples that it fits, of which there may be thousands. The context
+ * remembers its last wildcards, and a tuple looks through them when its next message comes.
  */
 #include "proto/receiver/rx_policy.h"
 
 #include <stdlib.h>
 
+#include "proto/common/buf.h"
 #include "proto/common/ctx.h"
 #include "proto/common/policy.h"
-#include "proto/common/prefix.h"
 #include "proto/common/rx_objects.h"
-#include "proto/common/settings.h"
+#include "proto/receiver/recv_req.h"
 #include "proto/receiver/rx_tuple_table.h"
-#include "proto/receiver/want.h"
-#include "proto/receiver/wild.h"
 
 /* The limit of tq_rx_tuple.quiet; also, as the answer to a request, more messages than a tuple is
  * likely ever to have: the tuple shall not ask again. */
 #define QUIET_MAX (1u << 30)
 
-struct tq_wildtag {
-	uint64_t tag;
-	uint64_t at; /* ctx->wild_at of the last wildcard with it */
-	UT_hash_handle hh;
+/* The last wildcards of a context. One that comes again replaces its like. */
+struct tq_wilds {
+	unsigned n;
+	struct {
+		struct tq_want want;
+		uint64_t at; /* ctx->wild_at */
+	} last[TQ_WILDS_MAX];
 };
 
-/* The last wildcards of a context with match bits, by ctx->wild_at. */
-struct tq_wild_recent {
-	struct tq_want want[TQ_WILD_RECENT];
-};
-
-static void note_tag(struct tq_ctx *ctx, uint64_t tag)
+static bool is_same_want(const struct tq_want *a, const struct tq_want *b)
 {
-	struct tq_wildtag *wildtag;
+	return a->rank == b->rank && a->tag == b->tag && a->ignore == b->ignore;
+}
 
-	HASH_FIND(hh, ctx->wildtags, &tag, sizeof(tag), wildtag);
-	if (!wildtag) {
-		if (HASH_COUNT(ctx->wildtags) >= TQ_WILDTAGS_MAX) {
-			wildtag = ctx->wildtags; /* the oldest */
-			HASH_DEL(ctx->wildtags, wildtag);
-		} else if (!(wildtag = malloc(sizeof(*wildtag)))) {
-			return; /* then a tuple gets its queue too early */
-		} else {
-			TQ_LEVEL(ctx->core->stats, wild_tags, 1);
-		}
-		wildtag->tag = tag;
-		HASH_ADD(hh, ctx->wildtags, tag, sizeof(wildtag->tag), wildtag);
+/* Widens a want to what fits it or the other. */
+static void want_cover(struct tq_want *want, const struct tq_want *other)
+{
+	if (want->rank != other->rank)
+		want->rank = TQ_ANY_SOURCE;
+	want->ignore |= other->ignore | (want->tag ^ other->tag);
+}
+
+/* Returns the place for a wildcard that is none of those remembered. If all are taken the first
+ * covers the oldest of the others, and that one's place is free. */
+static unsigned wilds_place(struct tq_wilds *wilds)
+{
+	unsigned oldest = 1;
+
+	if (wilds->n < TQ_WILDS_MAX)
+		return wilds->n++;
+	for (unsigned i = 2; i < TQ_WILDS_MAX; i++) {
+		if (wilds->last[i].at < wilds->last[oldest].at)
+			oldest = i;
 	}
-	wildtag->at = ctx->wild_at;
+	want_cover(&wilds->last[0].want, &wilds->last[oldest].want);
+	if (wilds->last[0].at < wilds->last[oldest].at)
+		wilds->last[0].at = wilds->last[oldest].at;
+	return oldest;
 }
 
 void tq_rx_policy_wild(struct tq_ctx *ctx, const struct tq_want *want)
 {
+	struct tq_wilds *wilds = ctx->wilds;
+	unsigned i = 0;
+
 	ctx->wild_at++;
-	if (ctx->wild_recent)
-		ctx->wild_recent->want[ctx->wild_at % TQ_WILD_RECENT] = *want;
-	else if (want->rank == TQ_ANY_SOURCE && want->ignore)
-		ctx->wild_both = ctx->wild_at;
-	else if (want->rank == TQ_ANY_SOURCE)
-		note_tag(ctx, want->tag);
-	else if (ctx->pairs[want->rank])
-		ctx->pairs[want->rank]->wild_at = ctx->wild_at;
+	if (!wilds) /* without memory a tuple gets its queue too early */
+		wilds = ctx->wilds = calloc(1, sizeof(*wilds));
+	if (!wilds)
+		return;
+	while (i < wilds->n && !is_same_want(&wilds->last[i].want, want))
+		i++;
+	if (i == wilds->n) {
+		i = wilds_place(wilds);
+		wilds->last[i].want = *want;
+	}
+	wilds->last[i].at = ctx->wild_at;
 }
 
 static uint32_t least_backoff(const struct tq_rx_tuple *tuple)
@@ -88,33 +99,17 @@ void tq_rx_policy_probe(struct tq_rx_tuple *tuple)
 	note_disturbance(tuple);
 }
 
-/* Returns true if a wildcard could have matched the tuple, which has match bits, lately. */
-static bool bits_had_wildcard_since(const struct tq_rx_tuple *tuple)
+/* Returns true if a wildcard could have matched the tuple since its last message. */
+static bool had_wildcard(const struct tq_rx_tuple *tuple)
 {
-	const struct tq_ctx *ctx = tuple->pair->ctx;
+	const struct tq_wilds *wilds = tuple->pair->ctx->wilds;
 
-	if (ctx->wild_at - tuple->seen > TQ_WILD_RECENT)
-		return true;
-	for (uint64_t at = tuple->seen + 1; at <= ctx->wild_at; at++) {
-		if (tq_want_fits_tuple(&ctx->wild_recent->want[at % TQ_WILD_RECENT], tuple))
+	for (unsigned i = 0; wilds && i < wilds->n; i++) {
+		if (wilds->last[i].at > tuple->seen &&
+		    tq_want_fits_tuple(&wilds->last[i].want, tuple))
 			return true;
 	}
 	return false;
-}
-
-static bool had_wildcard_since(const struct tq_rx_tuple *tuple)
-{
-	const struct tq_ctx *ctx = tuple->pair->ctx;
-	struct tq_wildtag *wildtag;
-
-	if (ctx->wild_recent)
-		return bits_had_wildcard_since(tuple);
-
-	if (tq_want_is_user_tag(tuple->tag) &&
-	    (ctx->wild_both > tuple->seen || tuple->pair->wild_at > tuple->seen))
-		return true;
-	HASH_FIND(hh, ctx->wildtags, &tuple->tag, sizeof(tuple->tag), wildtag);
-	return wildtag && wildtag->at > tuple->seen;
 }
 
 void tq_rx_policy_message(struct tq_rx_tuple *tuple)
@@ -125,7 +120,7 @@ void tq_rx_policy_message(struct tq_rx_tuple *tuple)
 		tuple->quiet++;
 	if (tuple->seen == ctx->wild_at)
 		return;
-	if (had_wildcard_since(tuple))
+	if (had_wildcard(tuple))
 		note_disturbance(tuple);
 	tuple->seen = ctx->wild_at;
 }
@@ -143,6 +138,7 @@ static enum tq_no_queue no_queue_after(enum tq_recall_why why)
 	case TQ_RECALL_PROBE:
 		return TQ_NO_QUEUE_WILDCARD;
 	case TQ_RECALL_EARLY:
+	case TQ_RECALL_WAITING:
 		return TQ_NO_QUEUE_EARLY;
 	case TQ_RECALL_LRU:
 		return TQ_NO_QUEUE_LIMIT;
@@ -160,7 +156,7 @@ void tq_rx_policy_software(const struct tq_rx_tuple *tuple, uint64_t len)
 
 	if (!tq_wants_tuples(core))
 		return;
-	if (!tq_asks_for_queue(core, len)) {
+	if (!tq_asks_for_queue(tuple->pair->ctx, len)) {
 		TQ_COUNT(stats, software_short);
 		return;
 	}
@@ -188,7 +184,9 @@ uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why wh
 	uint32_t least = 0;
 
 	tuple->no_queue = no_queue_after(why);
-	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED)
+	/* One message that waits says nothing of the next ones. */
+	if (why == TQ_RECALL_CANCEL || why == TQ_RECALL_LRU || why == TQ_RECALL_REMOVED ||
+	    why == TQ_RECALL_WAITING)
 		return TQ_AFTER_LIMIT;
 	if (why == TQ_RECALL_EARLY)
 		least = TQ_BACKOFF_EARLY;
@@ -212,14 +210,10 @@ static uint32_t refuse_for_limit(struct tq_rx_tuple *tuple)
  * since its queue was recalled. */
 static uint32_t refuse_for_now(struct tq_rx_tuple *tuple)
 {
-	struct tq_stats *stats = tuple->pair->ctx->core->stats;
-
-	if (tuple->no_queue == TQ_NO_QUEUE_EARLY) {
-		TQ_COUNT(stats, refused_early);
-	} else {
+	if (tuple->no_queue == TQ_NO_QUEUE_EARLY)
+		TQ_COUNT(tuple->pair->ctx->core->stats, refused_early);
+	else
 		tuple->no_queue = TQ_NO_QUEUE_WILDCARD;
-		TQ_COUNT(stats, refused_wildcard);
-	}
 	return tuple->backoff > tuple->quiet ? tuple->backoff - tuple->quiet : 1;
 }
 
@@ -284,21 +278,8 @@ uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, struct tq_rx_tuple **idl
 	return 0;
 }
 
-bool tq_rx_policy_init(struct tq_ctx *ctx)
-{
-	ctx->wild_recent = calloc(1, sizeof(*ctx->wild_recent));
-	return ctx->wild_recent;
-}
-
 void tq_rx_policy_free(struct tq_ctx *ctx)
 {
-	struct tq_wildtag *wildtag;
-
-	free(ctx->wild_recent);
-	ctx->wild_recent = NULL;
-	while ((wildtag = ctx->wildtags)) {
-		HASH_DEL(ctx->wildtags, wildtag);
-		TQ_LEVEL(ctx->core->stats, wild_tags, -1);
-		free(wildtag);
-	}
+	free(ctx->wilds);
+	ctx->wilds = NULL;
 }

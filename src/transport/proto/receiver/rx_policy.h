@@ -13,6 +13,7 @@ enum tq_recall_why {
 	TQ_RECALL_LRU,
 	TQ_RECALL_REMOVED, /* its context is */
 	TQ_RECALL_EARLY,   /* its messages come before their receives */
+	TQ_RECALL_WAITING, /* with match bits: a message came to the library, and has no entry */
 	TQ_RECALL_BUFFER,  /* a receive or message that can't be posted */
 	TQ_RECALL_WHYS
 };
@@ -35,8 +36,7 @@ uint32_t tq_rx_policy_on_recall(struct tq_rx_tuple *tuple, enum tq_recall_why wh
  * tq_rx_policy_on_recall(). *idle is a tuple that is to be recalled to make room; NULL: none.
  */
 uint32_t tq_rx_policy_refuse(struct tq_rx_tuple *tuple, struct tq_rx_tuple **idle);
-/* Prepares a context with match bits. Returns false if there is no memory. */
-bool tq_rx_policy_init(struct tq_ctx *ctx);
+/* Forgets the context's wildcards. */
 void tq_rx_policy_free(struct tq_ctx *ctx);
 
 #endif

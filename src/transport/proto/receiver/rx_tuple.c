@@ -5,19 +5,17 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/peer.h"
 #include "proto/common/policy.h"
 #include "proto/common/rx_objects.h"
 #include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
 #include "proto/receiver/recall.h"
-#include "proto/receiver/recv_mem.h"
 #include "proto/receiver/recv_req.h"
 #include "proto/receiver/rx_policy.h"
 #include "proto/receiver/rx_tuple_table.h"
 #include "proto/receiver/unexpected.h"
-#include "proto/receiver/want.h"
 
 /* ---- offer ---- */
 
@@ -128,7 +126,7 @@ void tq_rx_tuple_on_switch(struct tq_core *core, struct tq_peer *peer,
 	tuple->info.promotions++;
 	/* Entries may pass over the messages that wait. */
 	if (tuple->unexpected && tuple->pair->ctx->match_ops)
-		tq_recall(tuple, TQ_RECALL_EARLY);
+		tq_recall(tuple, TQ_RECALL_WAITING);
 	tq_rx_tuple_flow(tuple);
 }
 

@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "proto/common/pair.h"
+#include "proto/common/ctx.h"
 #include "proto/common/rx_objects.h"
 
 static const char *const state_names[TQ_RX_TUPLE_STATES] = {

@@ -3,7 +3,7 @@
 #ifndef TQ_PROTO_RX_TUPLE_TABLE_H
 #define TQ_PROTO_RX_TUPLE_TABLE_H
 
-#include "proto/common/pair.h"
+#include "proto/common/ctx.h"
 #include "proto/common/rx_objects.h"
 
 /* Returns the tuple; NULL: it has no record. */

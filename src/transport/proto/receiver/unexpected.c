@@ -11,9 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/pair.h"
-#include "proto/common/peer.h"
 #include "proto/common/rx_objects.h"
 #include "proto/receiver/rx_tuple_table.h"
 
@@ -152,21 +151,9 @@ void tq_unexpected_free(struct tq_unexpected *message)
 	TQ_LEVEL(core->stats, unexpected_records, -1);
 }
 
-bool tq_unexpected_hold(struct tq_unexpected *message)
-{
-	struct tq_core *core = message->pair->ctx->core;
-
-	if (message->kind != TQ_UNEXPECTED_EAGER || message->owned || message->bounce ||
-	    !message->length)
-		return true;
-	if (!core->arriving)
-		return tq_unexpected_keep(message);
-	message->bounce = core->arriving;
-	core->arriving = NULL;
-	return true;
-}
-
-bool tq_unexpected_keep(struct tq_unexpected *message)
+/* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
+ * no memory. */
+static bool keep(struct tq_unexpected *message)
 {
 	void *copy;
 
@@ -180,6 +167,20 @@ bool tq_unexpected_keep(struct tq_unexpected *message)
 	message->data = copy;
 	message->owned = true;
 	tq_unexpected_count(message->pair->ctx->core, (int64_t)message->length);
+	return true;
+}
+
+bool tq_unexpected_hold(struct tq_unexpected *message)
+{
+	struct tq_core *core = message->pair->ctx->core;
+
+	if (message->kind != TQ_UNEXPECTED_EAGER || message->owned || message->bounce ||
+	    !message->length)
+		return true;
+	if (!core->arriving)
+		return keep(message);
+	message->bounce = core->arriving;
+	core->arriving = NULL;
 	return true;
 }
 
@@ -269,8 +270,7 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		return false;
 	}
 	message->tag_record = get_tag(tuple);
-	if (!message->tag_record ||
-	    (!tq_unexpected_keep(message) && !tq_unexpected_hold(message))) {
+	if (!message->tag_record || (!keep(message) && !tq_unexpected_hold(message))) {
 		tq_peer_fail_memory(pair->peer);
 		tq_unexpected_free(message);
 		return false;
@@ -304,8 +304,6 @@ bool tq_unexpected_queue(struct tq_unexpected *message)
 		DL_APPEND2(message->tag_record->first, message, tag_prev, tag_next);
 	message->queued = true;
 	TQ_LEVEL(core->stats, unexpected, 1);
-	if (message->kind < TQ_UNEXPECTED_HELD)
-		TQ_COUNT(core->stats, recv_unexpected);
 	count(message);
 	return true;
 }

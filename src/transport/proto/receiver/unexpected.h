@@ -36,11 +36,9 @@ static inline bool tq_unexpected_has_tags(const struct tq_ctx *ctx, const struct
 struct tq_unexpected *tq_unexpected_first(const struct tq_ctx *ctx, const struct tq_want *want);
 /* Frees the tags that a context without messages keeps. */
 void tq_unexpected_ctx_free(struct tq_ctx *ctx);
-/* Makes the data last beyond the processing of their message, by a copy. Returns false if there is
- * no memory. */
-bool tq_unexpected_keep(struct tq_unexpected *message);
-/* Makes the data last, too, but by keeping the control buffer that is being processed
- * (core->arriving), and by a copy only if there is no such buffer. */
+/* Makes the data last beyond the processing of their message, by keeping the control buffer that is
+ * being processed (core->arriving), or by a copy if there is no such buffer. Returns false if there
+ * is no memory. */
 bool tq_unexpected_hold(struct tq_unexpected *message);
 
 #endif

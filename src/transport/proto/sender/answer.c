@@ -6,11 +6,10 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "proto/common/buf.h"
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/peer.h"
-#include "proto/common/pieces.h"
 #include "proto/common/tx_objects.h"
-#include "proto/sender/send_pieces.h"
 #include "proto/sender/send_req.h"
 #include "proto/sender/tx_tuple.h"
 

@@ -8,21 +8,14 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "base/min.h"
+#include "base/util.h"
 #include "proto/common/buf.h"
 #include "proto/common/ctx.h"
-#include "proto/common/local_way.h"
 #include "proto/common/msg.h"
-#include "proto/common/pair.h"
-#include "proto/common/pieces.h"
-#include "proto/common/prefix.h"
-#include "proto/common/req.h"
-#include "proto/common/settings.h"
+#include "proto/common/objects.h"
+#include "proto/common/policy.h"
 #include "proto/common/tx_objects.h"
-#include "proto/sender/overdue.h"
 #include "proto/sender/send_req.h"
-#include "proto/sender/tx_lane.h"
-#include "proto/sender/tx_policy.h"
 #include "proto/sender/tx_tuple.h"
 #include "proto/sender/tx_tuple_table.h"
 
@@ -205,7 +198,7 @@ static uint32_t ask_for_tuple(const struct sending *sending)
 
 	if (tuple->state != TQ_TX_TUPLE_CONTROL || tuple->sent < tuple->ask_at)
 		return 0;
-	if (!tq_asks_for_queue(sending->core, sending->buf->len) || !suits_direct(sending))
+	if (!tq_asks_for_queue(sending->pair->ctx, sending->buf->len) || !suits_direct(sending))
 		return 0;
 	if (!tq_local_way_wants_queue(tuple->pair->peer, sending->buf->len)) {
 		TQ_COUNT(sending->core->stats, not_asked_local);
@@ -243,7 +236,6 @@ static int send_eager(const struct sending *sending)
 	if (ask)
 		tq_tx_tuple_mark_asked(sending->tx_tuple);
 	TQ_COUNT(core->stats, sent_eager);
-	TQ_COUNT_N(core->stats, sent_eager_bytes, sending->buf->len);
 	return 0;
 }
 
@@ -319,7 +311,6 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	if (send->tx_tuple)
 		send->tx_tuple->nrts++;
 	TQ_COUNT(core->stats, sent_rts);
-	TQ_COUNT_N(core->stats, sent_rts_bytes, send->buf.len);
 	return 0;
 }
 
@@ -334,7 +325,7 @@ static int find_tx_tuple(struct sending *sending)
 {
 	struct tq_pair *pair = sending->pair;
 	uint64_t tag = sending->tag & ~pair->tx_mask;
-	bool asks = tq_asks_for_queue(sending->core, sending->buf->len);
+	bool asks = tq_asks_for_queue(sending->pair->ctx, sending->buf->len);
 	struct tq_tx_tuple *tuple;
 
 	if (sending->flags & TQ_SEND_NO_QUEUE || !pair->tx_mask_life)
@@ -354,7 +345,7 @@ static int find_tx_tuple(struct sending *sending)
 /* Returns true if the message may have a tuple. Most short ones have none. */
 static inline bool may_have_tuple(const struct sending *sending)
 {
-	return sending->pair->nqueued || tq_asks_for_queue(sending->core, sending->buf->len);
+	return sending->pair->nqueued || tq_asks_for_queue(sending->pair->ctx, sending->buf->len);
 }
 
 /* Consumes the message's sequence numbers. */
@@ -366,7 +357,7 @@ static inline void consume_numbers(const struct sending *sending)
 	if (!tuple)
 		return;
 	tuple->seq++;
-	tuple->sent += tq_asks_for_queue(sending->core, sending->buf->len);
+	tuple->sent += tq_asks_for_queue(sending->pair->ctx, sending->buf->len);
 }
 
 static bool goes_eager(const struct sending *sending)

@@ -56,4 +56,15 @@ int tq_send_req_post(struct tq_send_req *send, struct tq_lane *lane);
 /* Ends the send for the user, and gives its memory back. */
 void tq_send_req_end(struct tq_send_req *send, int error);
 
+/* ---- messages whose receiver has asked for their data in pieces ---- */
+
+/* Begins to send the first send->wanted bytes of the data in pieces. `state` is TQ_SEND_REQ_PIECES,
+ * or TQ_SEND_REQ_AGAIN if the message is in a lane, too. */
+void tq_send_pieces_start(struct tq_send_req *send, enum tq_send_req_state state);
+/* Sends no more pieces. Ends the send, unless it is in TQ_SEND_REQ_AGAIN: then it goes back to
+ * TQ_SEND_REQ_DIRECT and ends with its completion, and `error` is ignored. */
+void tq_send_pieces_end(struct tq_send_req *send, int error);
+/* Sends the pieces that can go now. Returns their number. */
+int tq_send_pieces_poll(struct tq_core *core);
+
 #endif

@@ -4,16 +4,15 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "proto/common/buf.h"
+#include "proto/common/ctx.h"
 #include "proto/common/msg.h"
-#include "proto/common/peer.h"
 #include "proto/common/policy.h"
-#include "proto/common/prefix.h"
 #include "proto/common/tx_objects.h"
-#include "proto/sender/overdue.h"
 #include "proto/sender/send_req.h"
-#include "proto/sender/tx_lane.h"
 #include "proto/sender/tx_tuple_table.h"
 
 /*
@@ -337,10 +336,90 @@ void tq_tx_tuple_on_sent(struct tq_tx_tuple *tuple, struct tq_send_req *send, in
 	tq_tx_tuple_rest(tuple);
 }
 
-void tq_tx_tuple_fail(struct tq_tx_tuple *tuple)
+/* Ends the sends of a tuple whose peer has failed. */
+static void fail_tuple(struct tq_tx_tuple *tuple)
 {
 	tq_tx_lane_set_waiting(tuple, false);
 	if (tuple->state != TQ_TX_TUPLE_CONTROL)
 		set_state(tuple, TQ_TX_TUPLE_CONTROL);
 	end_life(tuple);
+}
+
+/* ---- the sender's part in the decision whether a tuple's queue pays ---- */
+
+/*
+ * A message that comes before its
+ * receive is held: the adapter pauses after the RNR NAK, and tries again. That is dear where the
+ * pause is longer than the message's transfer.
+ *
+ * The sender can't see holds, and the receiver doesn't see the message before its receive. So
+ * some direct messages are announced by a NOTICE, by which the receiver counts (rx_policy.c).
+ */
+
+/* Returns true if the lane takes the message to the receiver about as soon as the control lane
+ * takes the NOTICE, because the message before is gone or at most eager_limit bytes long. Up to
+ * eager_max would be too long: the NOTICE would overtake the message, and count it as early
+ * although its receive was posted in time. */
+static bool goes_at_once(const struct tq_tx_tuple *tuple)
+{
+	return !tuple->direct ||
+	       tuple->direct->prev->buf.len <= tq_eager_limit(tuple->pair->ctx->core);
+}
+
+bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send)
+{
+	const struct tq_core *core = tuple->pair->ctx->core;
+
+	return tq_has_notice(core, tuple->base, send->seq) && send->buf.len <= tq_hold_max(core) &&
+	       goes_at_once(tuple);
+}
+
+void tq_tx_policy_notice(struct tq_tx_tuple *tuple, uint32_t seq)
+{
+	struct tq_msg_notice m = {
+		.hdr = tq_msg_hdr(TQ_MSG_NOTICE, 0),
+		.rx_tuple = tq_put32(tuple->rx_tuple),
+		.seq = tq_put32(seq),
+	};
+
+	tq_peer_send(tuple->pair->peer, &m, sizeof(m), 0);
+}
+
+/* ---- the end of sends that are under way to a peer in a context ---- */
+
+void tq_send_pair_fail(struct tq_pair *pair, int error)
+{
+	struct tq_send_req *send, *next;
+	struct tq_tx_tuple *tuple;
+
+	DL_FOREACH_SAFE2(pair->send_reqs, send, next, pair_next) {
+		switch (send->state) {
+		case TQ_SEND_REQ_RTS:
+			tq_tx_tuple_resolve(send);
+			break;
+		case TQ_SEND_REQ_GRANTED:
+			DL_DELETE(send->tx_tuple->granted, send);
+			break;
+		case TQ_SEND_REQ_PIECES:
+		case TQ_SEND_REQ_AGAIN:
+			tq_send_pieces_end(send, error);
+			continue;
+		default:
+			continue; /* the HCA has the message: the send ends with its completion */
+		}
+		tq_send_req_end(send, error);
+	}
+	for (tuple = pair->tx_tuples; tuple; tuple = tuple->hh.next)
+		fail_tuple(tuple);
+}
+
+void tq_send_pair_free(struct tq_pair *pair)
+{
+	struct tq_send_req *send, *next;
+
+	DL_FOREACH_SAFE2(pair->send_reqs, send, next, pair_next) {
+		free(send);
+	}
+	while (pair->tx_tuples)
+		tq_tx_tuple_free(pair->tx_tuples);
 }

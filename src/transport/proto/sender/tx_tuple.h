@@ -40,7 +40,20 @@ void tq_tx_tuple_offer(struct tq_tx_tuple *tuple, uint32_t rx_tuple, uint32_t sr
 		       uint64_t max_len);
 /* Handles REFUSE, the answer without one. */
 void tq_tx_tuple_refuse(struct tq_tx_tuple *tuple, uint32_t after);
-/* Ends the sends of a tuple whose peer has failed. */
-void tq_tx_tuple_fail(struct tq_tx_tuple *tuple);
+
+/* ---- the sender's view of whether a tuple's queue pays ---- */
+
+/* Returns true if a message that is about to go direct is to have a NOTICE. */
+bool tq_tx_policy_wants_notice(const struct tq_tx_tuple *tuple, const struct tq_send_req *send);
+/* Sends the NOTICE of a direct message that was posted just now. */
+void tq_tx_policy_notice(struct tq_tx_tuple *tuple, uint32_t seq);
+
+/* ---- the end of sends that are under way to a peer in a context ---- */
+
+/* Ends the sends to a peer that has failed, except those that the HCA has: they end with their
+ * completions. Takes the pair's tuples back to CONTROL. */
+void tq_send_pair_fail(struct tq_pair *pair, int error);
+/* Frees the pair's sends and tuples. */
+void tq_send_pair_free(struct tq_pair *pair);
 
 #endif

@@ -1,9 +1,36 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
-/* Which of the sender's tuples have a record. */
+/* The sender's tuples: which have a record, which have a hold lane, and which have messages that
+ * wait for long. */
 #ifndef TQ_PROTO_TX_TUPLE_TABLE_H
 #define TQ_PROTO_TX_TUPLE_TABLE_H
 
 #include "proto/common/tx_objects.h"
+
+/* ---- direct messages with match bits that wait for long at their sender ---- */
+
+/* Watches a tuple on which a direct message was posted. */
+void tq_overdue_watch(struct tq_tx_tuple *tuple);
+
+/* ---- the hold lanes of tuples ---- */
+
+/* Lets the peer's tuples share idle lanes with those of the other peers of its node. -ENOMEM. */
+int tq_tx_lanes_join(struct tq_peer *peer, const void *node);
+/* Ends the sharing for a peer none of whose tuples has a lane. */
+void tq_tx_lanes_leave(struct tq_peer *peer);
+/* Frees the lists of idle lanes of all nodes, which are empty: the core is being destroyed. */
+void tq_tx_lanes_destroy(struct tq_core *core);
+/* Returns the lane on which the tuple may send direct now; NULL: none. Takes an idle one of another
+ * tuple if there is no other. */
+struct tq_lane *tq_tx_lane_get(struct tq_tx_tuple *tuple);
+/* Gives the tuple's lane back to the network, if it has one. */
+void tq_tx_lane_put(struct tq_tx_tuple *tuple);
+/* Takes note that the tuple has something outstanding on its lane, or that nothing is any more:
+ * other tuples may take an idle lane. */
+void tq_tx_lane_set_idle(struct tq_tx_tuple *tuple, bool idle);
+/* Lets the tuple wait in core->want_lane, or takes it out of there. */
+void tq_tx_lane_set_waiting(struct tq_tx_tuple *tuple, bool waiting);
+
+/* ---- the records ---- */
 
 /* Returns the tuple of the next message with this tag; NULL: it has no record. */
 struct tq_tx_tuple *tq_tx_tuple_find(struct tq_pair *pair, uint64_t tag);
