@@ -37,6 +37,7 @@ static int component_register(void)
 	int rc;
 
 	series_btl_know_pml();
+	mca_btl_tupleq_rma_install(m);
 	m->btl_exclusivity = MCA_BTL_EXCLUSIVITY_DEFAULT;
 	/* osc/rdma takes the BTL with the least latency. With pml/tupleq that is this one, also
 	 * within a host: over Open MPI's own BTLs 4.1 loses updates there, and crashes. */
@@ -275,14 +276,6 @@ mca_btl_base_module_t mca_btl_tupleq_module = {
 	.btl_prepare_src = mca_btl_tupleq_prepare_src,
 	.btl_send = mca_btl_tupleq_send,
 	.btl_sendi = mca_btl_tupleq_sendi,
-	.btl_put = mca_btl_tupleq_put,
-	.btl_get = mca_btl_tupleq_get,
-	.btl_atomic_op = mca_btl_tupleq_atomic_op,
-	.btl_atomic_fop = mca_btl_tupleq_atomic_fop,
-	.btl_atomic_cswap = mca_btl_tupleq_atomic_cswap,
-	.btl_register_mem = mca_btl_tupleq_register_mem,
-	.btl_deregister_mem = mca_btl_tupleq_deregister_mem,
-	.btl_flush = mca_btl_tupleq_flush,
 	.btl_register_error = mca_btl_tupleq_register_error,
 	.btl_dump = mca_btl_base_dump,
 };

@@ -119,10 +119,9 @@ static int get_cached(mca_btl_base_registration_handle_t *handle, unsigned acces
 	return rc;
 }
 
-mca_btl_base_registration_handle_t *mca_btl_tupleq_register_mem(mca_btl_base_module_t *module,
-								mca_btl_base_endpoint_t *endpoint,
-								void *base, size_t size,
-								uint32_t flags)
+static mca_btl_base_registration_handle_t *register_mem(mca_btl_base_module_t *module,
+							mca_btl_base_endpoint_t *endpoint,
+							void *base, size_t size, uint32_t flags)
 {
 	mca_btl_base_registration_handle_t *handle;
 	unsigned access;
@@ -171,8 +170,7 @@ static void deregister(mca_btl_base_registration_handle_t *handle)
 	handle->is_registered = false;
 }
 
-int mca_btl_tupleq_deregister_mem(mca_btl_base_module_t *module,
-				  mca_btl_base_registration_handle_t *handle)
+static int deregister_mem(mca_btl_base_module_t *module, mca_btl_base_registration_handle_t *handle)
 {
 	(void)module;
 	deregister(handle);
@@ -326,12 +324,11 @@ static bool is_aligned(uint64_t remote_address)
 	return remote_address % sizeof(uint64_t) == 0;
 }
 
-int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
-		       void *local_address, uint64_t remote_address,
-		       mca_btl_base_registration_handle_t *local_handle,
-		       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-		       int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-		       void *cbdata)
+static int put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+	       void *local_address, uint64_t remote_address,
+	       mca_btl_base_registration_handle_t *local_handle,
+	       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+	       mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
 
@@ -347,12 +344,11 @@ int mca_btl_tupleq_put(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 	return transfer(TQ_RMA_WRITE, &end, remote_address, remote_handle, size);
 }
 
-int mca_btl_tupleq_get(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
-		       void *local_address, uint64_t remote_address,
-		       mca_btl_base_registration_handle_t *local_handle,
-		       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags,
-		       int order, mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-		       void *cbdata)
+static int get(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+	       void *local_address, uint64_t remote_address,
+	       mca_btl_base_registration_handle_t *local_handle,
+	       mca_btl_base_registration_handle_t *remote_handle, size_t size, int flags, int order,
+	       mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
 
@@ -362,13 +358,12 @@ int mca_btl_tupleq_get(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *e
 	return transfer(TQ_RMA_READ, &end, remote_address, remote_handle, size);
 }
 
-int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
-			      void *local_address, uint64_t remote_address,
-			      mca_btl_base_registration_handle_t *local_handle,
-			      mca_btl_base_registration_handle_t *remote_handle,
-			      mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-			      mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-			      void *cbdata)
+static int fetch_add(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+		     void *local_address, uint64_t remote_address,
+		     mca_btl_base_registration_handle_t *local_handle,
+		     mca_btl_base_registration_handle_t *remote_handle, mca_btl_base_atomic_op_t op,
+		     uint64_t operand, int flags, int order,
+		     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
 	struct tq_rma rma = {
@@ -387,12 +382,10 @@ int mca_btl_tupleq_atomic_fop(mca_btl_base_module_t *module, mca_btl_base_endpoi
 	return start(&end, &rma, remote_handle);
 }
 
-int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
-			     uint64_t remote_address,
-			     mca_btl_base_registration_handle_t *remote_handle,
-			     mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
-			     mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-			     void *cbdata)
+static int add(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+	       uint64_t remote_address, mca_btl_base_registration_handle_t *remote_handle,
+	       mca_btl_base_atomic_op_t op, uint64_t operand, int flags, int order,
+	       mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	const struct end end = {endpoint, NULL, NULL, cbfunc, cbcontext, cbdata};
 	struct tq_rma rma = {
@@ -411,13 +404,12 @@ int mca_btl_tupleq_atomic_op(mca_btl_base_module_t *module, mca_btl_base_endpoin
 	return rma.mr ? start(&end, &rma, remote_handle) : OPAL_ERR_OUT_OF_RESOURCE;
 }
 
-int mca_btl_tupleq_atomic_cswap(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
-				void *local_address, uint64_t remote_address,
-				mca_btl_base_registration_handle_t *local_handle,
-				mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
-				uint64_t value, int flags, int order,
-				mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext,
-				void *cbdata)
+static int compare_swap(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint,
+			void *local_address, uint64_t remote_address,
+			mca_btl_base_registration_handle_t *local_handle,
+			mca_btl_base_registration_handle_t *remote_handle, uint64_t compare,
+			uint64_t value, int flags, int order,
+			mca_btl_base_rdma_completion_fn_t cbfunc, void *cbcontext, void *cbdata)
 {
 	const struct end end = {endpoint, local_address, local_handle, cbfunc, cbcontext, cbdata};
 	struct tq_rma rma = {
@@ -437,9 +429,21 @@ int mca_btl_tupleq_atomic_cswap(mca_btl_base_module_t *module, mca_btl_base_endp
 	return start(&end, &rma, remote_handle);
 }
 
-int mca_btl_tupleq_flush(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint)
+static int flush(mca_btl_base_module_t *module, mca_btl_base_endpoint_t *endpoint)
 {
 	(void)module;
 	return mca_btl_tupleq_error(
 		tq_rma_flush(mca_btl_tupleq.ep, endpoint ? endpoint->peer : NULL));
+}
+
+void mca_btl_tupleq_rma_install(mca_btl_base_module_t *module)
+{
+	module->btl_put = put;
+	module->btl_get = get;
+	module->btl_atomic_op = add;
+	module->btl_atomic_fop = fetch_add;
+	module->btl_atomic_cswap = compare_swap;
+	module->btl_register_mem = register_mem;
+	module->btl_deregister_mem = deregister_mem;
+	module->btl_flush = flush;
 }

@@ -139,4 +139,59 @@ static inline size_t mca_coll_tupleq_longest(ompi_communicator_t *comm, size_t b
 	return mca_coll_tupleq_takes_one_round(comm, bytes) ? bytes : bytes / size + 1;
 }
 
+/* ---- the definitions of collectives in which each process sends and receives blocks ---- */
+
+#define TUPLEQ_ALLTOALL_PARAMS                                                         \
+	(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount, \
+	 ompi_datatype_t *rtype)
+#define TUPLEQ_ALLTOALL_ARGS (sbuf, scount, stype, rbuf, rcount, rtype)
+#define TUPLEQ_ALLTOALL_OUT  .base = sbuf, .count = scount, .type = stype
+#define TUPLEQ_ALLTOALL_IN   .base = rbuf, .count = rcount, .type = rtype
+
+#define TUPLEQ_ALLTOALLV_PARAMS                                                            \
+	(const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype, \
+	 void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype)
+#define TUPLEQ_ALLTOALLV_ARGS (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype)
+#define TUPLEQ_ALLTOALLV_OUT  .base = sbuf, .counts = scounts, .displs = sdispls, .type = stype
+#define TUPLEQ_ALLTOALLV_IN   .base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype
+
+#define TUPLEQ_W_PARAMS(displacement)                                       \
+	(const void *sbuf, const int *scounts, const displacement *sdispls, \
+	 ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,    \
+	 const displacement *rdispls, ompi_datatype_t *const *rtypes)
+#define TUPLEQ_ALLTOALLW_PARAMS TUPLEQ_W_PARAMS(int)
+#define TUPLEQ_ALLTOALLW_ARGS   (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes)
+#define TUPLEQ_ALLTOALLW_OUT    .base = sbuf, .counts = scounts, .displs = sdispls, .types = stypes
+#define TUPLEQ_ALLTOALLW_IN     .base = rbuf, .counts = rcounts, .displs = rdispls, .types = rtypes
+
+#define TUPLEQ_NEIGHBOR_ALLTOALLW_PARAMS TUPLEQ_W_PARAMS(MPI_Aint)
+#define TUPLEQ_NEIGHBOR_ALLTOALLW_ARGS   TUPLEQ_ALLTOALLW_ARGS
+#define TUPLEQ_NEIGHBOR_ALLTOALLW_OUT \
+	.base = sbuf, .counts = scounts, .byte_displs = sdispls, .types = stypes
+#define TUPLEQ_NEIGHBOR_ALLTOALLW_IN \
+	.base = rbuf, .counts = rcounts, .byte_displs = rdispls, .types = rtypes
+
+#define TUPLEQ_ALLGATHER_PARAMS TUPLEQ_ALLTOALL_PARAMS
+#define TUPLEQ_ALLGATHER_ARGS   TUPLEQ_ALLTOALL_ARGS
+#define TUPLEQ_ALLGATHER_OUT    .base = sbuf, .count = scount, .type = stype, .single = true
+#define TUPLEQ_ALLGATHER_IN     TUPLEQ_ALLTOALL_IN
+
+#define TUPLEQ_ALLGATHERV_PARAMS                                                               \
+	(const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, const int *rcounts, \
+	 const int *rdispls, ompi_datatype_t *rtype)
+#define TUPLEQ_ALLGATHERV_ARGS (sbuf, scount, stype, rbuf, rcounts, rdispls, rtype)
+#define TUPLEQ_ALLGATHERV_OUT  TUPLEQ_ALLGATHER_OUT
+#define TUPLEQ_ALLGATHERV_IN   TUPLEQ_ALLTOALLV_IN
+
+/* Defines collective `name`, whose call has the arguments of that `kind`, as above: run(out, in,
+ * invocation) starts it. */
+#define TUPLEQ_EXCHANGE(name, kind, run)                                         \
+	TUPLEQ_COLLECTIVE(name, TUPLEQ_##kind##_PARAMS, TUPLEQ_##kind##_ARGS)    \
+	{                                                                        \
+		const struct mca_coll_tupleq_blocks out = {TUPLEQ_##kind##_OUT}; \
+		const struct mca_coll_tupleq_blocks in = {TUPLEQ_##kind##_IN};   \
+                                                                                 \
+		return run(&out, &in, invocation);                               \
+	}
+
 #endif

@@ -112,101 +112,33 @@ static int all_to_all(const struct mca_coll_tupleq_blocks *out,
 	return mca_coll_tupleq_nbc_start(nbc);
 }
 
-TUPLEQ_COLLECTIVE(alltoall,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcount, rtype))
+/* Exchanges the blocks of a call that has one block for all; MPI_IN_PLACE: in its place already. */
+static int one_to_all(const struct mca_coll_tupleq_blocks *out,
+		      const struct mca_coll_tupleq_blocks *in,
+		      const struct mca_coll_tupleq_invocation *invocation)
 {
-	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
-	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
+	int rank = ompi_comm_rank(invocation->comm);
+	struct mca_coll_tupleq_blocks own = *out;
+	struct mca_coll_tupleq_transfer block;
 
-	return all_to_all(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(alltoallv,
-		  (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
-		   void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
-		  (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
-
-	return all_to_all(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(alltoallw,
-		  (const void *sbuf, const int *scounts, const int *sdispls,
-		   ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-		   const int *rdispls, ompi_datatype_t *const *rtypes),
-		  (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .counts = scounts, .displs = sdispls, .types = stypes};
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .displs = rdispls, .types = rtypes};
-
-	return all_to_all(&out, &in, invocation);
-}
-
-/* Returns the blocks that this process sends to all: its own, where that is in place already. */
-static struct mca_coll_tupleq_blocks contribution(const void *sbuf, int scount,
-						  ompi_datatype_t *stype, int rank,
-						  const struct mca_coll_tupleq_blocks *in)
-{
-	struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .count = scount, .type = stype, .single = true};
-	struct mca_coll_tupleq_transfer own;
-
-	if (sbuf == MPI_IN_PLACE) {
-		own = mca_coll_tupleq_block(in, rank, rank);
-		out.base = own.addr;
-		out.count = (int)own.count;
-		out.type = own.type;
+	if (out->base == MPI_IN_PLACE) {
+		block = mca_coll_tupleq_block(in, rank, rank);
+		own.base = block.addr;
+		own.count = (int)block.count;
+		own.type = block.type;
 	}
-	return out;
+	return all_to_all(&own, in, invocation);
 }
 
-TUPLEQ_COLLECTIVE(allgather,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcount, rtype))
-{
-	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
-	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
+TUPLEQ_EXCHANGE(alltoall, ALLTOALL, all_to_all)
+TUPLEQ_EXCHANGE(alltoallv, ALLTOALLV, all_to_all)
+TUPLEQ_EXCHANGE(alltoallw, ALLTOALLW, all_to_all)
+TUPLEQ_EXCHANGE(allgather, ALLGATHER, one_to_all)
+TUPLEQ_EXCHANGE(allgatherv, ALLGATHERV, one_to_all)
 
-	return all_to_all(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(allgatherv,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		   const int *rcounts, const int *displs, ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
-{
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
-	const struct mca_coll_tupleq_blocks out =
-		contribution(sbuf, scount, stype, ompi_comm_rank(invocation->comm), &in);
-
-	return all_to_all(&out, &in, invocation);
-}
-
-TUPLEQ_AT_ONCE(alltoallv,
-	       (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
-		void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
-	       (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
-
-TUPLEQ_AT_ONCE(allgather,
-	       (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		ompi_datatype_t *rtype),
-	       (sbuf, scount, stype, rbuf, rcount, rtype))
-
-TUPLEQ_AT_ONCE(allgatherv,
-	       (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		const int *rcounts, const int *displs, ompi_datatype_t *rtype),
-	       (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
+TUPLEQ_AT_ONCE(alltoallv, TUPLEQ_ALLTOALLV_PARAMS, TUPLEQ_ALLTOALLV_ARGS)
+TUPLEQ_AT_ONCE(allgather, TUPLEQ_ALLGATHER_PARAMS, TUPLEQ_ALLGATHER_ARGS)
+TUPLEQ_AT_ONCE(allgatherv, TUPLEQ_ALLGATHERV_PARAMS, TUPLEQ_ALLGATHERV_ARGS)
 
 /* ---- to and from a root ---- */
 

@@ -123,68 +123,11 @@ static int exchange(const struct mca_coll_tupleq_blocks *out,
 	return mca_coll_tupleq_nbc_start(nbc);
 }
 
-TUPLEQ_COLLECTIVE(neighbor_allgather,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcount, rtype))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .count = scount, .type = stype, .single = true};
-	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
-
-	return exchange(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(neighbor_allgatherv,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf,
-		   const int *rcounts, const int *displs, ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcounts, displs, rtype))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .count = scount, .type = stype, .single = true};
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .displs = displs, .type = rtype};
-
-	return exchange(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(neighbor_alltoall,
-		  (const void *sbuf, int scount, ompi_datatype_t *stype, void *rbuf, int rcount,
-		   ompi_datatype_t *rtype),
-		  (sbuf, scount, stype, rbuf, rcount, rtype))
-{
-	const struct mca_coll_tupleq_blocks out = {.base = sbuf, .count = scount, .type = stype};
-	const struct mca_coll_tupleq_blocks in = {.base = rbuf, .count = rcount, .type = rtype};
-
-	return exchange(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(neighbor_alltoallv,
-		  (const void *sbuf, const int *scounts, const int *sdispls, ompi_datatype_t *stype,
-		   void *rbuf, const int *rcounts, const int *rdispls, ompi_datatype_t *rtype),
-		  (sbuf, scounts, sdispls, stype, rbuf, rcounts, rdispls, rtype))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .counts = scounts, .displs = sdispls, .type = stype};
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .displs = rdispls, .type = rtype};
-
-	return exchange(&out, &in, invocation);
-}
-
-TUPLEQ_COLLECTIVE(neighbor_alltoallw,
-		  (const void *sbuf, const int *scounts, const MPI_Aint *sdispls,
-		   ompi_datatype_t *const *stypes, void *rbuf, const int *rcounts,
-		   const MPI_Aint *rdispls, ompi_datatype_t *const *rtypes),
-		  (sbuf, scounts, sdispls, stypes, rbuf, rcounts, rdispls, rtypes))
-{
-	const struct mca_coll_tupleq_blocks out = {
-		.base = sbuf, .counts = scounts, .byte_displs = sdispls, .types = stypes};
-	const struct mca_coll_tupleq_blocks in = {
-		.base = rbuf, .counts = rcounts, .byte_displs = rdispls, .types = rtypes};
-
-	return exchange(&out, &in, invocation);
-}
+TUPLEQ_EXCHANGE(neighbor_allgather, ALLGATHER, exchange)
+TUPLEQ_EXCHANGE(neighbor_allgatherv, ALLGATHERV, exchange)
+TUPLEQ_EXCHANGE(neighbor_alltoall, ALLTOALL, exchange)
+TUPLEQ_EXCHANGE(neighbor_alltoallv, ALLTOALLV, exchange)
+TUPLEQ_EXCHANGE(neighbor_alltoallw, NEIGHBOR_ALLTOALLW, exchange)
 
 void mca_coll_tupleq_nbc_neighbor(mca_coll_base_module_t *base)
 {

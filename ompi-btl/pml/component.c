@@ -16,6 +16,7 @@
 #include "recv.h"
 #include "report.h"
 #include "send.h"
+#include "start.h"
 #include "value.h"
 
 struct mca_pml_tupleq mca_pml_tupleq;
@@ -52,7 +53,7 @@ static int component_register(void)
 static void explain(const char *why, bool no_device)
 {
 	static const char needs[] =
-		"\nIt needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
+		"\nTupleQ needs an InfiniBand or RoCE adapter that has XRC (extended reliable\n"
 		"connection) with ibv_open_qp(), as those of the mlx4, mlx5 and hns drivers, with\n"
 		"an active port. On other adapters leave \"--mca pml tupleq\" out, so that Open "
 		"MPI\n"
@@ -240,7 +241,7 @@ mca_pml_base_module_t mca_pml_tupleq_module = {
 	.pml_imrecv = mca_pml_tupleq_imrecv,
 	.pml_mrecv = mca_pml_tupleq_mrecv,
 	.pml_dump = mca_pml_tupleq_dump,
-	SERIES_PML_MODULE,
+	SERIES_PML_MODULE(mca_pml_tupleq_revoke_comm),
 	.pml_max_contextid = INT32_MAX,
 	.pml_max_tag = INT32_MAX,
 	.pml_flags =

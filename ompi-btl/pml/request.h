@@ -84,9 +84,6 @@ static inline void mca_pml_tupleq_request_put(mca_pml_tupleq_request_t *request)
 /* Frees a request that hasn't been started and that the user doesn't have. */
 void mca_pml_tupleq_request_undo(mca_pml_tupleq_request_t *request);
 
-/* Starts persistent requests. Returns an MPI error or one of Open MPI. */
-int mca_pml_tupleq_start(size_t count, ompi_request_t **requests);
-
 /* Sets MPI's status of a message that was received into a buffer of `room` bytes. */
 void mca_pml_tupleq_status_set(ompi_status_public_t *to, const struct tq_status *from,
 			       uint64_t room);

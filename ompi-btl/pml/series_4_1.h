@@ -80,7 +80,7 @@ static inline int series_ft_event(int state)
 }
 
 /* Members of the PML's module that other series don't have. */
-#define SERIES_PML_MODULE .pml_ft_event = series_ft_event
+#define SERIES_PML_MODULE(revoke) .pml_ft_event = series_ft_event
 
 #define SERIES_PML_FLAGS 0
 

@@ -89,7 +89,7 @@ static inline void series_report_failure(ompi_proc_t *proc)
 
 /* Members of the PML's module that other series don't have. pml_get_transports is left out, because
  * Open MPI prints its result under UCX's name. */
-#define SERIES_PML_MODULE .pml_revoke_comm = mca_pml_tupleq_revoke_comm
+#define SERIES_PML_MODULE(revoke) .pml_revoke_comm = (revoke)
 
 /* Initialises the BTLs, which are for the PML to do here: one-sided communication (osc/rdma) needs
  * one. The result is ignored: osc/rdma says when a window is made that there is no BTL. */

@@ -7,22 +7,18 @@
 #ifndef TUPLEQ_PML_VALUE_H
 #define TUPLEQ_PML_VALUE_H
 
-#include <errno.h>
-#include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
+
+#include "common/parse.h"
 
 /* Parses a whole number from 0 to `max`. Returns false for another text, with a sentence in `why`.
  */
 static inline bool mca_pml_tupleq_parse_number(const char *parameter, const char *text, int max,
 					       int *value, char *why, size_t size)
 {
-	char *end;
-	long number;
+	int64_t number;
 
-	errno = 0;
-	number = text ? strtol(text, &end, 10) : 0;
-	if (!text || end == text || *end || errno || number < 0 || number > max) {
+	if (!text || parse_int(text, 0, max, &number)) {
 		snprintf(why, size, "%s = \"%s\": it takes a whole number from 0 to %d.", parameter,
 			 text ? text : "", max);
 		return false;
