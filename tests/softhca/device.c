@@ -8,23 +8,58 @@
 
 #include "check.h"
 
+const char *t_device_name(void)
+{
+	const char *name = getenv("TEST_DEVICE");
+
+	return name ? name : "softhca0";
+}
+
+/* Opens the index-th device from the one on that TEST_DEVICE names, or else from the first one on.
+ * Returns NULL with errno. */
+static struct ibv_context *open_context(int index)
+{
+	const char *name = getenv("TEST_DEVICE");
+	struct ibv_context *ctx = NULL;
+	int n = 0, first = 0;
+	struct ibv_device **list = ibv_get_device_list(&n);
+
+	while (name && list && first < n && strcmp(ibv_get_device_name(list[first]), name))
+		first++;
+	errno = ENODEV;
+	if (list && first + index < n)
+		ctx = ibv_open_device(list[first + index]);
+	if (list)
+		ibv_free_device_list(list);
+	return ctx;
+}
+
+/* Returns the first GID of RoCE version 2. */
+static uint8_t roce_gid(struct t_dev *dev)
+{
+	struct ibv_gid_entry entry;
+
+	for (uint32_t i = 0; i < UINT8_MAX; i++)
+		if (!ibv_query_gid_ex(dev->ctx, dev->port_num, i, &entry, 0) &&
+		    entry.gid_type == IBV_GID_TYPE_ROCE_V2)
+			return (uint8_t)i;
+	t_fail("the port has no GID of RoCE v2");
+	return 0;
+}
+
 struct t_dev *t_open_at(int index)
 {
 	struct t_dev *dev = calloc(1, sizeof(*dev));
-	struct ibv_device **list;
-	int n = 0;
 
 	t_true(dev, "out of memory");
-	list = ibv_get_device_list(&n);
-	t_true(list && n > index, "no device %d: run this under softhca run", index);
-	dev->ctx = ibv_open_device(list[index]);
-	t_true(dev->ctx, "ibv_open_device: %s", strerror(errno));
-	ibv_free_device_list(list);
+	dev->ctx = open_context(index);
+	t_true(dev->ctx, "device %d can't be opened (%s): run this under softhca run", index,
+	       strerror(errno));
 	dev->port_num = 1;
 	t_ok(ibv_query_device_ex(dev->ctx, NULL, &dev->attr));
 	t_ok(ibv_query_port(dev->ctx, dev->port_num, &dev->port));
 	dev->roce = dev->port.link_layer == IBV_LINK_LAYER_ETHERNET;
-	dev->gid_index = dev->roce ? 1 : 0;
+	dev->gid_index = dev->roce ? roce_gid(dev) : 0;
 	t_ok(ibv_query_gid(dev->ctx, dev->port_num, dev->gid_index, &dev->gid));
 	dev->pd = ibv_alloc_pd(dev->ctx);
 	t_true(dev->pd, "ibv_alloc_pd: %s", strerror(errno));
@@ -59,13 +94,8 @@ struct ibv_context *t_ctx;
 
 int t_context_setup(void **state)
 {
-	struct ibv_device **list = ibv_get_device_list(NULL);
-
 	(void)state;
-	if (!list || !list[0])
-		return -1;
-	t_ctx = ibv_open_device(list[0]);
-	ibv_free_device_list(list);
+	t_ctx = open_context(0);
 	return t_ctx ? 0 : -1;
 }
 

@@ -21,14 +21,16 @@ struct t_dev {
 	struct ibv_device_attr_ex attr;
 	struct ibv_port_attr port;
 	union ibv_gid gid; /* the GID of gid_index */
-	uint8_t gid_index; /* on Ethernet the entry of RoCE v2 with a link-local address */
+	uint8_t gid_index; /* on Ethernet the first entry of RoCE v2 */
 	uint8_t port_num;
 	bool roce; /* each path needs a GRH */
 };
 
-/* Opens the first device and allocates a PD. */
+/* Returns the name of the device that is tested: that of TEST_DEVICE, or softhca0. */
+const char *t_device_name(void);
+/* Opens the device that TEST_DEVICE names, or else the first one, and allocates a PD. */
 struct t_dev *t_open(void);
-/* Opens the device with that index. */
+/* Opens the device with that index, counted from that one on. */
 struct t_dev *t_open_at(int index);
 /* Deallocates the PD and closes the device; fails if an object is left. */
 void t_close(struct t_dev *dev);
@@ -36,7 +38,7 @@ void t_close(struct t_dev *dev);
 int t_setup(void **state);
 int t_teardown(void **state);
 
-/* The first device alone, for tests without a PD. */
+/* That device alone, for tests without a PD. */
 extern struct ibv_context *t_ctx;
 /* Fixtures of a cmocka group: open and close t_ctx. */
 int t_context_setup(void **state);

@@ -166,6 +166,12 @@ stat_shows() {
 }
 
 check "a clock that there isn't" refused "use one of real|virtual" --clock other
+# A program that has the instruction rdtsc reads virtual time by it, without an option.
+newcomer() {
+	"$softhca" run --nodes 2 --clock virtual --memlock unlimited -- "$(dirname "$0")/../clients/pair" 1 ib_send_lat -F -n 100 >"$tmp/err" 2>&1 &&
+		grep -q "t_typical" "$tmp/err" && ! grep -qw inf "$tmp/err"
+}
+check "perftest without an option" newcomer
 check "a factor that is no number" refused "use a number from 0" --clock virtual --clock-cpu fast
 check "a negative price" refused "use a time from" --clock virtual --price-post -1
 check "a seed that is no number" refused "use a whole number" --clock virtual --clock-seed x

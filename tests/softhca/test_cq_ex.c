@@ -375,14 +375,40 @@ static void test_bad_args(void **state)
 	t_true(!cq && errno == EINVAL, "0 entries: errno %d", errno);
 }
 
+/* Checks that moderation of events is taken within mlx5's limits. */
+static void test_moderation(void **state)
+{
+	struct ibv_cq *cq = ibv_create_cq(dev->ctx, 8, NULL, NULL, 0);
+	struct ibv_modify_cq_attr attr = {.attr_mask = IBV_CQ_ATTR_MODERATE};
+
+	(void)state;
+	t_eq(dev->attr.cq_mod_caps.max_cq_count, 65535);
+	t_eq(dev->attr.cq_mod_caps.max_cq_period, 4095);
+	t_ok(ibv_modify_cq(cq, &attr));
+	attr.moderate.cq_count = 65535;
+	attr.moderate.cq_period = 4095;
+	t_ok(ibv_modify_cq(cq, &attr));
+	attr.moderate.cq_period = 4096;
+	t_rc(ibv_modify_cq(cq, &attr), EINVAL);
+	attr.attr_mask = 0;
+	t_rc(ibv_modify_cq(cq, &attr), EINVAL);
+	t_ok(ibv_destroy_cq(cq));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_fields),  cmocka_unit_test(test_all_flags),
-		cmocka_unit_test(test_ud),      cmocka_unit_test(test_send_side),
-		cmocka_unit_test(test_slots),   cmocka_unit_test(test_clock),
-		cmocka_unit_test(test_channel), cmocka_unit_test(test_bad_args),
-		cmocka_unit_test(test_stamp),   cmocka_unit_test(test_calls_while_polling),
+		cmocka_unit_test(test_moderation),
+		cmocka_unit_test(test_fields),
+		cmocka_unit_test(test_all_flags),
+		cmocka_unit_test(test_ud),
+		cmocka_unit_test(test_send_side),
+		cmocka_unit_test(test_slots),
+		cmocka_unit_test(test_clock),
+		cmocka_unit_test(test_channel),
+		cmocka_unit_test(test_bad_args),
+		cmocka_unit_test(test_stamp),
+		cmocka_unit_test(test_calls_while_polling),
 	};
 
 	return cmocka_run_group_tests_name("cq-ex", tests, setup, t_teardown);

@@ -81,9 +81,9 @@ static void test_parent_domain(void **state)
 	t_eq(errno, EINVAL);
 	attr.pd = plain;
 	attr.td = td;
-	attr.comp_mask = IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
+	attr.comp_mask = 1u << 31;
 	t_holds(ibv_alloc_parent_domain(ctx, &attr) == NULL);
-	t_eq(errno, EOPNOTSUPP);
+	t_eq(errno, EINVAL);
 	attr.comp_mask = 0;
 	domain = ibv_alloc_parent_domain(ctx, &attr);
 	t_holds(domain != NULL);
@@ -264,7 +264,6 @@ static void expect_refused(const void *object)
 
 static void test_refused_objects(void **state)
 {
-	struct ibv_alloc_dm_attr dm = {.length = 64};
 	struct ibv_wq_init_attr wq = {0};
 	struct ibv_rwq_ind_table_init_attr table = {0};
 	struct ibv_counters_init_attr counters = {0};
@@ -273,13 +272,7 @@ static void test_refused_objects(void **state)
 	(void)state;
 	errno = 0;
 	expect_refused(ibv_import_device(0));
-	expect_refused(ibv_import_pd(ctx, 0));
-	expect_refused(ibv_import_mr(pd, 0));
-	expect_refused(ibv_import_dm(ctx, 0));
 	expect_refused(ibv_reg_dmabuf_mr(pd, 0, 4096, 0, 0, IBV_ACCESS_LOCAL_WRITE));
-	expect_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_1));
-	expect_refused(ibv_alloc_mw(pd, IBV_MW_TYPE_2));
-	expect_refused(ibv_alloc_dm(ctx, &dm));
 	expect_refused(ibv_create_wq(ctx, &wq));
 	expect_refused(ibv_create_rwq_ind_table(ctx, &table));
 	expect_refused(ibv_create_counters(ctx, &counters));
@@ -288,9 +281,7 @@ static void test_refused_objects(void **state)
 
 static void test_refused_calls(void **state)
 {
-	struct ibv_mw mw = {.context = ctx, .pd = pd, .type = IBV_MW_TYPE_1};
 	struct ibv_qp qp = {.context = ctx, .pd = pd};
-	struct ibv_mw_bind bind = {0};
 	struct ibv_ece ece = {.vendor_id = 1};
 	struct ibv_flow_attr flow = {0};
 	struct ibv_qp_rate_limit_attr rate = {0};
@@ -299,8 +290,6 @@ static void test_refused_calls(void **state)
 	uint16_t vid;
 
 	(void)state;
-	t_eq(ibv_bind_mw(&qp, &mw, &bind), EOPNOTSUPP);
-	t_eq(ibv_dealloc_mw(&mw), EOPNOTSUPP);
 	t_eq(ibv_set_ece(&qp, &ece), EOPNOTSUPP);
 	t_eq(ibv_query_ece(&qp, &ece), EOPNOTSUPP);
 	t_eq(ece.vendor_id, 0);

@@ -131,6 +131,8 @@ surroundings() {
 	check "library is preloaded" test -r "$lib"
 	check "a path of Open MPI's components that is set stays" test \
 		"$(OMPI_MCA_mca_base_component_path=/mine "$SOFTHCA" run -- sh -c 'echo "$OMPI_MCA_mca_base_component_path"')" = /mine
+	check "a path of libfabric's providers that is set stays" test \
+		"$(FI_PROVIDER_PATH=/mine "$SOFTHCA" run -- sh -c 'echo "$FI_PROVIDER_PATH"')" = /mine
 	check "LD_PRELOAD keeps what was there" test \
 		"$(LD_PRELOAD=libm.so.6 "$SOFTHCA" run -- sh -c 'echo "$LD_PRELOAD"')" = "$lib:libm.so.6"
 	check "no descriptor leaks into the command" test \

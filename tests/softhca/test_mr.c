@@ -302,6 +302,52 @@ static void test_odp(void **state)
 	munmap(m, LEN);
 }
 
+static int advise(struct ibv_mr *mr, char *at, uint32_t len, enum ibv_advise_mr_advice advice,
+		  uint32_t flags)
+{
+	struct ibv_sge sge = {(uintptr_t)at, len, mr->lkey};
+
+	return ibv_advise_mr(dev->pd, advice, flags, &sge, 1);
+}
+
+/* Checks the errors of advice, which are those of mlx5's driver. */
+static void test_advise(void **state)
+{
+	const enum ibv_advise_mr_advice read = IBV_ADVISE_MR_ADVICE_PREFETCH;
+	const enum ibv_advise_mr_advice write = IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const uint32_t flush = IBV_ADVISE_MR_FLAG_FLUSH;
+	char *m = map(LEN, PROT_READ | PROT_WRITE);
+	struct ibv_mr *pinned = ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_LOCAL_WRITE);
+	struct ibv_mr *mr = ibv_reg_mr(dev->pd, m, LEN, IBV_ACCESS_ON_DEMAND);
+	struct ibv_pd *pd = ibv_alloc_pd(dev->ctx);
+	struct ibv_sge sge = {(uintptr_t)m, LEN, mr ? mr->lkey : 0};
+
+	(void)state;
+	if (!mr) {
+		t_ok(ibv_dereg_mr(pinned));
+		t_ok(ibv_dealloc_pd(pd));
+		munmap(m, LEN);
+		t_skip("explicit ODP is rightly refused");
+	}
+	t_ok(advise(mr, m, LEN, read, 0));
+	t_ok(advise(mr, m, LEN, read, flush));
+	t_ok(advise(mr, m, LEN, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, flush));
+	t_rc(advise(mr, m, LEN, write, flush), EPERM);
+	t_rc(ibv_advise_mr(pd, read, flush, &sge, 1), EPERM);
+	t_rc(advise(pinned, m, LEN, read, flush), ENOENT);
+	t_rc(advise(mr, m, LEN + 1, read, flush), EFAULT);
+	t_ok(advise(mr, m, LEN + 1, read, 0)); /* nobody waits for what comes of it */
+	t_rc(advise(mr, m, LEN, (enum ibv_advise_mr_advice)99, flush), EOPNOTSUPP);
+	t_rc(advise(mr, m, LEN, read, 1u << 31), EINVAL);
+	t_rc(ibv_advise_mr(dev->pd, read, flush, &sge, 0), EINVAL);
+	t_ok(munmap(m, LEN));
+	t_rc(advise(mr, m, LEN, read, flush), EFAULT);
+	t_ok(advise(mr, m, LEN, read, 0));
+	t_ok(ibv_dereg_mr(mr));
+	t_ok(ibv_dereg_mr(pinned));
+	t_ok(ibv_dealloc_pd(pd));
+}
+
 static void test_implicit_odp(void **state)
 {
 	uint64_t caps = dev->attr.odp_caps.general_caps;
@@ -374,7 +420,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_keys),       cmocka_unit_test(test_bad_memory),
 		cmocka_unit_test(test_pd_busy),    cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_odp),        cmocka_unit_test(test_implicit_odp),
-		cmocka_unit_test(test_null_mr),
+		cmocka_unit_test(test_advise),     cmocka_unit_test(test_null_mr),
 	};
 
 	no_null = argc > 1 && !strcmp(argv[1], "no-null");

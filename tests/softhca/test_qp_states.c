@@ -6,6 +6,10 @@
  */
 #include <fcntl.h>
 
+#include <linux/capability.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
 #include "util.h"
 
 static struct t_dev *dev;
@@ -410,6 +414,7 @@ static void test_create_limits(void **state)
 {
 	struct ibv_device_attr *attr = &dev->attr.orig_attr;
 	struct t_spec s = {.cap = {1, 1, 1, 1, 0}};
+	struct t_qp *qp;
 
 	(void)state;
 	s.cap.max_send_wr = (uint32_t)attr->max_qp_wr + 1;
@@ -432,9 +437,35 @@ static void test_create_limits(void **state)
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == ENOMEM), "max_inline: %d", errno);
 	s.cap.max_inline_data = 900; /* a ConnectX grants this */
 	t_qp_free(t_qp(dev, &s));
+	/* The smallest entry of a ConnectX has room for some that nobody asked for. */
 	s.cap.max_inline_data = 0;
+	qp = t_qp(dev, &s);
+	t_eq(qp->cap.max_inline_data, 60);
+	t_qp_free(qp);
 	s.type = (enum ibv_qp_type)77;
 	t_true(!t_qp_try(dev, &s) && (errno == EINVAL || errno == EOPNOTSUPP), "type: %d", errno);
+}
+
+/* Checks the errors for raw packets, which the kernel gives to nobody without CAP_NET_RAW, and an
+ * InfiniBand port to nobody. */
+static void test_raw_packets(void **state)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct was[2], without[2];
+	const struct t_spec spec = {.type = IBV_QPT_RAW_PACKET};
+	bool may;
+
+	(void)state;
+	t_eq(syscall(SYS_capget, &head, was), 0);
+	may = was[0].effective & 1u << CAP_NET_RAW;
+	errno = 0;
+	t_true(!t_qp_try(dev, &spec) && errno == (may ? EOPNOTSUPP : EPERM), "errno %d", errno);
+	memcpy(without, was, sizeof(was));
+	without[0].effective &= ~(1u << CAP_NET_RAW);
+	t_eq(syscall(SYS_capset, &head, without), 0);
+	errno = 0;
+	t_true(!t_qp_try(dev, &spec) && errno == EPERM, "without CAP_NET_RAW: errno %d", errno);
+	t_eq(syscall(SYS_capset, &head, was), 0);
 }
 
 int main(void)
@@ -444,7 +475,7 @@ int main(void)
 		cmocka_unit_test(test_same_state),    cmocka_unit_test(test_cur_state),
 		cmocka_unit_test(test_values),        cmocka_unit_test(test_query),
 		cmocka_unit_test(test_create_limits), cmocka_unit_test(test_end_masks),
-		cmocka_unit_test(test_no_work),
+		cmocka_unit_test(test_no_work),       cmocka_unit_test(test_raw_packets),
 	};
 
 	return cmocka_run_group_tests_name("qp-states", tests, setup, t_teardown);

@@ -140,6 +140,7 @@ static const struct {
 	INT_LIMIT(max_cq, 65536),
 	INT_LIMIT(max_cqe, 4194303),
 	INT_LIMIT(max_mr, 1048576),
+	INT_LIMIT(max_mw, 131072),
 	INT_LIMIT(max_pd, 8388608),
 	INT_LIMIT(max_qp_rd_atom, 16),
 	INT_LIMIT(max_qp_init_rd_atom, 16),
@@ -152,7 +153,6 @@ static const struct {
 	INT_LIMIT(max_srq_wr, 32767),
 	INT_LIMIT(max_srq_sge, 31),
 	/* Features that the device lacks. */
-	INT_LIMIT(max_mw, 0),
 	INT_LIMIT(max_fmr, 0),
 	INT_LIMIT(max_ee, 0),
 	INT_LIMIT(max_ee_rd_atom, 0),
@@ -167,7 +167,8 @@ static void test_query_device(void **state)
 	const unsigned int flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
 				   IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
 				   IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN |
-				   IBV_DEVICE_XRC;
+				   IBV_DEVICE_XRC | IBV_DEVICE_MEM_WINDOW |
+				   IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	struct ibv_device_attr a;
 
 	(void)state;
@@ -240,7 +241,7 @@ static void test_query_device_ex(void **state)
 	t_holds(a.hca_core_clock == 1000000);
 	t_holds(a.device_cap_flags_ex == orig.device_cap_flags);
 	t_eq(a.phys_port_cnt_ex, 1);
-	t_holds(a.max_dm_size == 0);
+	t_eq(a.max_dm_size, 128 << 10);
 	t_eq(a.tm_caps.max_num_tags, 0);
 	t_eq(a.tso_caps.max_tso, 0);
 	t_eq(a.max_wq_type_rq, 0);

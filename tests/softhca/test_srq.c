@@ -407,6 +407,12 @@ static void test_limits(void **state)
 	errno = 0;
 	t_true(!ibv_create_srq(dev->pd, &a) && (errno == EINVAL || errno == ENOMEM), "max_sge: %d",
 	       errno);
+	/* One of mlx5 that was asked for no receives takes none. */
+	a.attr.max_wr = a.attr.max_sge = 0;
+	srq = ibv_create_srq(dev->pd, &a);
+	t_true(srq, "ibv_create_srq for 0 receives: %s", strerror(errno));
+	t_rc(t_srq_recv_try(srq, 1, sge, 0), ENOMEM);
+	t_ok(ibv_destroy_srq(srq));
 	srq = make_srq(4, 2);
 	a.attr.max_sge = 0;
 	t_ok(ibv_query_srq(srq, &a.attr));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_wr_api.c - posting by ibv_wr_start(), ibv_wr_complete() and the calls between them.
+ * test_wr_api.c [none] - posting by ibv_wr_start(), ibv_wr_complete() and the calls between them;
+ * or, with the argument, an adapter without them.
  */
 #include <arpa/inet.h>
 
@@ -297,13 +298,34 @@ static void test_refused(void **state)
 	t_qp_free(qp);
 }
 
-int main(void)
+/* Checks that such a QP is refused, and that others post as ever. */
+static void test_none(void **state)
 {
+	const struct t_spec plain = {.cap = {16, 32, 4, 4, 128}};
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, NULL, 0);
+	struct t_qp *qp;
+
+	(void)state;
+	t_true(!t_qp_try(dev, &rc) && errno == EOPNOTSUPP, "it is made: errno %d", errno);
+	qp = t_qp(dev, &plain);
+	t_connect(qp, qp, NULL);
+	t_recv(qp, 2, NULL, 0);
+	t_post(qp, &wr);
+	t_next(qp->rcq, 2, IBV_WC_SUCCESS);
+	t_next(qp->scq, 1, IBV_WC_SUCCESS);
+	t_qp_free(qp);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest absent[] = {cmocka_unit_test(test_none)};
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rc),    cmocka_unit_test(test_data),
 		cmocka_unit_test(test_abort), cmocka_unit_test(test_overflow),
 		cmocka_unit_test(test_ud),    cmocka_unit_test(test_refused),
 	};
 
+	if (argc > 1 && !strcmp(argv[1], "none"))
+		return cmocka_run_group_tests_name("no wr-api", absent, setup, t_teardown);
 	return cmocka_run_group_tests_name("wr-api", tests, setup, t_teardown);
 }

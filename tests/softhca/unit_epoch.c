@@ -108,6 +108,8 @@ static void death_inside_an_epoch(void **state)
 	kill(c.pid, SIGKILL);
 	t_eq(waitid(P_PID, (id_t)c.pid, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
 	shca_epoch_sync(&u_fab); /* returns, although the child is a zombie */
+	/* However late the first look is, it comes before the patience ends. */
+	t_true(shca_epoch_sync_for(&u_fab, SHCA_HOLDS_ANY, 0), "a dead process is waited for");
 	u_kill(c);
 	shca_epoch_sync(&u_fab);
 	shca_reap(&u_fab, c.slot);

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "check.h"
+#include "common/parse.h"
 
 #include "fabric/layout.h"
 #include "fabric/options.h"
@@ -46,17 +47,13 @@ static void choices(void **state)
 {
 	static const char *const bad[] = {"",         "impl",         "implicitly",
 					  "Implicit", "off|explicit", "|"};
-	int64_t v;
 
 	(void)state;
-	t_eq(shca_parse_choice("off", "off|explicit|implicit", &v), 0);
-	t_eq(v, SHCA_ODP_OFF);
-	t_eq(shca_parse_choice("explicit", "off|explicit|implicit", &v), 0);
-	t_eq(v, SHCA_ODP_EXPLICIT);
-	t_eq(shca_parse_choice("implicit", "off|explicit|implicit", &v), 0);
-	t_eq(v, SHCA_ODP_IMPLICIT);
+	t_eq(parse_choice("off", "off|explicit|implicit"), SHCA_ODP_OFF);
+	t_eq(parse_choice("explicit", "off|explicit|implicit"), SHCA_ODP_EXPLICIT);
+	t_eq(parse_choice("implicit", "off|explicit|implicit"), SHCA_ODP_IMPLICIT);
 	for (size_t i = 0; i < COUNT(bad); i++)
-		t_eq(shca_parse_choice(bad[i], "off|explicit|implicit", &v), -EINVAL);
+		t_eq(parse_choice(bad[i], "off|explicit|implicit"), -EINVAL);
 	/* The options that the code names by number have their place in the table. */
 	t_eq(set(SHCA_O_CQ_ARM, "new"), 0);
 	t_eq(config.value[SHCA_O_CQ_ARM], SHCA_CQ_ARM_NEW);

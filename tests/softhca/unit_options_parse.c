@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "check.h"
+#include "common/parse.h"
 #include "fabric/options_parse.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
@@ -136,6 +137,20 @@ static void rate_values(void **state)
 	check_bad(shca_parse_rate, bad, COUNT(bad));
 }
 
+static int any_int(const char *text, int64_t *value)
+{
+	return parse_int(text, INT64_MIN, INT64_MAX, value);
+}
+
+static int yes_or_no(const char *text, int64_t *value)
+{
+	bool yes;
+	int rc = parse_bool(text, &yes);
+
+	*value = rc ? *value : yes;
+	return rc;
+}
+
 static void int_and_bool_values(void **state)
 {
 	static const struct sample ints[] = {
@@ -164,16 +179,17 @@ static void int_and_bool_values(void **state)
 		"0xffffffffffffffff",
 	};
 	static const struct sample bools[] = {
-		{"yes", 1}, {"on", 1},  {"true", 1},  {"1", 1}, {"YES", 1},
-		{"no", 0},  {"off", 0}, {"false", 0}, {"0", 0}, {"Off", 0},
+		{"yes", 1}, {"on", 1},    {"t", 1},  {"Enabled", 1}, {"true", 1},
+		{"1", 1},   {"YES", 1},   {"no", 0}, {"n", 0},       {"disabled", 0},
+		{"off", 0}, {"false", 0}, {"0", 0},  {"Off", 0},
 	};
-	static const char *const bad_bools[] = {"", "y", "2", "yess", "no ", "enabled"};
+	static const char *const bad_bools[] = {"", "2", "yess", "no ", "able"};
 
 	(void)state;
-	check_good(shca_parse_int, ints, COUNT(ints));
-	check_bad(shca_parse_int, bad_ints, COUNT(bad_ints));
-	check_good(shca_parse_bool, bools, COUNT(bools));
-	check_bad(shca_parse_bool, bad_bools, COUNT(bad_bools));
+	check_good(any_int, ints, COUNT(ints));
+	check_bad(any_int, bad_ints, COUNT(bad_ints));
+	check_good(yes_or_no, bools, COUNT(bools));
+	check_bad(yes_or_no, bad_bools, COUNT(bad_bools));
 }
 
 int main(void)

@@ -61,61 +61,38 @@ static int take(int (*attempt)(void *lock), pthread_rwlock_t *lock, uint64_t unt
 	return rc == EBUSY ? shca_sync_wait(attempt, lock, until, lock->__data.__shared, true) : rc;
 }
 
-int shca_pthread_rwlock_rdlock(pthread_rwlock_t *lock)
-{
-	if (!shca_program_join() || is_own(lock))
-		return NEXT(pthread_rwlock_rdlock)(lock);
-	return take(try_read, lock, SHCA_FOREVER);
-}
-
-int shca_pthread_rwlock_clockrdlock(pthread_rwlock_t *lock, clockid_t clock,
-				    const struct timespec *deadline)
-{
-	struct timespec real;
-
-	if (!shca_program_join() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
-		return NEXT(pthread_rwlock_clockrdlock)(lock, clock,
-							shca_real_deadline(clock, deadline, &real));
-	return take(try_read, lock, shca_sync_deadline(clock, deadline));
-}
-
-int shca_pthread_rwlock_timedrdlock(pthread_rwlock_t *lock, const struct timespec *deadline)
-{
-	struct timespec real;
-
-	if (!shca_program_join())
-		return NEXT(pthread_rwlock_timedrdlock)(
-			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
-	return shca_pthread_rwlock_clockrdlock(lock, CLOCK_REALTIME, deadline);
-}
-
-int shca_pthread_rwlock_wrlock(pthread_rwlock_t *lock)
-{
-	if (!shca_program_join() || is_own(lock))
-		return NEXT(pthread_rwlock_wrlock)(lock);
-	return take(try_write, lock, SHCA_FOREVER);
-}
-
-int shca_pthread_rwlock_clockwrlock(pthread_rwlock_t *lock, clockid_t clock,
-				    const struct timespec *deadline)
-{
-	struct timespec real;
-
-	if (!shca_program_join() || is_own(lock) || shca_sync_is_invalid(clock, deadline))
-		return NEXT(pthread_rwlock_clockwrlock)(lock, clock,
-							shca_real_deadline(clock, deadline, &real));
-	return take(try_write, lock, shca_sync_deadline(clock, deadline));
-}
-
-int shca_pthread_rwlock_timedwrlock(pthread_rwlock_t *lock, const struct timespec *deadline)
-{
-	struct timespec real;
-
-	if (!shca_program_join())
-		return NEXT(pthread_rwlock_timedwrlock)(
-			lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));
-	return shca_pthread_rwlock_clockwrlock(lock, CLOCK_REALTIME, deadline);
-}
+/* Defines the functions that take a lock for reading or writing: at once, until a time of a clock,
+ * and until a time of day. */
+#define LOCK(plain, clocked, timed, attempt)                                                       \
+	int shca_pthread_rwlock_##plain(pthread_rwlock_t *lock)                                    \
+	{                                                                                          \
+		if (!shca_program_join() || is_own(lock))                                          \
+			return NEXT(pthread_rwlock_##plain)(lock);                                 \
+		return take(attempt, lock, SHCA_FOREVER);                                          \
+	}                                                                                          \
+                                                                                                   \
+	int shca_pthread_rwlock_##clocked(pthread_rwlock_t *lock, clockid_t clock,                 \
+					  const struct timespec *deadline)                         \
+	{                                                                                          \
+		struct timespec real;                                                              \
+                                                                                                   \
+		if (!shca_program_join() || is_own(lock) || shca_sync_is_invalid(clock, deadline)) \
+			return NEXT(pthread_rwlock_##clocked)(                                     \
+				lock, clock, shca_real_deadline(clock, deadline, &real));          \
+		return take(attempt, lock, shca_sync_deadline(clock, deadline));                   \
+	}                                                                                          \
+                                                                                                   \
+	int shca_pthread_rwlock_##timed(pthread_rwlock_t *lock, const struct timespec *deadline)   \
+	{                                                                                          \
+		struct timespec real;                                                              \
+                                                                                                   \
+		if (!shca_program_join())                                                          \
+			return NEXT(pthread_rwlock_##timed)(                                       \
+				lock, shca_real_deadline(CLOCK_REALTIME, deadline, &real));        \
+		return shca_pthread_rwlock_##clocked(lock, CLOCK_REALTIME, deadline);              \
+	}
+LOCK(rdlock, clockrdlock, timedrdlock, try_read)
+LOCK(wrlock, clockwrlock, timedwrlock, try_write)
 
 int shca_pthread_rwlock_unlock(pthread_rwlock_t *lock)
 {

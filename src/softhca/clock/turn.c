@@ -33,7 +33,9 @@ void shca_turn_make_due(uint32_t actor, enum shca_actor_state state, uint64_t wh
 	shca_actor_sooner(shca_turn_clock(), actor, when);
 }
 
-void shca_turn_make_due_again(uint32_t actor)
+/* Makes the calling thread, which hasn't got the turn, due at its clock, or now if that is later.
+ */
+static void make_due_again(uint32_t actor)
 {
 	uint64_t now;
 
@@ -57,14 +59,14 @@ void shca_turn_await(uint32_t actor)
 			pause();
 		/* A signal has ended the wait. */
 		if (shca_turn_self.heard && atomic_load(&record->state) == SHCA_ACTOR_WAITS)
-			shca_turn_make_due_again(actor);
+			make_due_again(actor);
 		if (shca_turn_step(actor))
 			break;
 		/* The turn was taken away, because the thread was stopped, asleep or slow while it
 		 * gave the turn on (../cmd/watch.c). */
 		state = atomic_load(&record->state);
 		if (state == SHCA_ACTOR_OUT || state == SHCA_ACTOR_COMPUTES) {
-			shca_turn_make_due_again(actor);
+			make_due_again(actor);
 			continue;
 		}
 		while (!atomic_load(&record->granted))

@@ -11,9 +11,6 @@
 void shca_turn_charge(void);
 /* Makes an actor due at a time, in that state. The caller has the turn or holds the lock. */
 void shca_turn_make_due(uint32_t actor, enum shca_actor_state state, uint64_t when);
-/* Makes the calling thread, which hasn't got the turn, due at its clock, or now if that is later.
- */
-void shca_turn_make_due_again(uint32_t actor);
 /* Passes the turn to the first actor, and returns when the calling thread has it again. */
 void shca_turn_await(uint32_t actor);
 

@@ -36,6 +36,51 @@ static int is_client_library(struct dl_phdr_info *info, size_t size, void *arg)
 	return !strncmp(name, "libpmi", 6) || !strncmp(name, "libmpi", 6);
 }
 
+/* Returns true if code reads the TSC and puts both halves of it together, as compilers do: rdtsc,
+ * and within some bytes shl $32,%rdx. */
+static bool reads_tsc(const unsigned char *code, size_t len)
+{
+	static const unsigned char joins[] = {0x48, 0xc1, 0xe2, 0x20};
+
+	for (size_t i = 0; i + 2 + sizeof(joins) <= len; i++) {
+		size_t rest = len - i - 2;
+
+		if (code[i] == 0x0f && code[i + 1] == 0x31 &&
+		    memmem(code + i + 2, rest < 16 ? rest : 16, joins, sizeof(joins)))
+			return true;
+	}
+	return false;
+}
+
+/* Looks at the first object that is loaded, the program. */
+static int program_reads_tsc(struct dl_phdr_info *info, size_t size, void *found)
+{
+	(void)size;
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *part = &info->dlpi_phdr[i];
+
+		if (part->p_type == PT_LOAD && (part->p_flags & PF_X) && (part->p_flags & PF_R) &&
+		    reads_tsc((const unsigned char *)(info->dlpi_addr + part->p_vaddr),
+			      part->p_filesz))
+			*(bool *)found = true;
+	}
+	return 1;
+}
+
+/* With traps the charge for CPU time is less exact, so programs that need none have none, unless
+ * computing takes no time. */
+static bool shall_trap(const struct shca_fabric *fabric)
+{
+	bool found = false;
+
+	if (shca_opt(fabric, SHCA_O_CLOCK_TSC) != SHCA_TSC_AUTO)
+		return shca_opt(fabric, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
+	if (!shca_opt(fabric, SHCA_O_CLOCK_CPU))
+		return true;
+	dl_iterate_phdr(program_reads_tsc, &found);
+	return found;
+}
+
 static void read_options(const struct shca_fabric *fabric)
 {
 	static const enum shca_opt prices[SHCA_CALLS] = {
@@ -50,7 +95,7 @@ static void read_options(const struct shca_fabric *fabric)
 	for (unsigned i = SHCA_CALL_POST; i < SHCA_CALLS; i++)
 		shca_turn_here.price[i] = (uint64_t)shca_opt(fabric, prices[i]);
 	shca_turn_here.factor = shca_opt(fabric, SHCA_O_CLOCK_CPU);
-	shca_turn_here.trap = shca_opt(fabric, SHCA_O_CLOCK_TSC) == SHCA_TSC_TRAP;
+	shca_turn_here.trap = shall_trap(fabric);
 	shca_turn_here.look = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_LOOK);
 	shca_turn_here.seed = (uint64_t)shca_opt(fabric, SHCA_O_CLOCK_SEED);
 }

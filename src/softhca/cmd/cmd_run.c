@@ -12,15 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "captures.h"
 #include "child.h"
 #include "cmd.h"
+#include "fabric/recording.h"
 #include "fabrics.h"
 #include "fail.h"
 #include "library.h"
 #include "loads.h"
 #include "monitor.h"
+#include "plugins.h"
 #include "procfs.h"
-#include "openmpi.h"
 #include "settings.h"
 #include "traces.h"
 #include "watch.h"
@@ -41,7 +43,7 @@ struct run {
 	pid_t monitor;
 	int restarts;
 	struct shca_fabric fabric;
-	struct shca_traces traces;
+	struct shca_parts trace, capture;
 	struct shca_signals signals;
 	struct shca_witness witness;
 };
@@ -125,7 +127,7 @@ static int set_environment(const struct run *run)
 
 	if (setenv(SHCA_ENV_FABRIC, run->dir, 1))
 		return -errno;
-	rc = shca_openmpi_environment(run->library);
+	rc = shca_plugins_environment(run->library);
 	if (rc)
 		return rc;
 	return shca_library_preload(run->library,
@@ -200,15 +202,56 @@ static void end_leftovers(const struct run *run)
 			run->command[0], n);
 }
 
+/* ---------------------------------------------------------------- recordings */
+
+static void drop_recordings(struct run *run)
+{
+	shca_parts_drop(&run->trace);
+	shca_parts_drop(&run->capture);
+}
+
+static int begin_recordings(struct run *run, char *err, size_t errlen)
+{
+	const struct shca_config *config = &run->settings.config;
+	const char *trace = config->text[SHCA_O_TRACE], *capture = config->text[SHCA_O_PCAP];
+	int rc = *trace ? shca_parts_begin(&run->trace, "trace", trace, err, errlen) : 0;
+
+	if (!rc && *capture)
+		rc = shca_parts_begin(&run->capture, "capture", capture, err, errlen);
+	if (rc)
+		drop_recordings(run);
+	return rc;
+}
+
+static int link_recordings(const struct run *run)
+{
+	int rc = shca_parts_link(&run->trace, run->dir, SHCA_TRACE_LINK);
+
+	return rc ? rc : shca_parts_link(&run->capture, run->dir, SHCA_CAPTURE_LINK);
+}
+
+static void end_recordings(struct run *run)
+{
+	char err[512];
+
+	if (run->trace.what &&
+	    shca_parts_end(&run->trace, shca_traces_write(&run->trace), err, sizeof(err)))
+		shca_fail(0, "%s", err);
+	if (run->capture.what &&
+	    shca_parts_end(&run->capture, shca_captures_write(&run->capture, &run->fabric), err,
+			   sizeof(err)))
+		shca_fail(0, "%s", err);
+}
+
+/* ---------------------------------------------------------------- the run */
+
 /* Removes the fabric, and ends the monitor, which may be stopped or busy. */
 static void tear_down(struct run *run)
 {
-	char err[512];
 	int rc;
 
 	end_leftovers(run);
-	if (shca_traces_end(&run->traces, err, sizeof(err)))
-		shca_fail(0, "%s", err);
+	end_recordings(run);
 	rc = shca_fabric_remove(run->dir);
 	report_clock(run);
 	if (rc && rc != -ENOENT)
@@ -228,12 +271,12 @@ static int run_in_fabric(struct run *run)
 
 	if (shca_fabric_attach(run->dir, &run->fabric, err, sizeof(err))) {
 		shca_fabric_remove(run->dir);
-		shca_traces_drop(&run->traces);
+		drop_recordings(run);
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	}
 	rc = open_fifo(run);
 	if (rc == 0)
-		rc = shca_traces_link(&run->traces, run->dir);
+		rc = link_recordings(run);
 	if (rc == 0)
 		rc = start_monitor(run);
 	if (rc == 0)
@@ -329,9 +372,7 @@ int shca_cmd_run(int argc, char **argv)
 				 "The limit of open files is too low to watch the processes of a "
 				 "fabric: raise it (ulimit -n) to %u at least.",
 				 SHCA_MONITOR_FILES);
-	if (run.settings.config.text[SHCA_O_TRACE][0] &&
-	    shca_traces_begin(&run.traces, run.settings.config.text[SHCA_O_TRACE], err,
-			      sizeof(err)))
+	if (begin_recordings(&run, err, sizeof(err)))
 		return shca_fail(SHCA_EXIT_LAUNCHER, "%s", err);
 	/* Done before there is anything to clean up. */
 	shca_signals_hold(&run.signals);
@@ -343,7 +384,7 @@ int shca_cmd_run(int argc, char **argv)
 	run.lock = shca_fabrics_create(&run.settings.config, text, run.dir, sizeof(run.dir), err,
 				       sizeof(err));
 	if (run.lock < 0)
-		shca_traces_drop(&run.traces);
+		drop_recordings(&run);
 	status = run.lock < 0 ? shca_fail(SHCA_EXIT_LAUNCHER, "%s", err) : run_in_fabric(&run);
 	shca_witness_end(&run.witness);
 	return status;

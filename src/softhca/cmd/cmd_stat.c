@@ -105,6 +105,8 @@ static void add_counters(json_t *hca, const struct shca_fabric *fabric,
 static void add_processes(json_t *doc, const struct shca_fabric *fabric)
 {
 	json_object_set_new(doc, "procs", shca_snapshot_procs(fabric));
+	json_object_set_new(doc, "connections", shca_snapshot_connections(fabric));
+	json_object_set_new(doc, "connection_cells", shca_snapshot_cells(fabric));
 	if (!shca_fabric_clock(fabric))
 		return;
 	json_object_set_new(doc, "clock", json_pack("[o]", shca_snapshot_clock(fabric)));

@@ -30,6 +30,19 @@ static const struct shca_column proc_columns[] = {
 	 "bytes of registered memory, which count against the memlock limit"},
 	{"ARENA", "arena", SHCA_COLUMN_NUMBER, "bytes of shared memory that its queues take"},
 };
+static const struct shca_column connection_columns[] = {
+	OWNER,
+	{"NODE", "node", SHCA_COLUMN_NUMBER, "the virtual node of that process"},
+	{"ID", "id", SHCA_COLUMN_NUMBER, "its number"},
+	{"SPACE", "space", SHCA_COLUMN_TEXT, "its port space: TCP, UDP, IPOIB or IB"},
+	{"STATE", "state", SHCA_COLUMN_TEXT,
+	 "idle, bound, resolving, resolved (the address is known), routed (the path is known too), "
+	 "listening; request sent or received, answer sent or received, established, "
+	 "disconnecting, "
+	 "disconnected (the peer has begun it), timewait or ended"},
+	{"SOURCE", "source", SHCA_COLUMN_TEXT, "its own address and port"},
+	{"DESTINATION", "destination", SHCA_COLUMN_TEXT, "those of its peer"},
+};
 static const struct shca_column actor_columns[] = {
 	{"PID", "pid", SHCA_COLUMN_NUMBER, "the process"},
 	{"PROCESS", "comm", SHCA_COLUMN_TEXT, "the name of its program"},
@@ -122,12 +135,25 @@ static const struct shca_column mr_columns[] = {
 	NODE_AND_HCA,
 	{"KEY", "number", SHCA_COLUMN_HEX, "its local and remote key"},
 	{"TYPE", "type", SHCA_COLUMN_TEXT,
-	 "memory, implicit (the whole address space, paged on demand) or null"},
+	 "memory, device (memory of the adapter), implicit (the whole address space, paged on "
+	 "demand) or null"},
 	OWNER,
 	{"PD", "pd", SHCA_COLUMN_NUMBER, "its protection domain"},
 	{"IOVA", "iova", SHCA_COLUMN_HEX, "its address, as work requests name it"},
 	{"LENGTH", "length", SHCA_COLUMN_NUMBER, "its bytes; a null or implicit one has no length"},
 	{"ACCESS", "access", SHCA_COLUMN_TEXT, "what is allowed, besides local reads"},
+};
+static const struct shca_column mw_columns[] = {
+	NODE_AND_HCA,
+	{"KEY", "key", SHCA_COLUMN_HEX, "its key, if it is bound"},
+	{"TYPE", "type", SHCA_COLUMN_NUMBER, "1 or 2"},
+	OWNER,
+	{"PD", "pd", SHCA_COLUMN_NUMBER, "its protection domain"},
+	{"MR", "mr", SHCA_COLUMN_HEX, "the key of the memory region that it is bound to"},
+	{"QPN", "qpn", SHCA_COLUMN_HEX, "type 2: the queue pair that bound it"},
+	{"IOVA", "iova", SHCA_COLUMN_HEX, "its address, as work requests name it"},
+	{"LENGTH", "length", SHCA_COLUMN_NUMBER, "its bytes"},
+	{"ACCESS", "access", SHCA_COLUMN_TEXT, "what peers may do"},
 };
 static const struct shca_column xrcd_columns[] = {
 	NODE_AND_HCA,
@@ -148,12 +174,14 @@ static const struct shca_column counter_columns[] = {
 
 const struct shca_section shca_sections[] = {
 	{"Processes", "procs", false, COLUMNS(proc_columns)},
+	{"Connections of librdmacm", "connections", false, COLUMNS(connection_columns)},
 	{"Virtual time", "clock", false, COLUMNS(clock_columns)},
 	{"Threads and adapters in virtual time", "actors", false, COLUMNS(actor_columns)},
 	{"Queue pairs", "qps", true, COLUMNS(qp_columns)},
 	{"Shared receive queues", "srqs", true, COLUMNS(srq_columns)},
 	{"Completion queues", "cqs", true, COLUMNS(cq_columns)},
 	{"Memory regions", "mrs", true, COLUMNS(mr_columns)},
+	{"Memory windows", "mws", true, COLUMNS(mw_columns)},
 	{"XRC domains", "xrcds", true, COLUMNS(xrcd_columns)},
 	{0},
 };

@@ -14,6 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "procfs.h"
+
 #define LIBRARY       "libsofthca.so"
 #define CLOCK_LIBRARY "libsofthca-clock.so"
 #define SEPARATORS    " :" /* separators of the dynamic loader in LD_PRELOAD */
@@ -50,17 +52,11 @@ static int search(char *path)
 		"../lib/softhca/" LIBRARY,
 		"../lib/" LIBRARY,
 	};
-	char exe[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", exe, sizeof(exe) - 1);
-	char *slash;
+	char own[PATH_MAX];
 
-	if (n > 0) {
-		exe[n] = '\0';
-		slash = strrchr(exe, '/');
-		if (slash)
-			*slash = '\0';
+	if (shca_procfs_own_folder(own, sizeof(own))) {
 		for (size_t i = 0; i < sizeof(below) / sizeof(below[0]); i++) {
-			if (try_path(exe, below[i], path) == 0)
+			if (try_path(own, below[i], path) == 0)
 				return 0;
 		}
 	}

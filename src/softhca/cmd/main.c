@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cm/life.h"
 #include "cmd.h"
 #include "fail.h"
 
@@ -53,6 +54,7 @@ int main(int argc, char **argv)
 	const char *name = argc > 1 ? argv[1] : NULL;
 
 	argp_err_exit_status = SHCA_EXIT_USAGE;
+	shca_life_watch();
 	if (!name) {
 		usage(stderr);
 		return SHCA_EXIT_USAGE;

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "fabric/proc.h"
@@ -21,6 +22,20 @@ ssize_t shca_procfs_read(const char *path, char *buf, size_t len)
 	close(fd);
 	buf[all] = '\0';
 	return n < 0 && !all ? -1 : all;
+}
+
+bool shca_procfs_own_folder(char *buf, size_t len)
+{
+	ssize_t n = readlink("/proc/self/exe", buf, len - 1);
+	char *slash;
+
+	if (n <= 0)
+		return false;
+	buf[n] = '\0';
+	slash = strrchr(buf, '/');
+	if (slash)
+		*slash = '\0';
+	return true;
 }
 
 char shca_procfs_state(pid_t pid, pid_t tid)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * settings.c - one table of options and three ways to set them: the argp options made of it, and
- * the order of precedence.
+ * settings.c - one table of options and the ways to set them: the argp options made of it, and the
+ * order of precedence.
  */
 #define _GNU_SOURCE 1
 #include "settings.h"
@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "profiles.h"
 
 #define KEY_OPTION 0x1000 /* + enum shca_opt; beyond every character */
 #define KEY_CONFIG 0x2000
@@ -109,25 +111,44 @@ static void find_file(struct shca_settings *settings)
 }
 
 /*
- * Reads the file. Each text is set to a character first that no value can start with, so that
- * values from the file are told from equal defaults.
+ * Reads a file, and takes the options from it that have a default now. Each text is set to a
+ * character first that no value can start with, so that values from the file are told from equal
+ * defaults.
  */
-static int load_file(struct shca_settings *settings, char *err, size_t errlen)
+static int load_file(struct shca_settings *settings, enum shca_settings_origin origin,
+		     const char *path, char *err, size_t errlen)
 {
 	struct shca_config file = settings->config;
 	int rc;
 
 	for (int o = 0; o < SHCA_O_COUNT; o++)
 		file.text[o][0] = '\1';
-	rc = shca_config_load_file(&file, settings->file, err, errlen);
+	if (origin == SHCA_FROM_PROFILE)
+		rc = shca_config_load_profile(&file, path, err, errlen);
+	else
+		rc = shca_config_load_file(&file, path, err, errlen);
 	for (int o = 0; !rc && o < SHCA_O_COUNT; o++) {
-		if (file.text[o][0] == '\1')
+		if (file.text[o][0] == '\1' || settings->origin[o] != SHCA_FROM_DEFAULT)
 			continue;
 		settings->config.value[o] = file.value[o];
 		memcpy(settings->config.text[o], file.text[o], sizeof(file.text[o]));
-		settings->origin[o] = SHCA_FROM_FILE;
+		settings->origin[o] = origin;
 	}
 	return rc;
+}
+
+/* Reads the profile, after all other sources, because any of them may name the profile, and wins
+ * against it. */
+static int load_profile(struct shca_settings *settings, char *err, size_t errlen)
+{
+	const char *name = settings->config.text[SHCA_O_PROFILE];
+	char path[PATH_MAX];
+	int rc;
+
+	if (!*name)
+		return 0;
+	rc = shca_profiles_find(name, path, sizeof(path), err, errlen);
+	return rc ? rc : load_file(settings, SHCA_FROM_PROFILE, path, err, errlen);
 }
 
 static void note_environment(struct shca_settings *settings)
@@ -170,19 +191,22 @@ int shca_settings_load(struct shca_settings *settings, char *err, size_t errlen)
 	}
 	find_file(settings);
 	if (settings->file[0])
-		rc = load_file(settings, err, errlen);
+		rc = load_file(settings, SHCA_FROM_FILE, settings->file, err, errlen);
 	if (!rc)
 		rc = shca_config_load_env(&settings->config, err, errlen);
 	if (rc)
 		return rc;
 	note_environment(settings);
 	rc = load_args(settings, err, errlen);
+	if (!rc)
+		rc = load_profile(settings, err, errlen);
 	return rc ? rc : shca_config_finish(&settings->config, err, errlen);
 }
 
 const char *shca_settings_origin_name(enum shca_settings_origin origin)
 {
-	static const char *const names[] = {"default", "file", "environment", "command line"};
+	static const char *const names[] = {"default", "profile", "file", "environment",
+					    "command line"};
 
 	return names[origin];
 }

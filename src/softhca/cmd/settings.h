@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * settings.h - the configuration of a new fabric: command line over environment over file over
- * default.
+ * profile over default.
  */
 #ifndef SHCA_SETTINGS_H
 #define SHCA_SETTINGS_H
@@ -13,6 +13,7 @@
 
 enum shca_settings_origin {
 	SHCA_FROM_DEFAULT,
+	SHCA_FROM_PROFILE,
 	SHCA_FROM_FILE,
 	SHCA_FROM_ENV,
 	SHCA_FROM_ARGS,

@@ -23,7 +23,7 @@
 
 const char *const shca_snapshot_keys[SHCA_KINDS] = {
 	[SHCA_QP] = "qps", [SHCA_SRQ] = "srqs",   [SHCA_CQ] = "cqs",
-	[SHCA_MR] = "mrs", [SHCA_XRCD] = "xrcds",
+	[SHCA_MR] = "mrs", [SHCA_XRCD] = "xrcds", [SHCA_MW] = "mws",
 };
 
 static void set_int(json_t *o, const char *key, uint64_t v)
@@ -186,38 +186,68 @@ static void add_cq(json_t *o, const struct shca_fabric *fabric, const struct shc
 	set_int(o, "events", atomic_load(&cq->events));
 }
 
-static void add_mr(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
-		   const void *entry)
+/* Adds the names of access flags; `none` if none is set. */
+static void set_access(json_t *o, uint32_t access, const char *none)
 {
 	static const struct {
 		uint32_t bit;
 		const char *name;
 	} flags[] = {
-		{IBV_ACCESS_LOCAL_WRITE, "local_write"},  {IBV_ACCESS_REMOTE_WRITE, "remote_write"},
-		{IBV_ACCESS_REMOTE_READ, "remote_read"},  {IBV_ACCESS_REMOTE_ATOMIC, "atomic"},
-		{IBV_ACCESS_ZERO_BASED, "zero_based"},    {IBV_ACCESS_ON_DEMAND, "odp"},
-		{IBV_ACCESS_RELAXED_ORDERING, "relaxed"},
+		{IBV_ACCESS_LOCAL_WRITE, "local_write"}, {IBV_ACCESS_REMOTE_WRITE, "remote_write"},
+		{IBV_ACCESS_REMOTE_READ, "remote_read"}, {IBV_ACCESS_REMOTE_ATOMIC, "atomic"},
+		{IBV_ACCESS_MW_BIND, "mw_bind"},         {IBV_ACCESS_ZERO_BASED, "zero_based"},
+		{IBV_ACCESS_ON_DEMAND, "odp"},           {IBV_ACCESS_RELAXED_ORDERING, "relaxed"},
 	};
-	const struct shca_mr_entry *mr = entry;
-	char access[128] = "";
+	char text[128] = "";
+
+	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
+		if (access & flags[i].bit)
+			snprintf(text + strlen(text), sizeof(text) - strlen(text), "%s%s",
+				 *text ? "," : "", flags[i].name);
+	}
+	set_name(o, "access", *text ? text : none);
+}
+
+static void add_mw(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
+		   const void *entry)
+{
+	const struct shca_mw_entry *mw = entry;
+	uint32_t key = (uint32_t)atomic_load(&mw->binding), qpn = atomic_load(&mw->qpn);
 
 	(void)fabric;
 	(void)hca;
-	for (size_t i = 0; i < sizeof(flags) / sizeof(flags[0]); i++) {
-		if (mr->access & flags[i].bit)
-			snprintf(access + strlen(access), sizeof(access) - strlen(access), "%s%s",
-				 *access ? "," : "", flags[i].name);
-	}
+	set_int(o, "type", mw->type);
+	set_int(o, "pd", mw->pdn);
+	json_object_set_new(o, "key", key ? json_integer(key) : json_null());
+	if (!key)
+		return;
+	set_int(o, "mr", atomic_load(&mw->region));
+	if (qpn)
+		set_int(o, "qpn", qpn);
+	set_int(o, "iova", atomic_load(&mw->iova));
+	set_int(o, "length", atomic_load(&mw->length));
+	set_access(o, atomic_load(&mw->access), "none");
+}
+
+static void add_mr(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
+		   const void *entry)
+{
+	const struct shca_mr_entry *mr = entry;
+
+	(void)fabric;
+	(void)hca;
 	set_name(o, "type",
-		 mr->flags & SHCA_MR_NULL ? "null"
-					  : (mr->flags & SHCA_MR_IMPLICIT ? "implicit" : "memory"));
+		 mr->flags & SHCA_MR_NULL       ? "null"
+		 : mr->flags & SHCA_MR_IMPLICIT ? "implicit"
+		 : mr->flags & SHCA_MR_DEVICE   ? "device"
+						: "memory");
 	set_int(o, "pd", mr->pdn);
 	set_int(o, "iova", mr->iova);
 	json_object_set_new(o, "length",
 			    mr->flags & (SHCA_MR_NULL | SHCA_MR_IMPLICIT)
 				    ? json_null()
 				    : json_integer((json_int_t)mr->length));
-	set_name(o, "access", *access ? access : "local_read");
+	set_access(o, mr->access, "local_read");
 }
 
 static void add_xrcd(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
@@ -243,7 +273,7 @@ static json_t *one_object(const struct shca_fabric *fabric, const struct shca_hc
 	static void (*const add[SHCA_KINDS])(json_t *, const struct shca_fabric *,
 					     const struct shca_hca *, const void *) = {
 		[SHCA_QP] = add_qp, [SHCA_SRQ] = add_srq,   [SHCA_CQ] = add_cq,
-		[SHCA_MR] = add_mr, [SHCA_XRCD] = add_xrcd,
+		[SHCA_MR] = add_mr, [SHCA_XRCD] = add_xrcd, [SHCA_MW] = add_mw,
 	};
 	const void *entry = shca_table_entry(fabric, &hca->tables[kind], idx);
 	const _Atomic uint64_t *word = entry;

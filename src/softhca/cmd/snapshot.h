@@ -17,6 +17,11 @@ extern const char *const shca_snapshot_keys[SHCA_KINDS];
 json_t *shca_snapshot_fabric(const struct shca_fabric *fabric);
 /* Returns an array of the attached processes: slot, pid, comm, node, pinned and arena. */
 json_t *shca_snapshot_procs(const struct shca_fabric *fabric);
+/* Returns an array of the identifiers of librdmacm's programs: pid, comm, node, id, space, state,
+ * source and destination. */
+json_t *shca_snapshot_connections(const struct shca_fabric *fabric);
+/* Returns how many channels, identifiers, memberships and events of librdmacm there are. */
+json_t *shca_snapshot_cells(const struct shca_fabric *fabric);
 /* Return threads and adapters, and the clock itself, of a fabric with a virtual clock. */
 json_t *shca_snapshot_actors(const struct shca_fabric *fabric);
 json_t *shca_snapshot_clock(const struct shca_fabric *fabric);

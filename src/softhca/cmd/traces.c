@@ -37,65 +37,6 @@ struct writing {
 	bool comma;
 };
 
-static void remove_parts(const char *folder)
-{
-	struct dirent *entry;
-	DIR *d = opendir(folder);
-
-	while (d && (entry = readdir(d)))
-		if (entry->d_name[0] != '.')
-			unlinkat(dirfd(d), entry->d_name, 0);
-	if (d)
-		closedir(d);
-	rmdir(folder);
-}
-
-int shca_traces_begin(struct shca_traces *traces, const char *file, char *err, size_t errlen)
-{
-	char *folder = NULL;
-	int rc;
-
-	/* The folder comes first: the file of another run that is under way must stay. */
-	if (asprintf(&folder, "%s.parts", file) < 0)
-		return shca_error_text(-ENOMEM, err, errlen, "There is no memory for a trace.");
-	rc = mkdir(folder, 0700) ? -errno : 0;
-	if (rc == -EEXIST)
-		shca_error_text(rc, err, errlen,
-				"%s is there already: another run may be writing its trace there, "
-				"or one was killed. Name another file, or remove that folder.",
-				folder);
-	else if (rc)
-		shca_error_text(rc, err, errlen, "The folder %s for a trace can't be made (%s).",
-				folder, strerror(-rc));
-	if (!rc && (!realpath(folder, traces->parts) || !(traces->out = fopen(file, "we")))) {
-		rc = shca_error_text(-errno, err, errlen, "The trace can't be written to %s (%s).",
-				     file, strerror(errno));
-		rmdir(folder);
-		traces->parts[0] = '\0';
-	}
-	free(folder);
-	return rc;
-}
-
-void shca_traces_drop(struct shca_traces *traces)
-{
-	if (!traces->parts[0])
-		return;
-	fclose(traces->out);
-	remove_parts(traces->parts);
-	traces->parts[0] = '\0';
-}
-
-int shca_traces_link(const struct shca_traces *traces, const char *dir)
-{
-	char path[PATH_MAX];
-
-	if (!traces->parts[0])
-		return 0;
-	snprintf(path, sizeof(path), "%s/" SHCA_TRACE_LINK, dir);
-	return symlink(traces->parts, path) ? -errno : 0;
-}
-
 /* ---------------------------------------------------------------- reading */
 
 static int map_part(const char *path, struct part *part)
@@ -232,6 +173,9 @@ static const char *opcode_name(unsigned opcode)
 		[IBV_WR_RDMA_READ] = "read",
 		[IBV_WR_ATOMIC_CMP_AND_SWP] = "compare and swap",
 		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "fetch and add",
+		[IBV_WR_LOCAL_INV] = "local invalidate",
+		[IBV_WR_BIND_MW] = "bind",
+		[IBV_WR_SEND_WITH_INV] = "send with invalidate",
 	};
 
 	return opcode < sizeof(names) / sizeof(*names) && names[opcode] ? names[opcode] : "?";
@@ -342,14 +286,11 @@ static void write_part(struct writing *writing, size_t part)
 	}
 }
 
-int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
+int shca_traces_write(struct shca_parts *parts)
 {
-	struct writing writing = {.out = traces->out};
-	int rc = 0, failed;
+	struct writing writing = {.out = parts->out};
+	int rc = map_parts(parts->folder, &writing);
 
-	if (!traces->parts[0])
-		return 0;
-	rc = map_parts(traces->parts, &writing);
 	find_zero(&writing);
 	fprintf(writing.out, "{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n");
 	for (size_t p = 0; p < writing.n; p++)
@@ -358,15 +299,5 @@ int shca_traces_end(struct shca_traces *traces, char *err, size_t errlen)
 	for (size_t p = 0; p < writing.n; p++)
 		munmap((void *)(uintptr_t)writing.parts[p].head, writing.parts[p].len);
 	free(writing.parts);
-	failed = ferror(traces->out);
-	if ((fclose(traces->out) || failed) && !rc)
-		rc = -EIO;
-	if (!rc)
-		remove_parts(traces->parts);
-	else
-		shca_error_text(rc, err, errlen,
-				"The whole trace can't be written (%s). The records of the "
-				"processes stay in %s.",
-				strerror(-rc), traces->parts);
 	return rc;
 }

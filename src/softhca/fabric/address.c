@@ -10,7 +10,6 @@
 
 #define PORT 1
 
-#define IPV4_BASE   0x0a4d0001u /* first HCA's address on Ethernet: 10.77.0.1 */
 #define IPV4_PREFIX 0x0000ffffu /* in front of a mapped IPv4 address */
 
 /* ---- GIDs ---- */
@@ -71,7 +70,7 @@ bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hc
 	if (index < 2)
 		link_local(hdr, hca, gid);
 	else
-		shca_gid_map(IPV4_BASE + (uint32_t)(hca - hdr->hcas), gid);
+		shca_gid_map(SHCA_IPV4_BASE + (uint32_t)(hca - hdr->hcas), gid);
 	if (ethernet)
 		*type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	return true;
@@ -101,7 +100,7 @@ int shca_address_by_lid(const struct shca_fabric_header *hdr, uint16_t lid)
 int shca_address_by_gid(const struct shca_fabric_header *hdr, const union ibv_gid *gid)
 {
 	/* An IPv4 address counts HCAs, as does the last byte of a GUID or MAC address. */
-	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - IPV4_BASE : gid->raw[15];
+	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - SHCA_IPV4_BASE : gid->raw[15];
 	enum ibv_gid_type type;
 	union ibv_gid own;
 

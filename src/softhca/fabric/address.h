@@ -14,6 +14,9 @@
 
 #define SHCA_GID_TBL_LEN 8 /* entries; some are empty */
 
+/* IPv4 address of the first HCA's interface, 10.77.0.1; the next HCA has the next one. */
+#define SHCA_IPV4_BASE 0x0a4d0001u
+
 static inline bool shca_is_ethernet(const struct shca_fabric_header *hdr)
 {
 	return hdr->config.value[SHCA_O_LINK_LAYER] == SHCA_LINK_ETHERNET;
@@ -31,10 +34,10 @@ int shca_gid_index(const struct shca_fabric_header *hdr, const struct shca_hca *
 void shca_gid_map(uint32_t ip, union ibv_gid *gid);
 bool shca_gid_is_ipv4(const union ibv_gid *gid);
 uint32_t shca_gid_unmap(const union ibv_gid *gid);
-/* Returns true if a GID names a multicast group. */
+/* Returns true if a GID names a multicast group; RoCE v2 also has mapped IPv4 groups. */
 static inline bool shca_gid_is_multicast(const union ibv_gid *gid)
 {
-	return gid->raw[0] == 0xff;
+	return gid->raw[0] == 0xff || (shca_gid_is_ipv4(gid) && gid->raw[12] >> 4 == 0xe);
 }
 /* Stores the MAC address of an Ethernet port. */
 void shca_mac(const struct shca_hca *hca, uint8_t mac[6]);

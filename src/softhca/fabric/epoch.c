@@ -186,13 +186,14 @@ static bool wait_out(const struct shca_fabric *fabric, unsigned proc, const stru
 		if (n < 2 * SPINS)
 			continue;
 		now = shca_real_now();
-		if (now >= deadline)
-			return false;
+		/* On busy CPUs the first look may come after the deadline. */
 		if (now - looked >= LOOK_AGAIN_NS) {
 			if (executor_gone(fabric, proc, exec))
 				return true;
 			looked = now;
 		}
+		if (now >= deadline)
+			return false;
 	}
 	return true;
 }

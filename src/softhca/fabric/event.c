@@ -186,6 +186,19 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
 	}
 }
 
+void shca_event_take(struct shca_fabric *fabric, unsigned proc, uint32_t id)
+{
+	int cancel = shca_cancel_hold(), fd;
+	struct shca_event ev;
+
+	pthread_mutex_lock(&cache.lock);
+	fd = writing_end(fabric, proc, id);
+	while (fd >= 0 && read(fd, &ev, sizeof(ev)) < 0 && errno == EINTR)
+		;
+	pthread_mutex_unlock(&cache.lock);
+	shca_cancel_restore(cancel);
+}
+
 void shca_event_reset(void)
 {
 	unsigned i;

@@ -16,6 +16,7 @@ struct shca_event {
 	uint64_t number; /* number of the object: records about objects that are gone are dropped */
 };
 #define SHCA_EVENT_COMP 0x10000u
+#define SHCA_EVENT_CM   0x10001u /* a token for an event of the connection manager */
 
 /* Makes a channel of the calling process `proc`; *fd is the readable end. Returns the channel's
  * id, or -errno. */
@@ -32,6 +33,9 @@ void shca_event_send(struct shca_fabric *fabric, struct shca_hca *hca, unsigned 
  * meanwhile. */
 void shca_event_forget(struct shca_fabric *fabric, struct shca_hca *hca, unsigned proc, uint32_t id,
 		       uint32_t idx, uint64_t number);
+/* Takes a record, if there is one, from channel `id` of the calling process, whether or not its
+ * descriptor blocks. */
+void shca_event_take(struct shca_fabric *fabric, unsigned proc, uint32_t id);
 /* Returns true if a descriptor is the readable end of a channel of this process. Descriptors from
  * 4096 on are not recognised. */
 bool shca_event_is_channel(int fd);

@@ -4,9 +4,9 @@
  *
  * A fabric lives in a directory DIR (mode 0700) below shca_fabric_root(): "seg", the shared file;
  * "sys.N", the path that ibv_get_sysfs_path() returns on node N; "ev.SLOT.ID", the FIFOs of event
- * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t); "trace",
- * a link to the folder of the traces (trace.h). The shared file and the FIFOs have mode 0600, the
- * files below sys.N 0444.
+ * channels; "monitor", a FIFO to which an attaching process writes its slot (a uint32_t); "trace"
+ * and "capture", links to the folders of recordings (recording.h). The shared file and the FIFOs
+ * have mode 0600, the files below sys.N 0444.
  */
 #ifndef SHCA_FABRIC_H
 #define SHCA_FABRIC_H

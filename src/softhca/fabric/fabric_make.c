@@ -20,11 +20,11 @@
 
 #include "actors.h"
 #include "address.h"
+#include "recording.h"
 #include "say.h"
 #include "space.h"
 #include "sysfs.h"
 #include "table.h"
-#include "trace.h"
 
 #define PAGE          4096ULL
 #define GUID_BASE     0x0002c90300000000ULL
@@ -34,7 +34,7 @@
 /* Options that limit the tables. */
 static const enum shca_opt limits[SHCA_KINDS] = {
 	[SHCA_QP] = SHCA_O_MAX_QP, [SHCA_SRQ] = SHCA_O_MAX_SRQ,   [SHCA_CQ] = SHCA_O_MAX_CQ,
-	[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD,
+	[SHCA_MR] = SHCA_O_MAX_MR, [SHCA_XRCD] = SHCA_O_MAX_XRCD, [SHCA_MW] = SHCA_O_MAX_MW,
 };
 
 /* Returns the entries of a table that each process has addresses for: twice the limit, so that a
@@ -46,9 +46,9 @@ static uint32_t table_size(enum shca_kind kind, const struct shca_config *config
 	return (uint32_t)(2 * limit < all ? 2 * limit : all);
 }
 
-/* Fills in the places of the calendars. Returns the size of the header and these. */
-static uint64_t place_calendars(uint32_t nhcas, struct shca_hca *hcas,
-				const struct shca_config *config)
+/* Fills in the places of calendars and sets of contexts. Returns the size of the header and these.
+ */
+static uint64_t place_links(uint32_t nhcas, struct shca_hca *hcas, const struct shca_config *config)
 {
 	uint64_t at = ROUND_PAGE(sizeof(struct shca_fabric_header));
 
@@ -56,15 +56,18 @@ static uint64_t place_calendars(uint32_t nhcas, struct shca_hca *hcas,
 		if (hcas)
 			hcas[i].ingress = at;
 		at += ROUND_PAGE(sizeof(struct shca_calendar));
+		if (hcas && shca_context_sets(config))
+			hcas[i].contexts = at;
+		at += ROUND_PAGE(shca_context_sets(config) * sizeof(struct shca_context_set));
 	}
 	return at;
 }
 
-/* Fills in the places of calendars and tables. Returns the size of the header and all of them. */
+/* Fills in the places of these and of the tables. Returns the size of the header and these. */
 static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 			     const struct shca_config *config)
 {
-	uint64_t at = place_calendars(nhcas, hcas, config);
+	uint64_t at = place_links(nhcas, hcas, config);
 	unsigned i, k;
 
 	for (i = 0; i < nhcas; i++) {
@@ -78,6 +81,20 @@ static uint64_t place_tables(uint32_t nhcas, struct shca_hca *hcas,
 			}
 			at += ROUND_PAGE((uint64_t)shca_kind_size(k) * table_size(k, config));
 		}
+	}
+	return at;
+}
+
+/* Fills in the places of all that follows the header. Returns the size of all of it. */
+static uint64_t place_all(uint32_t nhcas, struct shca_hca *hcas, struct shca_cm *cm,
+			  const struct shca_config *config)
+{
+	uint64_t at = place_tables(nhcas, hcas, config);
+
+	for (unsigned k = 0; k < SHCA_CM_KINDS; k++) {
+		if (cm)
+			cm->pools[k].offset = at;
+		at += ROUND_PAGE((uint64_t)shca_cm_cell_size(k) * shca_cm_cell_count(k));
 	}
 	return at;
 }
@@ -120,6 +137,7 @@ static int fill_header(struct shca_fabric_header *hdr, const char *dir,
 	hdr->devices = (uint32_t)config->value[SHCA_O_DEVICES];
 	hdr->nhcas = hdr->nodes * hdr->devices;
 	hdr->created = (uint64_t)now.tv_sec * 1000000000ULL + (uint64_t)now.tv_nsec;
+	hdr->created_mono = shca_real_now();
 	hdr->config = *config;
 	atomic_store(&hdr->owner_pid, getpid());
 	snprintf(hdr->dir, sizeof(hdr->dir), "%s", dir);
@@ -127,11 +145,13 @@ static int fill_header(struct shca_fabric_header *hdr, const char *dir,
 	if (getrandom(&hdr->seed, sizeof(hdr->seed), 0) != sizeof(hdr->seed))
 		return -errno;
 	rc = shca_lock_init(&hdr->ctl_lock);
+	if (!rc)
+		rc = shca_lock_init(&hdr->cm.lock);
 	if (!rc && config->value[SHCA_O_CLOCK] == SHCA_CLOCK_VIRTUAL)
 		rc = shca_actors_init(&hdr->clock, config);
 	if (!rc)
 		rc = fill_hcas(hdr);
-	hdr->size = place_tables(hdr->nhcas, hdr->hcas, config);
+	hdr->size = place_all(hdr->nhcas, hdr->hcas, &hdr->cm, config);
 	hdr->arenas = hdr->size;
 	return rc;
 }
@@ -152,7 +172,7 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 {
 	const size_t len = ROUND_PAGE(sizeof(struct shca_fabric_header));
 	uint32_t nhcas = (uint32_t)(config->value[SHCA_O_NODES] * config->value[SHCA_O_DEVICES]);
-	const uint64_t backed = place_calendars(nhcas, NULL, config);
+	const uint64_t backed = place_links(nhcas, NULL, config);
 	struct shca_fabric fabric = {.fd = -1};
 	struct shca_fabric_header *hdr;
 	char path[SHCA_PATH_ROOM], text[512];
@@ -163,7 +183,8 @@ static int make_in(const char *dir, const struct shca_config *config, const char
 	if (fabric.fd < 0)
 		return shca_error_text(-errno, err, errlen, "The file %s can't be made (%s).", path,
 				       strerror(errno));
-	rc = set_size(fabric.fd, place_tables(nhcas, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
+	rc = set_size(fabric.fd,
+		      place_all(nhcas, NULL, NULL, config) + SHCA_MAX_PROCS * SHCA_ARENA);
 	if (rc) {
 		shca_error_text(
 			rc, err, errlen,
@@ -212,7 +233,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 static bool ours(const char *name)
 {
 	return !strncmp(name, "sys.", 4) || !strncmp(name, "ev.", 3) || !strcmp(name, "monitor") ||
-	       !strcmp(name, SHCA_TRACE_LINK);
+	       !strcmp(name, SHCA_TRACE_LINK) || !strcmp(name, SHCA_CAPTURE_LINK);
 }
 
 /* Removes a file or a folder, with what is in it. */
@@ -307,7 +328,8 @@ static int check(const struct shca_fabric_header *hdr, off_t len, const char *di
 			"\"softhca run\".",
 			dir);
 	if (hdr->magic != SHCA_MAGIC || len < (off_t)sizeof(*hdr) || hdr->nhcas > SHCA_MAX_HCAS ||
-	    hdr->size != place_tables(hdr->nhcas, NULL, &hdr->config) || hdr->arenas != hdr->size)
+	    hdr->size != place_all(hdr->nhcas, NULL, NULL, &hdr->config) ||
+	    hdr->arenas != hdr->size)
 		return shca_error_text(
 			-EPROTO, err, errlen,
 			"The fabric %s was made by another version of softhca: use the "

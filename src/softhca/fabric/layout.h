@@ -24,6 +24,8 @@
 #pragma GCC visibility pop
 
 #include "layout_clock.h"
+#include "layout_cm.h"
+#include "layout_contexts.h"
 #include "options.h"
 
 #define SHCA_MAGIC        0x3161636874666f73ULL /* "softhca1" */
@@ -60,6 +62,7 @@ enum shca_kind {
 	SHCA_CQ,
 	SHCA_MR,
 	SHCA_XRCD,
+	SHCA_MW,
 	SHCA_KINDS,
 };
 
@@ -110,6 +113,32 @@ struct shca_mr_entry {
 #define SHCA_MR_NULL     1u /* writes vanish, reads give zeros */
 #define SHCA_MR_IMPLICIT 2u /* implicit ODP: the whole address space */
 #define SHCA_MR_SEGMENT  4u /* peers can attach it */
+#define SHCA_MR_DEVICE   8u /* device memory */
+
+/*
+ * Memory window. Its owner makes and binds it; a peer that sends to the QP that a window of type 2
+ * is bound to may end the binding. A process that reads the fields below `binding` looks at that
+ * again afterwards: the fields belong to the binding only if it is still the same.
+ */
+struct shca_mw_entry {
+	_Atomic uint64_t state_word; /* number = the middle of its keys: SHCA_MW_KEY */
+	uint32_t type;               /* ibv_mw_type */
+	uint32_t pdn;
+	/* Changes (32) | key by which it may be used (32), or 0: it isn't bound. */
+	_Atomic uint64_t binding;
+	_Atomic uint64_t iova;   /* first address as the wire names it */
+	_Atomic uint64_t length; /* bytes */
+	_Atomic uint64_t start;  /* first address as its region names it */
+	_Atomic uint32_t region; /* key */
+	_Atomic uint32_t access; /* ibv_access_flags */
+	_Atomic uint32_t qpn;    /* type 2: the only QP that may be used; type 1: 0 */
+} SHCA_ALIGNED;
+
+/* The keys of windows have the top bit, and those of regions don't. The user of a window of type 2
+ * chooses the last 8 bits, and those of type 1 change with each binding. */
+#define SHCA_MW_KEY(number, tag) (0x80000000u | (number) << 8 | ((tag)&0xff))
+#define SHCA_MW_NUMBER(key)      ((key) >> 8 & 0x7fffff)
+#define SHCA_IS_MW_KEY(key)      ((key) >> 31)
 
 /*
  * Completion queue: the entry, and in the owner's arena a ring whose first line is shca_cq_ring.
@@ -348,12 +377,14 @@ struct shca_hca {
 	struct shca_table tables[SHCA_KINDS];
 	_Atomic uint32_t next_pdn;
 	_Atomic uint32_t pds;
+	_Atomic uint64_t dm_used; /* bytes of device memory that processes have */
 	pthread_mutex_t ctl_lock; /* robust: XRC domains */
 	/* Link model: the time (ns) until which the port sends, until when it isn't known what the
 	 * port sends then, and the times at which it receives (link.c). */
 	_Atomic uint64_t egress_free SHCA_ALIGNED;
 	_Atomic uint64_t egress_open;
-	uint64_t ingress; /* offset of a struct shca_calendar */
+	uint64_t ingress;  /* offset of a struct shca_calendar */
+	uint64_t contexts; /* offset of the sets of contexts, or 0 */
 	/* Process slot + 1 of the process that does an atomic on memory with that hash. */
 	_Atomic uint32_t atomic_locks[SHCA_ATOMIC_LOCKS] SHCA_ALIGNED;
 	/* Sums of QPs that are gone, and counts that no QP keeps. See counters.h. */
@@ -419,9 +450,13 @@ struct shca_proc {
 	uint64_t image;      /* identity of its program (see proc.c); 0 = not known */
 	char comm[16];
 	_Atomic uint32_t pds[SHCA_MAX_HCAS];
-	_Atomic uint64_t arena_used; /* bytes */
-	_Atomic uint64_t pinned;     /* bytes of registered memory, against the memlock limit */
-	_Atomic uint32_t owes;       /* 1: it may have to raise events for completions */
+	_Atomic uint64_t dm_used[SHCA_MAX_HCAS]; /* bytes of device memory */
+	_Atomic uint64_t arena_used;             /* bytes */
+	_Atomic uint64_t pinned; /* bytes of registered memory, against the memlock limit */
+	_Atomic uint32_t owes;   /* 1: it may have to raise events for completions */
+	/* When the first deadline of its connections' messages is, 0 = none. Stored under the lock
+	 * of shca_cm; any process. */
+	_Atomic uint64_t cm_due;
 	_Atomic uint32_t wake_word SHCA_ALIGNED; /* futex on which its engine sleeps */
 	_Atomic uint32_t sleeping;               /* 1: the engine is in (or going to) futex_wait */
 	_Atomic uint32_t attention;              /* SHCA_ATTENTION_*, set by peers */
@@ -446,13 +481,15 @@ struct shca_fabric_header {
 	uint32_t nhcas;
 	uint32_t nodes;
 	uint32_t devices;
-	uint64_t created; /* CLOCK_REALTIME ns */
-	char dir[108];    /* the fabric's directory */
+	uint64_t created;      /* CLOCK_REALTIME ns */
+	uint64_t created_mono; /* CLOCK_MONOTONIC ns, at the same time */
+	char dir[108];         /* the fabric's directory */
 	char command[128];
 	_Atomic uint32_t ready;
 	pthread_mutex_t ctl_lock; /* robust: process slots, multicast */
 	struct shca_config config;
 	struct shca_clock clock;
+	struct shca_cm cm;
 	struct shca_proc procs[SHCA_MAX_PROCS];
 	struct shca_mcast mcast[SHCA_MAX_MCAST];
 	struct shca_hca hcas[SHCA_MAX_HCAS];

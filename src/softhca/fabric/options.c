@@ -1,16 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * options.c - the table of options, and a configuration filled from it: defaults, files,
- * environment, single values.
+ * options.c - the table of options, and a configuration filled from it: defaults, environment,
+ * single values.
  */
 #define _GNU_SOURCE 1
 #include "options.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
+#include "common/parse.h"
 #include "layout.h"
 #include "options_parse.h"
 
@@ -37,6 +33,7 @@ const struct shca_opt_desc shca_opts[SHCA_O_COUNT] = {
 	[SHCA_O_##id].name = name_, [SHCA_O_##id].type = SHCA_OPT_##type_,                         \
 	[SHCA_O_##id].def = def_, [SHCA_O_##id].min = min_, [SHCA_O_##id].max = max_,              \
 	[SHCA_O_##id].unit = unit_, [SHCA_O_##id].help = help_,
+#define ADAPTER(id, ...) OPT(id, __VA_ARGS__) [SHCA_O_##id].adapter = true,
 #include "options.def"
 /* clang-format on */
 #undef OPT
@@ -222,20 +219,23 @@ static int parse_value(enum shca_opt opt, const char *s, int64_t *v)
 {
 	const struct shca_opt_desc *desc = &shca_opts[opt];
 	int rc = -EINVAL;
+	bool yes;
 
 	*v = 0;
 	switch (desc->type) {
 	case SHCA_OPT_BOOL:
-		return shca_parse_bool(s, v);
+		rc = parse_bool(s, &yes);
+		*v = yes;
+		return rc;
 	case SHCA_OPT_RATE:
 		return shca_parse_rate(s, v);
 	case SHCA_OPT_CHOICE:
-		return shca_parse_choice(s, desc->unit, v);
+		*v = parse_choice(s, desc->unit);
+		return *v < 0 ? -EINVAL : 0;
 	case SHCA_OPT_TEXT:
 		return check_text(opt, s);
 	case SHCA_OPT_INT:
-		rc = shca_parse_int(s, v);
-		break;
+		return parse_int(s, desc->min, desc->max, v);
 	case SHCA_OPT_SIZE:
 		rc = shca_parse_size(s, v);
 		break;
@@ -301,93 +301,6 @@ int shca_config_load_env(struct shca_config *config, char *err, size_t errlen)
 			return rc;
 	}
 	return 0;
-}
-
-static char *trim(char *s)
-{
-	char *end;
-
-	while (isspace((unsigned char)*s))
-		s++;
-	end = s + strlen(s);
-	while (end > s && isspace((unsigned char)end[-1]))
-		*--end = '\0';
-	return s;
-}
-
-/* A # starts a comment at the start of a line or behind a blank. */
-static void cut_comment(char *s)
-{
-	for (char *p = s; *p; p++) {
-		if (*p == '#' && (p == s || isspace((unsigned char)p[-1]))) {
-			*p = '\0';
-			return;
-		}
-	}
-}
-
-static int load_line(struct shca_config *config, char *line, const char *source, char *err,
-		     size_t errlen)
-{
-	char *name, *value;
-	int o;
-
-	cut_comment(line);
-	name = trim(line);
-	if (!*name)
-		return 0;
-	value = strchr(name, '=');
-	if (!value) {
-		snprintf(err, errlen, "%s: \"%s\" is not of the form \"name = value\".", source,
-			 name);
-		return -EINVAL;
-	}
-	*value++ = '\0';
-	name = trim(name);
-	o = shca_opt_find(name);
-	if (o < 0) {
-		snprintf(err, errlen, "%s: there is no option \"%s\": see softhca options.", source,
-			 name);
-		return -EINVAL;
-	}
-	return shca_config_set(config, o, trim(value), source, err, errlen);
-}
-
-int shca_config_load_file(struct shca_config *config, const char *path, char *err, size_t errlen)
-{
-	FILE *file = fopen(path, "re");
-	char *line = NULL, *source = NULL;
-	unsigned number = 0;
-	size_t room = 0;
-	ssize_t n = -1;
-	int rc = 0;
-
-	if (!file) {
-		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
-			 strerror(errno));
-		return -EINVAL;
-	}
-	while (!rc && (n = getline(&line, &room, file)) >= 0) {
-		if (asprintf(&source, "%s:%u", path, ++number) < 0) {
-			source = NULL;
-			snprintf(err, errlen, "%s: out of memory.", path);
-			rc = -EINVAL;
-		} else if (memchr(line, '\0', (size_t)n)) {
-			snprintf(err, errlen, "%s: not a text file.", source);
-			rc = -EINVAL;
-		} else {
-			rc = load_line(config, line, source, err, errlen);
-		}
-		free(source);
-	}
-	if (!rc && ferror(file)) {
-		snprintf(err, errlen, "The configuration file %s can't be read: %s.", path,
-			 strerror(errno));
-		rc = -EINVAL;
-	}
-	free(line);
-	fclose(file);
-	return rc;
 }
 
 /* Reports a TEXT option that set() never saw, or that was changed since. */

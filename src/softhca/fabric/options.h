@@ -36,7 +36,7 @@ enum { SHCA_ODP_OFF, SHCA_ODP_EXPLICIT, SHCA_ODP_IMPLICIT };
 enum { SHCA_CQ_ARM_PENDING, SHCA_CQ_ARM_NEW };
 enum { SHCA_TGT_DOMAIN, SHCA_TGT_OPEN };
 enum { SHCA_CLOCK_REAL, SHCA_CLOCK_VIRTUAL };
-enum { SHCA_TSC_REAL, SHCA_TSC_TRAP };
+enum { SHCA_TSC_AUTO, SHCA_TSC_REAL, SHCA_TSC_TRAP };
 enum { SHCA_COPY_AUTO, SHCA_COPY_VM, SHCA_COPY_DOUBLE };
 
 /* Limits of registered memory; KERNEL: the limit that the kernel applies. */
@@ -67,6 +67,7 @@ struct shca_opt_desc {
 	const char *unit; /* CHOICE: the choices, as "a|b" */
 	const char *help;
 	const char *group; /* title, set on the first option of a group, else NULL */
+	bool adapter;      /* describes an adapter: a profile may set the option */
 };
 extern const struct shca_opt_desc shca_opts[SHCA_O_COUNT];
 
@@ -87,6 +88,10 @@ int shca_config_defaults(struct shca_config *config);
 int shca_config_set(struct shca_config *config, enum shca_opt opt, const char *value,
 		    const char *source, char *err, size_t errlen);
 int shca_config_load_file(struct shca_config *config, const char *path, char *err, size_t errlen);
+/* Loads a profile: a file of that form, with options that describe an adapter alone. A limit of the
+ * adapter above the largest one here becomes that. */
+int shca_config_load_profile(struct shca_config *config, const char *path, char *err,
+			     size_t errlen);
 int shca_config_load_env(struct shca_config *config, char *err, size_t errlen);
 /* Checks options against each other and derives the fields above; call it last. */
 int shca_config_finish(struct shca_config *config, char *err, size_t errlen);

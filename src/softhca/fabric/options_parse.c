@@ -6,11 +6,7 @@
 #define _GNU_SOURCE 1
 #include "options_parse.h"
 
-#include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <strings.h>
+#include "common/parse.h"
 
 #define MAX_DIGITS 18 /* of a fraction, and the largest exponent: 10^18 fits in 64 bits */
 
@@ -190,57 +186,6 @@ int shca_parse_factor(const char *s, int64_t *parts)
 	return scale(&decimal, SHCA_FACTOR_ONE, parts);
 }
 
-int shca_parse_int(const char *s, int64_t *value)
-{
-	bool hex = s[0] == '0' && (s[1] == 'x' || s[1] == 'X');
-	const char *digits = hex ? s + 2 : s + (s[0] == '-');
-	char *end;
-	long long v;
-
-	/* By itself strtoll would take leading blanks, a second sign, and octal for base 0. */
-	if (hex ? !isxdigit((unsigned char)*digits) : !isdigit((unsigned char)*digits))
-		return -EINVAL;
-	errno = 0;
-	v = strtoll(s, &end, hex ? 16 : 10);
-	if (errno || *end)
-		return -EINVAL;
-	*value = v;
-	return 0;
-}
-
-int shca_parse_bool(const char *s, int64_t *value)
-{
-	static const char *const words[][2] = {
-		{"no", "yes"}, {"off", "on"}, {"false", "true"}, {"0", "1"}};
-
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
-		for (int v = 0; v < 2; v++) {
-			if (strcasecmp(s, words[i][v]) == 0) {
-				*value = v;
-				return 0;
-			}
-		}
-	}
-	return -EINVAL;
-}
-
-int shca_parse_choice(const char *s, const char *choices, int64_t *index)
-{
-	size_t len = strlen(s);
-
-	for (int64_t i = 0;; i++) {
-		size_t n = strcspn(choices, "|");
-
-		if (n == len && memcmp(s, choices, n) == 0) {
-			*index = i;
-			return 0;
-		}
-		if (!choices[n])
-			return -EINVAL;
-		choices += n + 1;
-	}
-}
-
 /* Copies the next item of a comma-separated list into buf, without the blanks around it, and
  * moves *s behind its comma, or sets it to NULL. */
 static int next_item(const char **s, char *buf, size_t len)
@@ -270,10 +215,10 @@ int shca_parse_pkeys(const char *s, uint16_t *keys, uint32_t *n)
 
 	while (s) {
 		if (count == sizeof(((struct shca_config *)0)->pkeys) / sizeof(uint16_t) ||
-		    next_item(&s, item, sizeof(item)) || shca_parse_int(item, &v))
+		    next_item(&s, item, sizeof(item)) || parse_int(item, 0, 0xffff, &v))
 			return -EINVAL;
 		/* IBA 10.9.1.1: a P_Key whose low 15 bits are zero is invalid. */
-		if (v < 0 || v > 0xffff || !(v & 0x7fff))
+		if (!(v & 0x7fff))
 			return -EINVAL;
 		keys[count++] = (uint16_t)v;
 	}
@@ -297,9 +242,8 @@ int shca_parse_cpus(const char *s, cpu_set_t *set)
 		dash = strchr(item, '-');
 		if (dash)
 			*dash = '\0';
-		if (shca_parse_int(item, &first) || shca_parse_int(dash ? dash + 1 : item, &last))
-			return -EINVAL;
-		if (first < 0 || last < first || last >= CPU_SETSIZE)
+		if (parse_int(item, 0, CPU_SETSIZE - 1, &first) ||
+		    parse_int(dash ? dash + 1 : item, first, CPU_SETSIZE - 1, &last))
 			return -EINVAL;
 		for (int64_t cpu = first; cpu <= last; cpu++)
 			CPU_SET((size_t)cpu, set);

@@ -17,12 +17,6 @@
 int shca_parse_rate(const char *s, int64_t *parts);
 /* Parses "0.5", "2" into parts per 2^20. */
 int shca_parse_factor(const char *s, int64_t *parts);
-/* Parses "42", "-1", "0x2a". */
-int shca_parse_int(const char *s, int64_t *value);
-/* Parses yes, on, true, 1; no, off, false, 0; in either case of letters. */
-int shca_parse_bool(const char *s, int64_t *value);
-/* Stores the index of s in "a|b|c". */
-int shca_parse_choice(const char *s, const char *choices, int64_t *index);
 /* Parses "0xffff,0x8001": between 1 and 128 P_Keys with a nonzero base (the low 15 bits). */
 int shca_parse_pkeys(const char *s, uint16_t *keys, uint32_t *n);
 /* Parses "0,2-3"; the empty text gives the empty set. */

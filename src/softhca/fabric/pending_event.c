@@ -92,8 +92,8 @@ static void send_for_cq(struct shca_fabric *fabric, struct shca_hca *hca, uint32
 				cq_entry->async_channel, &ev);
 }
 
-static void send(struct shca_fabric *fabric, struct shca_hca *hca, enum ibv_event_type type,
-		 uint32_t number, bool inherited)
+static void send_pending(struct shca_fabric *fabric, struct shca_hca *hca, enum ibv_event_type type,
+			 uint32_t number, bool inherited)
 {
 	if (type == IBV_EVENT_SRQ_LIMIT_REACHED)
 		send_for_srq(fabric, hca, number, inherited);
@@ -106,7 +106,7 @@ static void send(struct shca_fabric *fabric, struct shca_hca *hca, enum ibv_even
 void shca_pending_event_send(struct shca_fabric *fabric, struct shca_hca *hca,
 			     enum ibv_event_type type, uint32_t number)
 {
-	send(fabric, hca, type, number, false);
+	send_pending(fabric, hca, type, number, false);
 	shca_pending_event_clear();
 }
 
@@ -118,8 +118,8 @@ void shca_pending_event_reap(struct shca_fabric *fabric, unsigned proc)
 
 		if (!word)
 			continue;
-		send(fabric, &fabric->hdr->hcas[exec->pending_event_hca], type_of(word),
-		     exec->pending_event_number, true);
+		send_pending(fabric, &fabric->hdr->hcas[exec->pending_event_hca], type_of(word),
+			     exec->pending_event_number, true);
 		/* If this process dies first, the next reaper does it again. */
 		atomic_store_explicit(&exec->pending_event, 0, memory_order_relaxed);
 	}

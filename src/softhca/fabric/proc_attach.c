@@ -118,6 +118,7 @@ static int take_slot(struct shca_fabric *fabric, const struct shca_proc_stat *me
 		atomic_store(&proc->arena_used, 0);
 		atomic_store(&proc->pinned, 0);
 		atomic_store(&proc->owes, 0);
+		atomic_store(&proc->cm_due, 0);
 		atomic_store(&proc->sleeping, 0);
 		atomic_store(&proc->attention, 0);
 		for (unsigned w = 0; w < SHCA_MAX_PROCS / 64; w++) {

@@ -29,6 +29,8 @@
  * meanwhile. */
 #define PATIENCE_NS 200000000u
 
+void (*shca_reap_connections)(struct shca_fabric *fabric, unsigned proc);
+
 /* Calls fn for each entry of that kind. */
 static void each(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_kind kind,
 		 unsigned proc,
@@ -177,6 +179,7 @@ static void release_all(struct shca_fabric *fabric, unsigned proc)
 			atomic_compare_exchange_strong(&hca->atomic_locks[k], &holder, 0);
 		}
 		atomic_fetch_sub(&hca->pds, atomic_exchange(&record->pds[h], 0));
+		atomic_fetch_sub(&hca->dm_used, atomic_exchange(&record->dm_used[h], 0));
 		if (atomic_load(&record->owes))
 			each(fabric, hca, SHCA_CQ, proc, wake_cq);
 		for (k = 0; k < SHCA_KINDS; k++)
@@ -211,6 +214,8 @@ void shca_reap(struct shca_fabric *fabric, unsigned proc)
 		return;
 	}
 	retire_all(fabric, proc);
+	if (shca_reap_connections)
+		shca_reap_connections(fabric, proc);
 	shca_unlock(&fabric->hdr->ctl_lock);
 
 	/* A peer that is stopped inside an epoch may stay there: the slot stays as it is, and is

@@ -17,4 +17,8 @@ void shca_reap(struct shca_fabric *fabric, unsigned proc);
  */
 void shca_reap_all(struct shca_fabric *fabric);
 
+/* Ends the connections that a process made by librdmacm; the connection manager sets it. Called
+ * with the fabric's ctl_lock, and may be repeated from any point. May be NULL. */
+extern void (*shca_reap_connections)(struct shca_fabric *fabric, unsigned proc);
+
 #endif

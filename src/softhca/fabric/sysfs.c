@@ -176,6 +176,8 @@ int shca_sysfs_make(const struct shca_fabric_header *hdr)
 			/* There are no devices for management datagrams; libibumad shows ports. */
 			snprintf(dir.sub, sizeof(dir.sub), "class/infiniband_mad");
 			put(&dir, "abi_version", "%d", SHCA_UMAD_ABI);
+			snprintf(dir.sub, sizeof(dir.sub), "class/misc/rdma_cm");
+			put(&dir, "abi_version", "%d", RDMA_USER_CM_ABI_VERSION);
 		}
 		put_hca(&dir, hdr, hca);
 	}

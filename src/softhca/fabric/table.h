@@ -12,13 +12,14 @@
  * generation. */
 static inline unsigned shca_kind_bits(enum shca_kind kind)
 {
-	return kind == SHCA_MR ? 32 : 24;
+	return kind == SHCA_MR ? 31 : kind == SHCA_MW ? 23 : 24;
 }
 static inline unsigned shca_kind_log2(enum shca_kind kind)
 {
 	switch (kind) {
 	case SHCA_QP:
 	case SHCA_SRQ:
+	case SHCA_MW:
 		return 17;
 	case SHCA_CQ:
 		return 16;
@@ -39,6 +40,8 @@ static inline uint32_t shca_kind_size(enum shca_kind kind)
 		return sizeof(struct shca_cq_entry);
 	case SHCA_MR:
 		return sizeof(struct shca_mr_entry);
+	case SHCA_MW:
+		return sizeof(struct shca_mw_entry);
 	default:
 		return sizeof(struct shca_xrcd_entry);
 	}

@@ -24,8 +24,6 @@ static_assert(sizeof(struct shca_trace_record) == sizeof(struct shca_trace_head)
 	      "the head takes the place of a record, so chunks begin at whole pages");
 static_assert(sizeof(struct shca_trace_record) == 64, "files are read by cmd/traces.c");
 
-bool shca_trace_on;
-
 static struct {
 	pthread_mutex_t lock;
 	int fd;
@@ -69,7 +67,7 @@ static int next_chunk(void)
 /* Ends the records of this process. Needs the lock. */
 static void end(void)
 {
-	shca_trace_on = false;
+	shca_recording_set(SHCA_RECORD_TRACE, false);
 	if (file.chunk)
 		munmap(file.chunk, PER_CHUNK * sizeof(*file.chunk));
 	if (file.fd >= 0)
@@ -116,22 +114,16 @@ static void write_head(const struct shca_fabric *fabric, unsigned slot)
 
 void shca_trace_start(const struct shca_fabric *fabric, unsigned slot)
 {
-	char path[sizeof(fabric->hdr->dir) + 64];
 	int cancel;
 
 	if (!fabric->hdr->config.text[SHCA_O_TRACE][0])
 		return;
-	snprintf(path, sizeof(path), "%s/" SHCA_TRACE_LINK "/%u.%llu", fabric->hdr->dir, slot,
-		 (unsigned long long)atomic_load(&fabric->hdr->procs[slot].state) >> 8);
 	cancel = shca_cancel_hold();
 	pthread_mutex_lock(&file.lock);
-	file.fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-	if (file.fd < 0)
-		shca_say("Process %d isn't traced, because %s can't be made (%s).", (int)getpid(),
-			 path, strerror(errno));
-	else
+	file.fd = shca_recording_open(fabric, slot, SHCA_TRACE_LINK);
+	if (file.fd >= 0)
 		write_head(fabric, slot);
-	shca_trace_on = file.fd >= 0;
+	shca_recording_set(SHCA_RECORD_TRACE, file.fd >= 0);
 	pthread_mutex_unlock(&file.lock);
 	shca_cancel_restore(cancel);
 }

@@ -1,18 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * trace.h - what the threads and adapters of a process do, as records in a file of its own.
- *
- * With the option "trace" the launcher makes a folder for these files, and links to it from the
- * fabric's directory; when the command has ended it makes one trace of them (cmd/traces.c). A file
- * is a shared mapping, so the records of a killed process are there, too.
+ * trace.h - what the threads and adapters of a process do, as records in a file of its own, for the
+ * option "trace" (recording.h, cmd/traces.c). A file is a shared mapping, so the records of a
+ * killed process are there, too.
  */
 #ifndef SHCA_TRACE_H
 #define SHCA_TRACE_H
 
-#include "fabric.h"
+#include "recording.h"
 
 #define SHCA_TRACE_MAGIC   0x3165636172746873ULL /* "shtrace1" */
-#define SHCA_TRACE_LINK    "trace"               /* in the fabric's directory */
 #define SHCA_TRACE_NO_PROC 0xffffu
 
 enum shca_trace_kind {
@@ -55,12 +52,10 @@ struct shca_trace_record {
 	uint8_t unused[11];
 };
 
-extern bool shca_trace_on;
-
 /* Returns true if this process writes records. */
 static inline bool shca_tracing(void)
 {
-	return __builtin_expect(shca_trace_on, 0);
+	return shca_records(SHCA_RECORD_TRACE);
 }
 
 /* Starts the records of the process in that slot, if the fabric's options ask for them. Failures

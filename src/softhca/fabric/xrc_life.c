@@ -21,7 +21,8 @@ static void openers_drop(_Atomic uint64_t *openers, unsigned proc)
 	atomic_fetch_and(&openers[proc / 64], ~(1ULL << (proc % 64)));
 }
 
-bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc)
+/* Returns true if any process but `proc` has the object open. */
+static bool opened_by_others(const _Atomic uint64_t *openers, unsigned proc)
 {
 	uint64_t any = 0;
 	unsigned i;
@@ -121,7 +122,7 @@ void shca_xrcd_close(struct shca_fabric *fabric, struct shca_hca *hca,
 	bool last;
 
 	shca_lock(&hca->ctl_lock);
-	last = !shca_opened_by_others(entry->openers, proc) && shca_table_retire_as(entry, proc);
+	last = !opened_by_others(entry->openers, proc) && shca_table_retire_as(entry, proc);
 	if (!last) {
 		shca_table_disown(entry, proc);
 		openers_drop(entry->openers, proc);
@@ -165,7 +166,7 @@ bool shca_tgt_close(struct shca_hca *hca, struct shca_qp_entry *qp, unsigned pro
 	bool last;
 
 	shca_lock(&hca->ctl_lock);
-	last = !shca_opened_by_others(qp->openers, proc) && shca_table_retire_as(qp, proc);
+	last = !opened_by_others(qp->openers, proc) && shca_table_retire_as(qp, proc);
 	if (!last) {
 		shca_table_disown(qp, proc);
 		openers_drop(qp->openers, proc);
@@ -188,10 +189,10 @@ static bool is_held(const struct shca_fabric *fabric, const struct shca_hca *hca
 	const struct shca_xrcd_entry *entry =
 		shca_table_entry(fabric, &hca->tables[SHCA_XRCD], qp->xrcd);
 
-	if (shca_opened_by_others(qp->openers, proc))
+	if (opened_by_others(qp->openers, proc))
 		return true;
 	return shca_opt(fabric, SHCA_O_TGT_LIFETIME) == SHCA_TGT_DOMAIN && is_live(entry) &&
-	       shca_opened_by_others(entry->openers, proc);
+	       opened_by_others(entry->openers, proc);
 }
 
 bool shca_tgt_leave(struct shca_fabric *fabric, struct shca_hca *hca, struct shca_qp_entry *qp,
@@ -230,7 +231,7 @@ static void leave_domain(struct shca_fabric *fabric, struct shca_hca *hca,
 	if (shca_word_state(word) == SHCA_LIVE) {
 		if (!shca_opened_by(entry->openers, proc))
 			return;
-		if (shca_opened_by_others(entry->openers, proc)) {
+		if (opened_by_others(entry->openers, proc)) {
 			shca_table_disown(entry, proc);
 			openers_drop(entry->openers, proc);
 			return;

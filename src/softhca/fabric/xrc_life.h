@@ -20,8 +20,6 @@ static inline void shca_openers_add(_Atomic uint64_t *openers, unsigned proc)
 {
 	atomic_fetch_or(&openers[proc / 64], 1ULL << (proc % 64));
 }
-/* Returns true if any process but `proc` has the object open. */
-bool shca_opened_by_others(const _Atomic uint64_t *openers, unsigned proc);
 
 /* Opens the domain that file (dev, ino) names for `proc`, with open(2)'s O_CREAT and O_EXCL in
  * oflags; 0,0 makes a private one. Returns its index, or an error as the kernel does: -EAGAIN

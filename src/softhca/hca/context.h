@@ -32,8 +32,10 @@ struct shca_context {
 	struct shca_hca *hca;
 	unsigned hca_idx;
 	uint32_t async_channel; /* id of its channel for asynchronous events (fabric/event.h) */
+	struct shca_proc *proc; /* the process that opened it */
 	unsigned fork_count;    /* shca_self.fork_count when it was opened, or SHCA_CLOSED */
 	unsigned tgt_handles;   /* handles of target QPs; guarded by shca_qp_lock_handles() */
+	uint64_t file;          /* inode of cmd_fd: the same for contexts that share objects */
 	struct shca_context_object *objects; /* everything that was made in it */
 	struct shca_context *next;
 };

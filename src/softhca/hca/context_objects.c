@@ -60,6 +60,32 @@ void shca_context_objects_remove(struct shca_context_object *node)
 	pthread_mutex_unlock(&lock);
 }
 
+void *shca_context_objects_find(const struct shca_context *ctx, enum shca_object_kind kind,
+				uint32_t handle, uint32_t (*handle_of)(const void *object))
+{
+	void *found = NULL;
+
+	pthread_mutex_lock(&lock);
+	for (struct shca_context *other = contexts; other; other = other->next)
+		for (struct shca_context_object *node = other->objects; node; node = node->next)
+			if (other->file == ctx->file && node->kind == kind &&
+			    handle_of(node->object) == handle)
+				found = node->object;
+	pthread_mutex_unlock(&lock);
+	return found;
+}
+
+struct shca_context *shca_context_objects_of_file(uint64_t file)
+{
+	struct shca_context *ctx;
+
+	pthread_mutex_lock(&lock);
+	for (ctx = contexts; ctx && ctx->file != file; ctx = ctx->next)
+		;
+	pthread_mutex_unlock(&lock);
+	return ctx;
+}
+
 bool shca_context_objects_any(struct shca_context *ctx)
 {
 	bool owns;
@@ -106,7 +132,8 @@ void shca_context_objects_fork_child(void (*fn)(struct shca_context *ctx))
 {
 	struct shca_context *inherited = contexts;
 
-	pthread_mutex_init(&lock, NULL);
+	/* By the thread that has locked it, of which the child has a copy. */
+	pthread_mutex_unlock(&lock);
 	contexts = NULL;
 	shca_self.fork_count++;
 	for (; inherited; inherited = inherited->next)

@@ -13,12 +13,15 @@
 enum shca_object_kind {
 	SHCA_OBJECT_QP,
 	SHCA_OBJECT_SRQ,
+	SHCA_OBJECT_MW,
 	SHCA_OBJECT_MR,
+	SHCA_OBJECT_DM,
 	SHCA_OBJECT_CQ,
 	SHCA_OBJECT_XRCD,
 	SHCA_OBJECT_PD,
 	SHCA_OBJECT_TD,
 	SHCA_OBJECT_CHANNEL,
+	SHCA_OBJECT_IMPORT, /* an object that was imported: another context ends it */
 	SHCA_OBJECT_KINDS
 };
 
@@ -41,6 +44,13 @@ void shca_context_objects_add(struct ibv_context *ctx, struct shca_context_objec
 			      enum shca_object_kind kind, void *object);
 /* Removes an object that is about to be destroyed. */
 void shca_context_objects_remove(struct shca_context_object *node);
+
+/* Returns the object of that kind and with that handle in this context or in one that shares the
+ * descriptor with it, or NULL if there is none. */
+void *shca_context_objects_find(const struct shca_context *ctx, enum shca_object_kind kind,
+				uint32_t handle, uint32_t (*handle_of)(const void *object));
+/* Returns a context of this process whose descriptor has that inode, or NULL. */
+struct shca_context *shca_context_objects_of_file(uint64_t file);
 
 /* Returns true if a context has objects. */
 bool shca_context_objects_any(struct shca_context *ctx);

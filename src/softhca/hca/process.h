@@ -44,4 +44,7 @@ static inline bool shca_tag_alive(unsigned tag)
 	return shca_proc_state_alive(s) && SHCA_TAG(slot, s) == tag;
 }
 
+/* Returns true if the calling thread has that capability (CAP_*). */
+bool shca_may(unsigned capability);
+
 #endif

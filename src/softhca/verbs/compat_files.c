@@ -157,6 +157,12 @@ static void fill_node(int device, struct stat *st)
 	st->st_rdev = makedev(NODE_MAJOR, (unsigned)(NODE_MINOR + device));
 }
 
+/* Returns true if that is the path of one of our devices. */
+static bool is_device(const char *path)
+{
+	return node(path) >= 0 || shca_compat_cm_is(path);
+}
+
 /* ---------------------------------------------------------------- what is taken over */
 
 static int answer_stat(const char *path, struct stat *st, stat_fn *next)
@@ -164,85 +170,34 @@ static int answer_stat(const char *path, struct stat *st, stat_fn *next)
 	int device = node(path);
 	char buf[PLACE_MAX];
 
-	if (device < 0)
+	if (!is_device(path))
 		return next(place(path, buf), st);
 	fill_node(device, st);
 	return 0;
 }
 
-int shca_stat(const char *path, struct stat *st)
-{
-	return answer_stat(path, st, NEXT(stat));
-}
-
-int shca_stat64(const char *path, struct stat *st)
-{
-	return answer_stat(path, st, NEXT(stat64));
-}
-
-int shca_lstat(const char *path, struct stat *st)
-{
-	return answer_stat(path, st, NEXT(lstat));
-}
-
-int shca_lstat64(const char *path, struct stat *st)
-{
-	return answer_stat(path, st, NEXT(lstat64));
-}
-
-int shca_fstatat(int dir, const char *path, struct stat *st, int flags)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(fstatat)(dir, place(path, buf), st, flags);
-}
-
-int shca_fstatat64(int dir, const char *path, struct stat *st, int flags)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(fstatat64)(dir, place(path, buf), st, flags);
-}
-
-int shca_statx(int dir, const char *path, int flags, unsigned int mask, struct statx *st)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(statx)(dir, place(path, buf), flags, mask, st);
-}
+/* Defines a function that looks at a device or at any other file. */
+#define STAT(name)                                         \
+	int shca_##name(const char *path, struct stat *st) \
+	{                                                  \
+		return answer_stat(path, st, NEXT(name));  \
+	}
+STAT(stat)
+STAT(stat64)
+STAT(lstat)
+STAT(lstat64)
 
 int shca_access(const char *path, int mode)
 {
 	char buf[PLACE_MAX];
 
-	if (node(path) < 0)
+	if (!is_device(path))
 		return NEXT(access)(place(path, buf), mode);
 	if (mode & X_OK) {
 		errno = EACCES;
 		return -1;
 	}
 	return 0;
-}
-
-int shca_eaccess(const char *path, int mode)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(eaccess)(place(path, buf), mode);
-}
-
-int shca_euidaccess(const char *path, int mode)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(euidaccess)(place(path, buf), mode);
-}
-
-int shca_faccessat(int dir, const char *path, int mode, int flags)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(faccessat)(dir, place(path, buf), mode, flags);
 }
 
 /* Stores the mode that open() or openat() was given, if there is one. */
@@ -256,77 +211,30 @@ int shca_faccessat(int dir, const char *path, int mode, int flags)
 		va_end(ap);                                                \
 	} while (0)
 
-int shca_open(const char *path, int flags, ...)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-	mode_t mode = 0;
-
-	MODE_AFTER(flags, mode);
-	return is_refused(path, at, flags) ? -1 : NEXT(open)(at, flags, mode);
-}
-
-int shca_open64(const char *path, int flags, ...)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-	mode_t mode = 0;
-
-	MODE_AFTER(flags, mode);
-	return is_refused(path, at, flags) ? -1 : NEXT(open64)(at, flags, mode);
-}
-
-int shca___open_2(const char *path, int flags)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-
-	return is_refused(path, at, flags) ? -1 : NEXT(__open_2)(at, flags);
-}
-
-int shca___open64_2(const char *path, int flags)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-
-	return is_refused(path, at, flags) ? -1 : NEXT(__open64_2)(at, flags);
-}
-
-int shca_openat(int dir, const char *path, int flags, ...)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-	mode_t mode = 0;
-
-	MODE_AFTER(flags, mode);
-	return is_refused(path, at, flags) ? -1 : NEXT(openat)(dir, at, flags, mode);
-}
-
-int shca_openat64(int dir, const char *path, int flags, ...)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-	mode_t mode = 0;
-
-	MODE_AFTER(flags, mode);
-	return is_refused(path, at, flags) ? -1 : NEXT(openat64)(dir, at, flags, mode);
-}
-
-int shca___openat_2(int dir, const char *path, int flags)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-
-	return is_refused(path, at, flags) ? -1 : NEXT(__openat_2)(dir, at, flags);
-}
-
-int shca___openat64_2(int dir, const char *path, int flags)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-
-	return is_refused(path, at, flags) ? -1 : NEXT(__openat64_2)(dir, at, flags);
-}
+/* Defines a function that opens a path, whose place is `at` in the arguments of the call. */
+#define OPEN(name, parameters, get_mode, ...)                                      \
+	int shca_##name parameters                                                 \
+	{                                                                          \
+		char buf[PLACE_MAX];                                               \
+		const char *at = place(path, buf);                                 \
+		mode_t mode = 0;                                                   \
+                                                                                   \
+		(void)mode;                                                        \
+		if (shca_compat_cm_is(path))                                       \
+			return shca_compat_cm_open(flags);                         \
+		get_mode;                                                          \
+		return is_refused(path, at, flags) ? -1 : NEXT(name)(__VA_ARGS__); \
+	}
+OPEN(open, (const char *path, int flags, ...), MODE_AFTER(flags, mode), at, flags, mode)
+OPEN(open64, (const char *path, int flags, ...), MODE_AFTER(flags, mode), at, flags, mode)
+OPEN(__open_2, (const char *path, int flags), (void)0, at, flags)
+OPEN(__open64_2, (const char *path, int flags), (void)0, at, flags)
+OPEN(openat, (int dir, const char *path, int flags, ...), MODE_AFTER(flags, mode), dir, at, flags,
+     mode)
+OPEN(openat64, (int dir, const char *path, int flags, ...), MODE_AFTER(flags, mode), dir, at, flags,
+     mode)
+OPEN(__openat_2, (int dir, const char *path, int flags), (void)0, dir, at, flags)
+OPEN(__openat64_2, (int dir, const char *path, int flags), (void)0, dir, at, flags)
 
 /* Returns the flags of a mode of fopen(), as far as is_refused() looks at them. */
 static int flags_of(const char *mode)
@@ -334,107 +242,56 @@ static int flags_of(const char *mode)
 	return mode && *mode == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR;
 }
 
-FILE *shca_fopen(const char *path, const char *mode)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
+/* Defines a function that opens a path as a stream. */
+#define FOPEN(name)                                                                        \
+	FILE *shca_##name(const char *path, const char *mode)                              \
+	{                                                                                  \
+		char buf[PLACE_MAX];                                                       \
+		const char *at = place(path, buf);                                         \
+                                                                                           \
+		return is_refused(path, at, flags_of(mode)) ? NULL : NEXT(name)(at, mode); \
+	}
+FOPEN(fopen)
+FOPEN(fopen64)
 
-	return is_refused(path, at, flags_of(mode)) ? NULL : NEXT(fopen)(at, mode);
-}
-
-FILE *shca_fopen64(const char *path, const char *mode)
-{
-	char buf[PLACE_MAX];
-	const char *at = place(path, buf);
-
-	return is_refused(path, at, flags_of(mode)) ? NULL : NEXT(fopen64)(at, mode);
-}
-
-DIR *shca_opendir(const char *path)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(opendir)(place(path, buf));
-}
-
-int shca_scandir(const char *path, struct dirent ***list, entry_filter *filter, entry_order *order)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(scandir)(place(path, buf), list, filter, order);
-}
-
-int shca_scandir64(const char *path, struct dirent ***list, entry_filter *filter,
-		   entry_order *order)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(scandir64)(place(path, buf), list, filter, order);
-}
-
+/* Defines a function that does the same at a path's place, which is `at` in the arguments of the
+ * call. */
+#define LOOK_UP(type, name, parameters, ...)       \
+	type shca_##name parameters                \
+	{                                          \
+		char buf[PLACE_MAX];               \
+		const char *at = place(path, buf); \
+                                                   \
+		return NEXT(name)(__VA_ARGS__);    \
+	}
+LOOK_UP(int, fstatat, (int dir, const char *path, struct stat *st, int flags), dir, at, st, flags)
+LOOK_UP(int, fstatat64, (int dir, const char *path, struct stat *st, int flags), dir, at, st, flags)
+LOOK_UP(int, statx, (int dir, const char *path, int flags, unsigned int mask, struct statx *st),
+	dir, at, flags, mask, st)
+LOOK_UP(int, eaccess, (const char *path, int mode), at, mode)
+LOOK_UP(int, euidaccess, (const char *path, int mode), at, mode)
+LOOK_UP(int, faccessat, (int dir, const char *path, int mode, int flags), dir, at, mode, flags)
+LOOK_UP(DIR *, opendir, (const char *path), at)
+LOOK_UP(int, scandir,
+	(const char *path, struct dirent ***list, entry_filter *filter, entry_order *order), at,
+	list, filter, order)
+LOOK_UP(int, scandir64,
+	(const char *path, struct dirent ***list, entry_filter *filter, entry_order *order), at,
+	list, filter, order)
 /* Entries are found by the names that they have in the tree, which can be opened too. */
-int shca_glob(const char *pattern, int flags, int (*failed)(const char *path, int error),
-	      glob_t *found)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(glob)(place(pattern, buf), flags, failed, found);
-}
-
-int shca_glob64(const char *pattern, int flags, int (*failed)(const char *path, int error),
-		glob_t *found)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(glob64)(place(pattern, buf), flags, failed, found);
-}
-
-char *shca_realpath(const char *path, char *resolved)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(realpath)(place(path, buf), resolved);
-}
-
-char *shca___realpath_chk(const char *path, char *resolved, size_t size)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(__realpath_chk)(place(path, buf), resolved, size);
-}
-
+LOOK_UP(int, glob,
+	(const char *path, int flags, int (*failed)(const char *path, int error), glob_t *found),
+	at, flags, failed, found)
+LOOK_UP(int, glob64,
+	(const char *path, int flags, int (*failed)(const char *path, int error), glob_t *found),
+	at, flags, failed, found)
+LOOK_UP(char *, realpath, (const char *path, char *resolved), at, resolved)
+LOOK_UP(char *, __realpath_chk, (const char *path, char *resolved, size_t size), at, resolved, size)
 /* `ls -l` asks for access lists. */
-ssize_t shca_getxattr(const char *path, const char *name, void *value, size_t size)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(getxattr)(place(path, buf), name, value, size);
-}
-
-ssize_t shca_lgetxattr(const char *path, const char *name, void *value, size_t size)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(lgetxattr)(place(path, buf), name, value, size);
-}
-
-ssize_t shca_listxattr(const char *path, char *list, size_t size)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(listxattr)(place(path, buf), list, size);
-}
-
-ssize_t shca_llistxattr(const char *path, char *list, size_t size)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(llistxattr)(place(path, buf), list, size);
-}
-
-int shca_chdir(const char *path)
-{
-	char buf[PLACE_MAX];
-
-	return NEXT(chdir)(place(path, buf));
-}
+LOOK_UP(ssize_t, getxattr, (const char *path, const char *name, void *value, size_t size), at, name,
+	value, size)
+LOOK_UP(ssize_t, lgetxattr, (const char *path, const char *name, void *value, size_t size), at,
+	name, value, size)
+LOOK_UP(ssize_t, listxattr, (const char *path, char *list, size_t size), at, list, size)
+LOOK_UP(ssize_t, llistxattr, (const char *path, char *list, size_t size), at, list, size)
+LOOK_UP(int, chdir, (const char *path), at)

@@ -11,7 +11,9 @@
 #include "fabric/event.h"
 #include "hca/context_objects.h"
 #include "hca/execution/wr_api.h"
+#include "hca/objects/dm.h"
 #include "hca/objects/mr_register.h"
+#include "hca/objects/mw_alloc.h"
 #include "hca/objects/qp.h"
 #include "hca/objects/xrcd.h"
 #include "hca/queues/srq.h"
@@ -71,6 +73,7 @@ void shca_leftover_refuse(struct shca_context *ctx)
 	ops->post_srq_recv = refuse_post_srq_recv;
 	ops->post_send = refuse_post_send;
 	ops->post_recv = refuse_post_recv;
+	ops->alloc_mw = NULL;
 	/* <infiniband/verbs.h> refuses these when they are NULL. The others check by themselves,
 	 * or read only what doesn't change. */
 	verbs->alloc_td = NULL;
@@ -108,8 +111,14 @@ static void end(enum shca_object_kind kind, void *object)
 	case SHCA_OBJECT_SRQ:
 		shca_srq_end(object);
 		break;
+	case SHCA_OBJECT_MW:
+		shca_mw_end(object);
+		break;
 	case SHCA_OBJECT_MR:
 		shca_mr_end(object);
+		break;
+	case SHCA_OBJECT_DM:
+		shca_dm_end(object);
 		break;
 	case SHCA_OBJECT_CQ:
 		shca_cq_end(object);
@@ -126,6 +135,7 @@ static void end(enum shca_object_kind kind, void *object)
 				   ((struct shca_channel *)object)->id, -1);
 		break;
 	case SHCA_OBJECT_TD:
+	case SHCA_OBJECT_IMPORT:
 	case SHCA_OBJECT_KINDS:
 		break;
 	}

@@ -66,6 +66,8 @@ int ibv_dealloc_pd(struct ibv_pd *ibpd)
 
 	if (!shca_ours(ibpd->context))
 		return EIO;
+	if (pd->imported)
+		return EINVAL;
 	if (atomic_load(&pd->refs) != 0)
 		return EBUSY;
 	if (pd->protection_domain) {
@@ -110,7 +112,6 @@ int shca_dealloc_td(struct ibv_td *ibtd)
 	return 0;
 }
 
-/* The rings are in shared memory, so an application's own allocator can't provide them. */
 static int check_parent_attr(const struct ibv_parent_domain_init_attr *attr)
 {
 	const uint32_t known =
@@ -120,7 +121,7 @@ static int check_parent_attr(const struct ibv_parent_domain_init_attr *attr)
 		return -EINVAL;
 	if (((struct shca_pd *)attr->pd)->protection_domain)
 		return -EINVAL;
-	return attr->comp_mask ? -EOPNOTSUPP : 0;
+	return 0;
 }
 
 struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
@@ -139,12 +140,17 @@ struct ibv_pd *shca_alloc_parent_domain(struct ibv_context *context,
 		errno = ENOMEM;
 		return NULL;
 	}
-	domain->protection_domain = (struct shca_pd *)attr->pd;
+	domain->protection_domain = shca_pd_use(attr->pd);
 	domain->td = (struct shca_td *)attr->td;
 	domain->pdn = domain->protection_domain->pdn;
 	domain->ibv.context = context;
 	domain->ibv.handle = domain->pdn;
-	atomic_fetch_add(&domain->protection_domain->refs, 1);
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS) {
+		domain->alloc = attr->alloc;
+		domain->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		domain->pd_context = attr->pd_context;
 	if (domain->td)
 		atomic_fetch_add(&domain->td->refs, 1);
 	shca_context_objects_add(context, &domain->context_node, SHCA_OBJECT_PD, domain);

@@ -12,7 +12,9 @@
 #include <sys/prctl.h>
 
 #include "clock/clock.h"
+#include "cm/life.h"
 #include "fabric/cancel.h"
+#include "fabric/capture.h"
 #include "fabric/proc.h"
 #include "fabric/say.h"
 #include "fabric/trace.h"
@@ -62,7 +64,7 @@ static void fork_child(void)
 	shca_self.proc = NULL;
 	contexts = 0;
 	shca_reset();
-	pthread_mutex_init(&lock, NULL);
+	pthread_mutex_unlock(&lock);
 }
 
 /* A launcher says by one of these which process of its node this is. */
@@ -127,6 +129,7 @@ static int attach(const char *dir)
 	ret = choose_node(shca_self.fabric.hdr->nodes, &shca_self.node);
 	if (ret)
 		goto detach;
+	shca_life_watch();
 	ret = shca_devices_make();
 	if (ret) {
 		complain("The fabric's directory has too long a name: start it again with `softhca "
@@ -218,6 +221,7 @@ static int take_slot(void)
 	shca_trace_start(&shca_self.fabric, shca_self.slot);
 	shca_clock_attach(&shca_self.fabric, shca_self.slot, shca_self.node);
 	shca_timing_choose();
+	shca_capture_start(&shca_self.fabric, shca_self.slot);
 	/* Yama (ptrace_scope 1) lets only a process's parents reach its memory; peers need it, and
 	 * the fabric's directory already keeps other users out. EINVAL where there is no Yama. */
 	prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0);
@@ -235,6 +239,7 @@ static void give_slot(void)
 	shca_clock_detach();
 	shca_timing_choose();
 	shca_trace_stop();
+	shca_capture_stop();
 	shca_self.slot = SHCA_NO_PROC;
 	shca_self.proc = NULL;
 	shca_proc_detach(&shca_self.fabric, slot);

@@ -9,6 +9,7 @@
 #include <limits.h>
 
 #include "clock/clock.h"
+#include "hca/queues/cq.h"
 
 #define PAGE_SIZES 0xfffffffffffff000ULL /* 4 KiB and all powers of two above */
 #define ACK_DELAY  16                    /* 4.096 us * 2^16, as the ConnectX has it */
@@ -27,6 +28,8 @@ static unsigned int cap_flags(const struct shca_fabric *fabric)
 
 	if (shca_opt(fabric, SHCA_O_XRC))
 		flags |= IBV_DEVICE_XRC;
+	if (shca_opt(fabric, SHCA_O_MW))
+		flags |= IBV_DEVICE_MEM_WINDOW | IBV_DEVICE_MEM_WINDOW_TYPE_2B;
 	return flags;
 }
 
@@ -43,6 +46,7 @@ static void fill_limits(const struct shca_fabric *fabric, struct ibv_device_attr
 	attr->max_cq = (int)shca_opt(fabric, SHCA_O_MAX_CQ);
 	attr->max_cqe = (int)shca_opt(fabric, SHCA_O_MAX_CQE);
 	attr->max_mr = (int)shca_opt(fabric, SHCA_O_MAX_MR);
+	attr->max_mw = shca_opt(fabric, SHCA_O_MW) ? (int)shca_opt(fabric, SHCA_O_MAX_MW) : 0;
 	attr->max_pd = (int)shca_opt(fabric, SHCA_O_MAX_PD);
 	attr->max_qp_rd_atom = (int)rd_atomic;
 	attr->max_qp_init_rd_atom = (int)rd_atomic;
@@ -119,6 +123,9 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = SHCA_PORTS;
+	a.cq_mod_caps.max_cq_count = SHCA_CQ_MOST_COUNT;
+	a.cq_mod_caps.max_cq_period = SHCA_CQ_MOST_PERIOD;
+	a.max_dm_size = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_DM_SIZE);
 	/* The caller's struct may be an older or a newer one. */
 	memset(attr, 0, attr_size);
 	memcpy(attr, &a, attr_size < sizeof(a) ? attr_size : sizeof(a));

@@ -50,6 +50,13 @@ static inline struct shca_device *shca_device(struct ibv_device *dev)
 	return (struct shca_device *)dev;
 }
 
+/* compat_cm.c */
+
+/* Returns true if that is the path of the connection manager's device, and there is a fabric. */
+bool shca_compat_cm_is(const char *path);
+/* Opens it, as open() does. */
+int shca_compat_cm_open(int flags);
+
 /* query.c, port.c */
 int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 			 struct ibv_device_attr_ex *attr, size_t attr_size);
@@ -76,10 +83,6 @@ void shca_leftover_refuse(struct shca_context *ctx);
 /* Makes these functions fail in a forked child, for a context of its parent, and gives up the
  * child's part in the context. */
 void shca_leftover_inherit(struct shca_context *ctx);
-
-/* unsupported.c */
-int shca_bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
-int shca_dealloc_mw(struct ibv_mw *mw);
 
 /* Functions that ibv_devinfo and providers take from libibverbs though its public header doesn't
  * have them. */

@@ -9,8 +9,8 @@
 
 #include "fabric/address.h"
 
-/* Bytes behind the GRH that its length counts, besides the padded data: BTH, DETH, ICRC; with
- * immediate data ImmDt; for RoCE v2 UDP. */
+/* Bytes behind the GRH of a datagram that its length counts, besides the padded data: BTH, DETH,
+ * ICRC; with immediate data ImmDt; for RoCE v2 UDP. */
 #define HEADERS     24u
 #define IMM_HEADER  4u
 #define UDP_HEADER  8u
@@ -42,10 +42,10 @@ const struct iphdr *shca_grh_ipv4(const struct ibv_grh *grh)
 		       : NULL;
 }
 
-/* Returns the bytes behind the header of the packet. The data are padded to whole words. */
-static uint32_t behind_header(uint32_t length, bool imm, bool udp)
+uint32_t shca_grh_behind(uint32_t length, bool imm)
 {
-	return ((length + 3) & ~3u) + HEADERS + (imm ? IMM_HEADER : 0) + (udp ? UDP_HEADER : 0);
+	/* The data are padded to whole words. */
+	return ((length + 3) & ~3u) + HEADERS + (imm ? IMM_HEADER : 0);
 }
 
 static void make_ipv4(const union ibv_gid *from, const struct shca_ud_dest *to, uint32_t behind,
@@ -83,17 +83,16 @@ unsigned shca_grh_sl(const struct shca_hca *hca, const struct shca_ud_dest *to)
 	return shca_gid_is_ipv4(&from) ? SL_ROCE_V2_IPV4 : SL_ROCE_V2_IPV6;
 }
 
-void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t length,
-		   bool imm, struct ibv_grh *grh)
+void shca_grh_make(const struct shca_hca *hca, const struct shca_ud_dest *to, uint32_t behind,
+		   struct ibv_grh *grh)
 {
 	enum ibv_gid_type type;
 	union ibv_gid from;
-	uint32_t behind;
 	bool v2;
 
 	shca_gid_at(shca_self.fabric.hdr, hca, to->sgid_index, &from, &type);
 	v2 = type == IBV_GID_TYPE_ROCE_V2;
-	behind = behind_header(length, imm, v2);
+	behind += v2 ? UDP_HEADER : 0;
 	memset(grh, 0, sizeof(*grh));
 	if (v2 && shca_gid_is_ipv4(&from)) {
 		make_ipv4(&from, to, behind, grh);

@@ -34,6 +34,9 @@ static const struct {
 	[IBV_WR_RDMA_READ] = {RELIABLE, false},
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = {RELIABLE, false},
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = {RELIABLE, false},
+	[IBV_WR_LOCAL_INV] = {CONNECTED, false},
+	[IBV_WR_BIND_MW] = {CONNECTED, false},
+	[IBV_WR_SEND_WITH_INV] = {CONNECTED, true},
 #undef T
 #undef CONNECTED
 #undef RELIABLE
@@ -44,12 +47,34 @@ static bool is_atomic(enum ibv_wr_opcode op)
 	return op == IBV_WR_ATOMIC_CMP_AND_SWP || op == IBV_WR_ATOMIC_FETCH_AND_ADD;
 }
 
+bool shca_post_sends_data(enum ibv_wr_opcode op)
+{
+	return opcodes[op].sends;
+}
+
+/* Returns true if the fabric's options let its adapters offer that opcode. Not inlined, so that its
+ * caller is. */
+static __attribute__((noinline)) bool is_offered(enum ibv_wr_opcode op)
+{
+	switch (op) {
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		return shca_opt(&shca_self.fabric, SHCA_O_ATOMICS);
+	case IBV_WR_LOCAL_INV:
+	case IBV_WR_BIND_MW:
+	case IBV_WR_SEND_WITH_INV:
+		return shca_opt(&shca_self.fabric, SHCA_O_MW);
+	default:
+		return true;
+	}
+}
+
 int shca_post_check_opcode(const struct shca_qp *qp, enum ibv_wr_opcode op)
 {
 	if ((unsigned)op >= sizeof(opcodes) / sizeof(*opcodes) ||
 	    !(opcodes[op].types & 1u << qp->ibv.qp_base.qp_type))
 		return EINVAL;
-	return is_atomic(op) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS) ? EOPNOTSUPP : 0;
+	return op > IBV_WR_RDMA_READ && !is_offered(op) ? EOPNOTSUPP : 0;
 }
 
 void shca_post_set_ud(struct shca_swqe *wqe, struct ibv_ah *ibah, uint32_t qpn, uint32_t qkey)
@@ -63,10 +88,26 @@ void shca_post_set_ud(struct shca_swqe *wqe, struct ibv_ah *ibah, uint32_t qpn, 
 					.traffic_class = ah->attr.grh.traffic_class,
 					.hop_limit = ah->attr.grh.hop_limit,
 					.sgid_index = ah->attr.grh.sgid_index,
+					.dlid = ah->attr.dlid,
 					.flow_label = ah->attr.grh.flow_label,
 					.qpn = qpn,
 					.qkey = qkey,
 					.dgid = ah->attr.grh.dgid};
+}
+
+int shca_post_set_bind(struct shca_swqe *wqe, const struct ibv_mw *mw, uint32_t key,
+		       const struct ibv_mw_bind_info *info)
+{
+	/* As in mlx5, whose entries of a send queue have 31 bits for the length. */
+	if (info->length > 1ull << 31)
+		return EOPNOTSUPP;
+	wqe->bind = (struct shca_bind){.addr = info->addr,
+				       .length = info->length,
+				       .number = SHCA_MW_NUMBER(mw->rkey),
+				       .tag = key & 0xff,
+				       .region = info->mr ? info->mr->lkey : 0,
+				       .access = info->mw_access_flags};
+	return 0;
 }
 
 static int copy_inline(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_send_wr *wr)
@@ -100,6 +141,18 @@ static int copy_sges(struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 	return 0;
 }
 
+/* Not inlined, because few requests come here. */
+static __attribute__((noinline)) int build_local(struct shca_swqe *wqe,
+						 const struct ibv_send_wr *wr)
+{
+	wqe->num_sge = 0;
+	wqe->length = wqe->srqn = 0;
+	return wr->opcode == IBV_WR_BIND_MW
+		       ? shca_post_set_bind(wqe, wr->bind_mw.mw, wr->bind_mw.rkey,
+					    &wr->bind_mw.bind_info)
+		       : 0;
+}
+
 static int build(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_send_wr *wr)
 {
 	bool inl = wr->send_flags & IBV_SEND_INLINE;
@@ -113,10 +166,12 @@ static int build(struct shca_qp *qp, struct shca_swqe *wqe, const struct ibv_sen
 	if ((uint32_t)wr->num_sge > qp->max_sge) /* as in mlx5, this holds for inline data too */
 		return ENOMEM;
 	wqe->wr_id = wr->wr_id;
-	wqe->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
+	wqe->posted_at = shca_link_on() || shca_is_recording() ? shca_now() : 0;
 	wqe->opcode = (uint8_t)wr->opcode;
 	wqe->flags = (uint8_t)(wr->send_flags | (qp->sig_all ? IBV_SEND_SIGNALED : 0));
 	wqe->imm = wr->imm_data;
+	if (__builtin_expect(shca_req_is_local(wqe), 0))
+		return build_local(wqe, wr);
 	if (is_atomic(wr->opcode)) {
 		wqe->remote_addr = wr->wr.atomic.remote_addr;
 		wqe->rkey = wr->wr.atomic.rkey;

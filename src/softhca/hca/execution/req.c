@@ -7,6 +7,7 @@
 
 #include <errno.h>
 
+#include "captured.h"
 #include "fabric/event.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
@@ -155,6 +156,8 @@ enum shca_step shca_req_answer(struct shca_req *req, enum shca_answer answer)
 	 * in time. */
 	if (answer == SHCA_RNR && req->qp->cur.first_at > shca_now())
 		return shca_req_wait_until(req, req->qp->cur.first_at);
+	if (shca_records(SHCA_RECORD_PACKETS))
+		shca_captured_message(req, answer);
 	/* An unreliable connection has no answers: a message that the responder drops is lost, and
 	 * its send is complete. */
 	if (req->qp->entry->type == IBV_QPT_UC && answer != SHCA_ACK) {
@@ -264,7 +267,8 @@ static enum shca_step step(struct shca_req *req)
 	struct shca_qp *qp = req->qp;
 	struct shca_copy *copy = &qp->copy;
 	/* A READ or an atomic: the answer comes to own memory. */
-	bool reads = req->wqe->opcode >= IBV_WR_RDMA_READ;
+	bool reads = req->wqe->opcode - (unsigned)IBV_WR_RDMA_READ <=
+		     IBV_WR_ATOMIC_FETCH_AND_ADD - IBV_WR_RDMA_READ;
 	enum shca_step s;
 
 	req->target.owner = SHCA_NO_PROC;
@@ -274,6 +278,8 @@ static enum shca_step step(struct shca_req *req)
 			       : shca_req_fail(req, IBV_WC_RETRY_EXC_ERR);
 	if (hold_back(req, &s))
 		return s;
+	if (__builtin_expect(shca_req_is_local(req->wqe), 0))
+		return shca_req_ops[req->wqe->opcode](req);
 	if (!local_runs(req, reads ? IBV_ACCESS_LOCAL_WRITE : 0, reads ? copy->dst : copy->src,
 			reads ? &copy->ndst : &copy->nsrc))
 		return shca_req_fail(req, IBV_WC_LOC_PROT_ERR);
@@ -284,8 +290,8 @@ static enum shca_step step(struct shca_req *req)
 		status = shca_ud_send(qp, req->wqe, copy->src, &req->when);
 		if (req->when)
 			return SHCA_STEP_WAIT;
-		if (shca_tracing())
-			shca_traced_message(req, status);
+		if (shca_is_recording())
+			shca_recorded_datagram(req, status);
 		shca_req_complete(qp, req->wqe, status, req->wqe->length);
 		return SHCA_STEP_DONE;
 	}

@@ -35,7 +35,10 @@ void shca_req_complete(struct shca_qp *qp, struct shca_swqe *wqe, enum ibv_wc_st
  * receive's. */
 static inline bool shca_req_is_send(const struct shca_swqe *wqe)
 {
-	return wqe->opcode == IBV_WR_SEND || wqe->opcode == IBV_WR_SEND_WITH_IMM;
+	const unsigned sends =
+		1u << IBV_WR_SEND | 1u << IBV_WR_SEND_WITH_IMM | 1u << IBV_WR_SEND_WITH_INV;
+
+	return sends >> wqe->opcode & 1;
 }
 
 /* ---------------------------------------------------------------- one message */
@@ -66,6 +69,14 @@ static inline enum shca_step shca_req_wait_until(struct shca_req *req, uint64_t 
  * memory are in qp->copy. */
 typedef enum shca_step (*shca_req_op)(struct shca_req *req);
 extern const shca_req_op shca_req_ops[];
+
+/* req_windows.c: requests about memory windows, which go to no peer. */
+enum shca_step shca_req_bind(struct shca_req *req);
+enum shca_step shca_req_invalidate(struct shca_req *req);
+static inline bool shca_req_is_local(const struct shca_swqe *wqe)
+{
+	return wqe->opcode == IBV_WR_BIND_MW || wqe->opcode == IBV_WR_LOCAL_INV;
+}
 
 /* Completes the message with an error. */
 enum shca_step shca_req_fail(struct shca_req *req, enum ibv_wc_status status);

@@ -6,10 +6,11 @@
 
 #include <errno.h>
 
+#include "captured.h"
 #include "hca/memory/mr.h"
+#include "hca/object_cache.h"
 #include "hca/timing.h"
 #include "link.h"
-#include "traced.h"
 
 /* Bytes below which the lock of the send queue is kept: taking the lock again would cost more
  * than releasing it gains. */
@@ -35,6 +36,8 @@ static enum shca_step done(struct shca_req *req)
 	uint32_t psn = atomic_load_explicit(&qp->psn, memory_order_relaxed);
 	uint32_t next = (psn + packets) & 0xffffff;
 
+	if (shca_is_recording())
+		shca_recorded_message(req);
 	/* A READ from the duplicate region advances only the requester. */
 	if (qp->entry->type == IBV_QPT_UC ||
 	    atomic_load_explicit(&req->target.qp->epsn, memory_order_relaxed) == psn)
@@ -47,8 +50,6 @@ static enum shca_step done(struct shca_req *req)
 			req->wqe->opcode == IBV_WR_RDMA_READ ? shca_self.slot : req->target.owner);
 	shca_add(&req->target.qp->rx_packets, packets);
 	shca_add(&req->target.qp->rx_bytes, len);
-	if (shca_tracing())
-		shca_traced_message(req, IBV_WC_SUCCESS);
 	shca_req_complete(qp, req->wqe, IBV_WC_SUCCESS, len);
 	return SHCA_STEP_DONE;
 }
@@ -75,6 +76,18 @@ static bool opens(struct shca_req *req, enum shca_answer answer)
 	return progress->opened;
 }
 
+/* Returns how long the message waits for contexts, those of the target's adapter included. */
+static uint64_t await_contexts(struct shca_req *req)
+{
+	struct shca_target *target = &req->target;
+	uint64_t wait = shca_object_cache_use(req->qp->ctx->hca, SHCA_QP, req->qp->idx) +
+			shca_object_cache_use(target->hca, SHCA_QP, target->qp_idx);
+
+	if (target->srq && shca_req_is_send(req->wqe))
+		wait += shca_object_cache_use(target->hca, SHCA_SRQ, target->srq_idx);
+	return wait;
+}
+
 /* Fixes, once, when this message arrives under the link model, and when its first byte does. */
 static void schedule(struct shca_req *req, bool to_us)
 {
@@ -84,6 +97,7 @@ static void schedule(struct shca_req *req, bool to_us)
 
 	if (!shca_link_on() || progress->arrives_at)
 		return;
+	start += await_contexts(req);
 	progress->to_us = to_us;
 	progress->on_link = req->wqe->length;
 	if (to_us)
@@ -117,6 +131,7 @@ static void schedule_send(struct shca_req *req, enum shca_answer answer)
 		progress->on_link = bytes;
 		return;
 	}
+	departs += await_contexts(req);
 	stop = shca_link_until_nak(us, to, 128u << req->qp->entry->attr.path_mtu);
 	if (answer == SHCA_ACK || req->qp->entry->type == IBV_QPT_UC || bytes < stop)
 		progress->on_link = bytes;
@@ -237,12 +252,27 @@ static void hold(struct shca_req *req)
 	req->qp->cur.held = true;
 }
 
+/* Ends the binding that a SEND names. Not inlined, because few messages come here. */
+static __attribute__((noinline)) enum shca_answer end_binding(struct shca_req *req)
+{
+	enum shca_answer answer;
+
+	req->qp->cur.held = false;
+	answer = shca_resp_invalidate(&req->target, req->qp, req->wqe, req->qp->cur.rwqe);
+	if (answer == SHCA_ACK)
+		shca_add(&req->qp->entry->counters[SHCA_C_INVALIDATIONS], 1);
+	return answer;
+}
+
 static enum shca_step complete_receive(struct shca_req *req, const struct shca_cqe_payload *payload)
 {
-	enum shca_answer answer =
-		shca_resp_complete(&req->target, req->qp, req->wqe, req->qp->cur.rwqe,
-				   IBV_WC_SUCCESS, req->wqe->length, payload);
+	enum shca_answer answer = SHCA_ACK;
 
+	if (__builtin_expect(req->wqe->opcode == IBV_WR_SEND_WITH_INV, 0))
+		answer = end_binding(req);
+	if (answer == SHCA_ACK)
+		answer = shca_resp_complete(&req->target, req->qp, req->wqe, req->qp->cur.rwqe,
+					    IBV_WC_SUCCESS, req->wqe->length, payload);
 	return answer == SHCA_ACK ? done(req) : shca_req_answer(req, answer);
 }
 
@@ -418,4 +448,7 @@ const shca_req_op shca_req_ops[] = {
 	[IBV_WR_RDMA_READ] = op_read,
 	[IBV_WR_ATOMIC_CMP_AND_SWP] = op_atomic,
 	[IBV_WR_ATOMIC_FETCH_AND_ADD] = op_atomic,
+	[IBV_WR_LOCAL_INV] = shca_req_invalidate,
+	[IBV_WR_BIND_MW] = shca_req_bind,
+	[IBV_WR_SEND_WITH_INV] = op_send,
 };

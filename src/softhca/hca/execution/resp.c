@@ -237,12 +237,19 @@ static bool ended(const struct shca_target *target)
 	       (target->srq && shca_word_state(atomic_load(&target->srq->state_word)) != SHCA_LIVE);
 }
 
+/* Flags of a receive's completion, by the opcode of the request that it takes. */
+static const uint8_t flags_of[] = {
+	[IBV_WR_RDMA_WRITE_WITH_IMM] = IBV_WC_WITH_IMM,
+	[IBV_WR_SEND] = 0,
+	[IBV_WR_SEND_WITH_IMM] = IBV_WC_WITH_IMM,
+	[IBV_WR_SEND_WITH_INV] = IBV_WC_WITH_INV,
+};
+
 enum shca_answer shca_resp_complete(struct shca_target *target, struct shca_qp *qp,
 				    const struct shca_swqe *wqe, uint32_t slot,
 				    enum ibv_wc_status status, uint32_t len,
 				    const struct shca_cqe_payload *payload)
 {
-	bool imm = wqe->opcode == IBV_WR_SEND_WITH_IMM || wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
 	struct shca_cqe cqe = {
 		.visible_at = visible_at(target, qp),
 		.rsc = target->srq ? target->srq_idx : target->qp_idx,
@@ -258,7 +265,7 @@ enum shca_answer shca_resp_complete(struct shca_target *target, struct shca_qp *
 		.opcode = wqe->opcode == IBV_WR_RDMA_WRITE_WITH_IMM ? IBV_WC_RECV_RDMA_WITH_IMM
 								    : IBV_WC_RECV,
 		.status = (uint8_t)status,
-		.wc_flags = (uint8_t)((imm ? IBV_WC_WITH_IMM : 0) |
+		.wc_flags = (uint8_t)(flags_of[wqe->opcode] |
 				      (qp->entry->attr.ah_attr.is_global ? IBV_WC_GRH : 0)),
 		.flags = (uint8_t)(SHCA_CQE_RECV | (target->srq ? SHCA_CQE_SRQ : 0) |
 				   (wqe->flags & IBV_SEND_SOLICITED ? SHCA_CQE_SOLICITED : 0) |
@@ -327,6 +334,17 @@ enum shca_answer shca_resp_scatter(struct shca_target *target, struct shca_qp *q
 	return len ? shca_resp_receive_failed(target, qp, slot, IBV_WC_LOC_LEN_ERR) : SHCA_ACK;
 }
 
+enum shca_answer shca_resp_invalidate(struct shca_target *target, struct shca_qp *qp,
+				      const struct shca_swqe *wqe, uint32_t slot)
+{
+	if (!shca_mw_invalidate(target->hca, wqe->imm, target->owner, target->rkey_pdn,
+				shca_table_number(target->qp)))
+		return SHCA_ACK;
+	return shca_resp_receive_failed(target, qp, slot, IBV_WC_LOC_PROT_ERR) == SHCA_SILENT
+		       ? SHCA_SILENT
+		       : SHCA_NAK_ACCESS;
+}
+
 /* Stores the memory that a request names. Returns false if the request may not access it. A
  * protection domain is one process's, and so is the memory of the regions in it. */
 static bool find_memory(const struct shca_target *target, const struct shca_swqe *wqe, uint64_t len,
@@ -339,7 +357,9 @@ static bool find_memory(const struct shca_target *target, const struct shca_swqe
 	return !len ||
 	       !shca_mr_check(
 		       shca_table_find(&shca_self.fabric, target->hca, SHCA_MR, wqe->rkey, NULL),
-		       target->owner, target->rkey_pdn, wqe->remote_addr, len, access, run);
+		       target->owner, target->rkey_pdn, wqe->remote_addr, len, access, run) ||
+	       !shca_mw_check(target->hca, wqe->rkey, target->owner, target->rkey_pdn,
+			      shca_table_number(target->qp), wqe->remote_addr, len, access, run);
 }
 
 enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,

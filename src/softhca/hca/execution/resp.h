@@ -87,6 +87,12 @@ void shca_resp_give_back(struct shca_target *target, struct shca_qp *qp, uint32_
 enum shca_answer shca_resp_rkey(const struct shca_target *target, const struct shca_swqe *wqe,
 				uint64_t len, uint32_t access, struct shca_run *run);
 
+/* Ends the binding of a window that a SEND names, whose data are in place or come with its
+ * completion. Returns ACK, or fails the claimed receive: NAK_ACCESS, or SILENT if the target has
+ * ended. */
+enum shca_answer shca_resp_invalidate(struct shca_target *target, struct shca_qp *qp,
+				      const struct shca_swqe *wqe, uint32_t slot);
+
 /* A message that travels in its completion. */
 struct shca_cqe_payload {
 	const struct shca_run *runs; /* own memory */

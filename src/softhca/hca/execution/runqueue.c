@@ -37,9 +37,17 @@ static uint64_t sooner_of(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+uint64_t shca_runqueue_connections_due(void)
+{
+	uint64_t due = shca_self.proc ? atomic_load(&shca_self.proc->cm_due) : 0;
+
+	return due ? due : UINT64_MAX;
+}
+
 uint64_t shca_runqueue_next(void)
 {
-	return sooner_of(atomic_load(&queue.next_timer), shca_cq_event_next());
+	return sooner_of(sooner_of(atomic_load(&queue.next_timer), shca_cq_event_next()),
+			 shca_runqueue_connections_due());
 }
 
 /* Notes when the engine has work next. Needs the lock. */

@@ -23,6 +23,8 @@ void shca_runqueue_remove(struct shca_qp *qp);
 struct shca_qp *shca_runqueue_take(uint64_t now);
 /* Returns true if a QP has work to do at once. */
 bool shca_runqueue_has_ready(void);
+/* Returns when the first deadline of this process's connections is; UINT64_MAX: there is none. */
+uint64_t shca_runqueue_connections_due(void);
 /* Returns when the next QP or event of a CQ is due; UINT64_MAX if none is. */
 uint64_t shca_runqueue_next(void);
 /* Lets all QPs that wait after an RNR NAK try at the end of their timers, because a receive was

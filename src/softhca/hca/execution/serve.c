@@ -4,6 +4,7 @@
  */
 #include "serve.h"
 
+#include "cm/life.h"
 #include "flush.h"
 #include "hca/memory/segment.h"
 #include "hca/queues/cq_event.h"
@@ -38,6 +39,10 @@ bool shca_serve_work(void)
 		return false;
 	if (due && shca_cq_event_fire(now))
 		return true;
+	if (due && shca_runqueue_connections_due() <= now) {
+		shca_life_serve(&shca_self.fabric, shca_self.slot);
+		return true;
+	}
 	qp = shca_runqueue_take(due ? now : 0);
 	if (qp)
 		run(qp);

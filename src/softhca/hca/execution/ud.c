@@ -9,8 +9,10 @@
 #include "grh.h"
 #include "hca/fault.h"
 #include "hca/memory/mr.h"
+#include "hca/object_cache.h"
 #include "link.h"
 #include "req.h"
+#include "ud.h"
 
 #define GRH_BYTES     40u
 #define MULTICAST_QPN 0xffffffu /* destination QPN of a datagram to a group (IBA 10.5.2) */
@@ -35,7 +37,8 @@ static void make_grh(struct datagram *datagram)
 	const struct shca_swqe *wqe = datagram->w;
 
 	if (wqe->ud.global)
-		shca_grh_make(datagram->qp->ctx->hca, &wqe->ud, wqe->length, has_imm(wqe),
+		shca_grh_make(datagram->qp->ctx->hca, &wqe->ud,
+			      shca_grh_behind(wqe->length, has_imm(wqe)),
 			      (struct ibv_grh *)(void *)datagram->bytes);
 	else
 		memset(datagram->bytes, 0, GRH_BYTES);
@@ -202,10 +205,12 @@ static void schedule(struct shca_qp *qp, const struct shca_swqe *wqe)
 	struct shca_hca *from = qp->ctx->hca;
 	struct shca_hca *to = wqe->ud.hca < 0 ? NULL : &shca_self.fabric.hdr->hcas[wqe->ud.hca];
 	struct shca_progress *progress = &qp->cur;
+	uint64_t departs;
 
 	if (!shca_link_on() || progress->first_at)
 		return;
-	progress->first_at = shca_link_leave(from, to, wqe->length, shca_link_departs_at(qp, wqe));
+	departs = shca_link_departs_at(qp, wqe) + shca_object_cache_use(from, SHCA_QP, qp->idx);
+	progress->first_at = shca_link_leave(from, to, wqe->length, departs);
 	progress->arrives_at = to ? shca_link_arrive(from, to, wqe->length, &progress->first_at)
 				  : progress->first_at;
 }
@@ -218,8 +223,7 @@ enum ibv_wc_status shca_ud_send(struct shca_qp *qp, struct shca_swqe *wqe,
 
 	if (wqe->length > 256u << shca_opt(&shca_self.fabric, SHCA_O_MTU))
 		return IBV_WC_LOC_LEN_ERR;
-	/* A Q_Key with the top bit stands for the QP's own (IBA 10.2.5). */
-	datagram.qkey = wqe->ud.qkey & 0x80000000u ? qp->entry->qkey : wqe->ud.qkey;
+	datagram.qkey = shca_ud_qkey(qp, wqe);
 	make_grh(&datagram);
 	shca_mem_gather(datagram.bytes + GRH_BYTES, src, wqe->length);
 	schedule(qp, wqe);

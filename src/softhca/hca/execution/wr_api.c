@@ -39,7 +39,7 @@ static struct shca_swqe *begin(struct shca_qp *qp, enum ibv_wr_opcode op)
 		return NULL;
 	}
 	wqe->wr_id = qp->ibv.wr_id;
-	wqe->posted_at = shca_link_on() || shca_tracing() ? shca_now() : 0;
+	wqe->posted_at = shca_link_on() || shca_is_recording() ? shca_now() : 0;
 	wqe->opcode = (uint8_t)op;
 	/* Inline data has setters of its own, which set the flag. */
 	wqe->flags = (uint8_t)((qp->ibv.wr_flags & ~(unsigned)IBV_SEND_INLINE) |
@@ -92,6 +92,32 @@ static void wr_send_imm(struct ibv_qp_ex *qp, __be32 imm)
 
 	if (wqe)
 		wqe->imm = imm;
+}
+
+static void wr_send_inv(struct ibv_qp_ex *qp, uint32_t key)
+{
+	struct shca_swqe *wqe = begin(of(qp), IBV_WR_SEND_WITH_INV);
+
+	if (wqe)
+		wqe->imm = key;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *qp, uint32_t key)
+{
+	struct shca_swqe *wqe = begin(of(qp), IBV_WR_LOCAL_INV);
+
+	if (wqe)
+		wqe->imm = key;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *qp, struct ibv_mw *mw, uint32_t key,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct shca_swqe *wqe = begin(of(qp), IBV_WR_BIND_MW);
+	int err = wqe ? shca_post_set_bind(wqe, mw, key, info) : 0;
+
+	if (err)
+		of(qp)->wr_err = err;
 }
 
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *qp, uint32_t rkey, uint64_t addr, uint64_t compare,
@@ -159,7 +185,7 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t n, const struct
 
 	if (!wqe)
 		return;
-	if (wqe->opcode >= IBV_WR_RDMA_READ)
+	if (!shca_post_sends_data(wqe->opcode))
 		qp->wr_err = EINVAL;
 	wqe->flags |= IBV_SEND_INLINE;
 	for (size_t i = 0; i < n && !qp->wr_err; i++) {
@@ -250,6 +276,9 @@ void shca_wr_api_init(struct shca_qp *qp)
 	ex->wr_rdma_write_imm = wr_rdma_write_imm;
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_inline_data = wr_set_inline_data;

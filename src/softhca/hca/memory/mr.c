@@ -23,14 +23,6 @@
 	 IBV_ACCESS_REMOTE_ATOMIC | IBV_ACCESS_ZERO_BASED | IBV_ACCESS_ON_DEMAND |   \
 	 IBV_ACCESS_HUGETLB | IBV_ACCESS_MW_BIND)
 
-static bool may_lock_all(void)
-{
-	struct __user_cap_header_struct h = {_LINUX_CAPABILITY_VERSION_3, 0};
-	struct __user_cap_data_struct d[2] = {{0}};
-
-	return !syscall(SYS_capget, &h, d) && (d[0].effective & (1u << CAP_IPC_LOCK));
-}
-
 static uint64_t memlock_limit(void)
 {
 	const struct shca_config *config = &shca_self.fabric.hdr->config;
@@ -40,7 +32,8 @@ static uint64_t memlock_limit(void)
 		return UINT64_MAX;
 	if (config->memlock_mode == SHCA_MEMLOCK_BYTES)
 		return config->memlock_bytes;
-	if (may_lock_all() || getrlimit(RLIMIT_MEMLOCK, &limit) || limit.rlim_cur == RLIM_INFINITY)
+	if (shca_may(CAP_IPC_LOCK) || getrlimit(RLIMIT_MEMLOCK, &limit) ||
+	    limit.rlim_cur == RLIM_INFINITY)
 		return UINT64_MAX;
 	return limit.rlim_cur;
 }

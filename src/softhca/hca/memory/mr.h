@@ -11,10 +11,13 @@
 #include "hca/domains.h"
 #include "mem.h"
 
+struct shca_dm;
 struct shca_mr {
 	struct ibv_mr ibv;
 	struct shca_mr_entry *entry;
-	uint64_t pinned; /* bytes counted against memlock */
+	uint64_t pinned;    /* bytes counted against memlock */
+	struct shca_pd *pd; /* domain that it counts for */
+	struct shca_dm *dm; /* device memory that it is a region of, or NULL */
 	struct shca_context_object context_node;
 };
 

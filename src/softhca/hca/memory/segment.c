@@ -32,7 +32,9 @@ struct map_query {
 #define MAP_QUERY        _IOWR('f', 17, struct map_query)
 #define MAP_QUERY_SHARED 0x08
 
-#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC)
+#define REMOTE_ACCESS                                                                  \
+	(IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC | \
+	 IBV_ACCESS_MW_BIND)
 
 /* Table of attached segments; a segment has one place, by its number. */
 struct attachment {
@@ -291,72 +293,44 @@ static unsigned unit(const char *at, uint64_t n)
 	return u;
 }
 
-/* Stores all words of 8 bytes in n bytes, each at once. Returns how many bytes these are. */
-static uint64_t store_words(char *to, const char *from, uint64_t n)
-{
-	uint64_t *words = (uint64_t *)(void *)to, word;
-
-	for (uint64_t i = 0; i < n / sizeof(word); i++) {
-		memcpy(&word, from + i * sizeof(word), sizeof(word));
-		__atomic_store_n(&words[i], word, __ATOMIC_RELEASE);
+/* Defines a function that copies n units between a segment and own memory, each at once: into the
+ * segment if `store`, or else out of it. */
+#define COPY(type)                                                                     \
+	static inline void copy_##type(char *there, char *own, uint64_t n, bool store) \
+	{                                                                              \
+		type *units = (type *)(void *)there, value;                            \
+                                                                                       \
+		for (uint64_t i = 0; i < n; i++, own += sizeof(value)) {               \
+			if (store) {                                                   \
+				memcpy(&value, own, sizeof(value));                    \
+				__atomic_store_n(&units[i], value, __ATOMIC_RELEASE);  \
+			} else {                                                       \
+				value = __atomic_load_n(&units[i], __ATOMIC_ACQUIRE);  \
+				memcpy(own, &value, sizeof(value));                    \
+			}                                                              \
+		}                                                                      \
 	}
-	return n / sizeof(word) * sizeof(word);
-}
+COPY(uint64_t)
+COPY(uint32_t)
+COPY(uint16_t)
+COPY(uint8_t)
 
-/* Stores the aligned units at the start of n bytes, each at once: all words, or one smaller unit.
- * Returns how many bytes these are. */
-static uint64_t store(char *to, const char *from, uint64_t n)
+/* Copies the aligned units at the start of n bytes of a segment: all words of 8 bytes, or one
+ * smaller unit. Returns how many bytes these are. */
+static inline uint64_t copy(char *there, char *own, uint64_t n, bool store)
 {
-	unsigned u = unit(to, n);
-	union {
-		uint32_t u4;
-		uint16_t u2;
-		char u1;
-	} v;
+	unsigned u = unit(there, n);
 
-	if (u == 8)
-		return store_words(to, from, n);
-	memcpy(&v, from, u);
-	if (u == 4)
-		__atomic_store_n((uint32_t *)(void *)to, v.u4, __ATOMIC_RELEASE);
-	else if (u == 2)
-		__atomic_store_n((uint16_t *)(void *)to, v.u2, __ATOMIC_RELEASE);
-	else
-		__atomic_store_n(to, v.u1, __ATOMIC_RELEASE);
-	return u;
-}
-
-static uint64_t load_words(char *to, const char *from, uint64_t n)
-{
-	const uint64_t *words = (const uint64_t *)(const void *)from;
-	uint64_t word;
-
-	for (uint64_t i = 0; i < n / sizeof(word); i++) {
-		word = __atomic_load_n(&words[i], __ATOMIC_ACQUIRE);
-		memcpy(to + i * sizeof(word), &word, sizeof(word));
+	if (u == 8) {
+		copy_uint64_t(there, own, n / 8, store);
+		return n / 8 * 8;
 	}
-	return n / sizeof(word) * sizeof(word);
-}
-
-/* Loads the units that store() stores. */
-static uint64_t load(char *to, const char *from, uint64_t n)
-{
-	unsigned u = unit(from, n);
-	union {
-		uint32_t u4;
-		uint16_t u2;
-		char u1;
-	} v;
-
-	if (u == 8)
-		return load_words(to, from, n);
 	if (u == 4)
-		v.u4 = __atomic_load_n((const uint32_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		copy_uint32_t(there, own, 1, store);
 	else if (u == 2)
-		v.u2 = __atomic_load_n((const uint16_t *)(const void *)from, __ATOMIC_ACQUIRE);
+		copy_uint16_t(there, own, 1, store);
 	else
-		v.u1 = __atomic_load_n(from, __ATOMIC_ACQUIRE);
-	memcpy(to, &v, u);
+		copy_uint8_t(there, own, 1, store);
 	return u;
 }
 
@@ -378,12 +352,12 @@ static char *enter(const struct shca_run *run, unsigned proc, uint64_t len)
 bool shca_segment_write(const struct shca_run *to, unsigned proc, const void *from, uint64_t len)
 {
 	char *there = enter(to, proc, len);
-	const char *own = from;
+	char *own = (char *)from;
 
 	if (!there)
 		return false;
 	for (uint64_t n; len; there += n, own += n, len -= n)
-		n = store(there, own, len);
+		n = copy(there, own, len, true);
 	pthread_mutex_unlock(&lock);
 	return true;
 }
@@ -395,7 +369,7 @@ bool shca_segment_read(const struct shca_run *from, unsigned proc, void *to, uin
 	if (!there)
 		return false;
 	for (uint64_t n; len; there += n, own += n, len -= n)
-		n = load(own, there, len);
+		n = copy(there, own, len, false);
 	pthread_mutex_unlock(&lock);
 	return true;
 }

@@ -9,7 +9,9 @@
 
 #include "clock/clock.h"
 #include "fabric/epoch.h"
+#include "dm.h"
 #include "fabric/table.h"
+#include "hca/memory/mw.h"
 #include "hca/memory/segment.h"
 #include "hca/queues/cq.h"
 
@@ -83,7 +85,7 @@ static struct ibv_mr *reg(struct ibv_pd *pd, void *addr, size_t length, uint64_t
 	shca_clock_pay(SHCA_CALL_PAGE, mr->pinned / PAGE / PRICED_PAGES * PRICED_PAGES);
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
-	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+	mr->pd = shca_pd_use(pd);
 	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
 	shca_table_publish(mr->entry);
 	return &mr->ibv;
@@ -123,7 +125,52 @@ struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd)
 	/* As with mlx5, the null MR is for local use alone: no rkey, and no kernel object. */
 	mr->ibv.length = SIZE_MAX;
 	mr->ibv.rkey = mr->ibv.handle = 0;
-	atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
+	mr->pd = shca_pd_use(pd);
+	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
+	shca_table_publish(mr->entry);
+	return &mr->ibv;
+}
+
+/* Returns 0, or -errno if that part of device memory can't be registered with that access. */
+static int check_device(const struct ibv_pd *pd, const struct shca_dm *dm, uint64_t offset,
+			size_t length, unsigned access)
+{
+	const unsigned known = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
+			       IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC |
+			       IBV_ACCESS_ZERO_BASED | IBV_ACCESS_OPTIONAL_RANGE;
+
+	/* Device memory has no addresses of its own, so those of a region begin at 0. */
+	if (pd->context != dm->ibv.context || (access & ~known) ||
+	    !(access & IBV_ACCESS_ZERO_BASED) || offset > dm->length ||
+	    length > dm->length - offset)
+		return -EINVAL;
+	/* The kernel registers a part of no length, too. */
+	return shca_mr_check_access((uintptr_t)dm->memory, length ? length : 1, access);
+}
+
+struct ibv_mr *shca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t offset,
+			      size_t length, unsigned int access)
+{
+	SHCA_CLOCKED(REG, 1);
+	struct shca_dm *dm = (struct shca_dm *)ibdm;
+	int rc = check_device(pd, dm, offset, length, access);
+	struct shca_mr *mr;
+
+	if (rc) {
+		errno = -rc;
+		return NULL;
+	}
+	mr = mr_alloc(pd);
+	if (!mr)
+		return NULL;
+	mr->dm = dm->imported ? dm->imported : dm;
+	mr->entry->flags = SHCA_MR_DEVICE;
+	mr->entry->va = (uintptr_t)dm->memory + offset;
+	mr->entry->length = length;
+	mr->entry->access = access;
+	mr->ibv.length = length;
+	atomic_fetch_add(&mr->dm->refs, 1);
+	mr->pd = shca_pd_use(pd);
 	shca_context_objects_add(pd->context, &mr->context_node, SHCA_OBJECT_MR, mr);
 	shca_table_publish(mr->entry);
 	return &mr->ibv;
@@ -139,8 +186,15 @@ static bool may_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *
 		return false;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!length || !addr))
 		return false;
-	return (!access || (flags & IBV_REREG_MR_CHANGE_ACCESS)) &&
+	return (!access || (flags & IBV_REREG_MR_CHANGE_ACCESS)) && mr->pd &&
 	       !(mr->entry->flags & SHCA_MR_NULL);
+}
+
+/* Returns true if a memory window is bound to a region. */
+static bool is_in_use(const struct shca_mr *mr)
+{
+	return (mr->entry->access & IBV_ACCESS_MW_BIND) &&
+	       shca_mw_uses(shca_ctx(mr->ibv.context)->hca, mr->ibv.lkey);
 }
 
 /* Changes a region. As on hardware the region can't be used meanwhile: no requester sees it half
@@ -165,8 +219,8 @@ static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct 
 	}
 	mr->entry->access = next->access;
 	if (pd != ibmr->pd) {
-		atomic_fetch_add(&((struct shca_pd *)pd)->refs, 1);
-		atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
+		atomic_fetch_sub(&mr->pd->refs, 1);
+		mr->pd = shca_pd_use(pd);
 		mr->entry->pdn = ((struct shca_pd *)pd)->pdn;
 		ibmr->pd = pd;
 	}
@@ -197,6 +251,10 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 	if (!may_rereg(mr, flags, pd, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (mr->dm || is_in_use(mr)) {
+		errno = mr->dm ? EOPNOTSUPP : EBUSY;
+		return IBV_REREG_MR_ERR_CMD;
 	}
 	if (!translate) {
 		addr = ibmr->addr;
@@ -244,42 +302,54 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 
 	if (!shca_ours(ibmr->context))
 		return EIO;
+	if (!mr->pd) /* it was imported */
+		return EINVAL;
+	if (is_in_use(mr))
+		return EBUSY;
 	shca_context_objects_remove(&mr->context_node);
 	shca_mr_end(mr);
-	atomic_fetch_sub(&((struct shca_pd *)ibmr->pd)->refs, 1);
+	if (mr->dm)
+		atomic_fetch_sub(&mr->dm->refs, 1);
+	atomic_fetch_sub(&mr->pd->refs, 1);
 	free(mr);
 	return 0;
+}
+
+/* Prefetches memory of an on-demand region. Returns 0, or the errno of mlx5's driver. Pages that
+ * aren't there are an error only if the caller waits for them. */
+static int prefetch(const struct shca_context *ctx, uint32_t pdn, enum ibv_advise_mr_advice advice,
+		    bool waits, const struct ibv_sge *sge)
+{
+	bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
+	const struct shca_mr_entry *entry =
+		shca_table_peek(&shca_self.fabric, ctx->hca, SHCA_MR, sge->lkey);
+	int rc = 0;
+
+	if (!entry || !(entry->access & IBV_ACCESS_ON_DEMAND) ||
+	    shca_word_owner(shca_table_state_word(entry)) != shca_self.slot)
+		return ENOENT;
+	if (entry->pdn != pdn || (write && !(entry->access & IBV_ACCESS_LOCAL_WRITE)))
+		return EPERM;
+	if (!shca_mr_holds(entry, sge->addr, sge->length))
+		rc = EFAULT;
+	else if (sge->length && advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT &&
+		 shca_mem_populate(entry->va + (sge->addr - entry->iova), sge->length, write))
+		rc = EFAULT;
+	return waits ? rc : 0;
 }
 
 int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sge, uint32_t n)
 {
-	struct shca_context *ctx = shca_ctx(pd->context);
-	struct shca_run run;
+	int rc = 0;
 
-	if (shca_opt(&shca_self.fabric, SHCA_O_ODP) == SHCA_ODP_OFF)
+	if (shca_opt(&shca_self.fabric, SHCA_O_ODP) == SHCA_ODP_OFF ||
+	    advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
 		return EOPNOTSUPP;
-	if (advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT ||
-	    (flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !n)
+	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || !n)
 		return EINVAL;
-	for (uint32_t i = 0; i < n; i++) {
-		struct shca_exec *exec = shca_epoch_self();
-		bool write = advice == IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE;
-		int rc;
-
-		if (!sge[i].length)
-			continue;
-		shca_epoch_enter(exec);
-		rc = shca_mr_check(
-			shca_table_find(&shca_self.fabric, ctx->hca, SHCA_MR, sge[i].lkey, NULL),
-			shca_self.slot, ((struct shca_pd *)pd)->pdn, sge[i].addr, sge[i].length,
-			write ? IBV_ACCESS_LOCAL_WRITE : 0, &run);
-		shca_epoch_exit(exec);
-		if (rc)
-			return EFAULT;
-		if (advice != IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT && !run.null &&
-		    shca_mem_populate(run.addr, run.len, write))
-			return EFAULT;
-	}
-	return 0;
+	for (uint32_t i = 0; !rc && i < n; i++)
+		rc = prefetch(shca_ctx(pd->context), ((struct shca_pd *)pd)->pdn, advice,
+			      flags & IBV_ADVISE_MR_FLAG_FLUSH, &sge[i]);
+	return rc;
 }

@@ -9,6 +9,8 @@
 
 /* Implement the libibverbs calls of the same names. */
 struct ibv_mr *shca_alloc_null_mr(struct ibv_pd *pd);
+struct ibv_mr *shca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			      unsigned int access);
 int shca_advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 		   struct ibv_sge *sge, uint32_t n);
 

@@ -244,9 +244,18 @@ void shca_qp_end(struct shca_qp *qp, bool left)
 		end_own(qp);
 }
 
+void shca_qp_free_sq(struct shca_qp *qp, struct shca_pd *pd)
+{
+	if (!qp->sq_by_user)
+		free(qp->sq);
+	else if (qp->sq && pd->free)
+		pd->free(&pd->ibv, pd->pd_context, qp->sq, SHCA_QP_MEMORY);
+}
+
 /* Drops references to PD, CQs, SRQ and XRC domain, and frees the private struct. */
 static void release(struct shca_qp *qp)
 {
+	shca_qp_free_sq(qp, qp->pd);
 	if (qp->pd)
 		atomic_fetch_sub(&qp->pd->refs, 1);
 	if (qp->xrcd)
@@ -259,7 +268,6 @@ static void release(struct shca_qp *qp)
 		atomic_fetch_sub(&qp->srq->refs, 1);
 	pthread_mutex_destroy(&qp->sq_lock);
 	free(qp->datagram);
-	free(qp->sq);
 	free(qp);
 }
 

@@ -8,6 +8,9 @@
 
 #include "hca/queues/queue_pair.h"
 
+/* Type of resource for which a parent domain's functions are asked: the memory of a send queue. */
+#define SHCA_QP_MEMORY 0
+
 /* Implement the libibverbs calls of the same names. */
 struct ibv_qp *shca_create_qp_ex(struct ibv_context *ctx, struct ibv_qp_init_attr_ex *attr);
 struct ibv_qp *shca_open_qp(struct ibv_context *ctx, struct ibv_qp_open_attr *attr);
@@ -31,6 +34,8 @@ void shca_qp_reset(void);
 /* Makes the object known by its table index; several handles of one target QP may be. Returns 0 or
  * -ENOMEM. */
 int shca_qp_add_handle(struct shca_qp *qp);
+/* Frees the memory of the send queue, which was allocated in that domain. */
+void shca_qp_free_sq(struct shca_qp *qp, struct shca_pd *pd);
 /* Drops the QP's completions from its CQs. The QP has nothing in flight. */
 void shca_qp_purge(struct shca_qp *qp);
 /* Gives the receive of an interrupted message back to the SRQ. The QP has nothing in flight. */

@@ -3,6 +3,7 @@
  * qp_create.c - creating and opening queue pairs.
  */
 #include <errno.h>
+#include <linux/capability.h>
 #include <stdlib.h>
 
 #include "clock/clock.h"
@@ -14,7 +15,9 @@
 
 #define OPS_CONNECTED                                                                           \
 	(IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM | IBV_QP_EX_WITH_SEND | \
-	 IBV_QP_EX_WITH_SEND_WITH_IMM)
+	 IBV_QP_EX_WITH_SEND_WITH_IMM | OPS_WINDOWS)
+#define OPS_WINDOWS \
+	(IBV_QP_EX_WITH_BIND_MW | IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_SEND_WITH_INV)
 #define OPS_ATOMIC   (IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD)
 #define OPS_RELIABLE (OPS_CONNECTED | IBV_QP_EX_WITH_RDMA_READ | OPS_ATOMIC)
 
@@ -69,12 +72,16 @@ static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr
 
 	if (!shca_ours(ctx))
 		return EIO;
+	/* The kernel asks first whether the process may send raw packets at all. */
+	if (attr->qp_type == IBV_QPT_RAW_PACKET && !shca_may(CAP_NET_RAW))
+		return EPERM;
 	if (!type || (attr->comp_mask & ~known))
 		return EOPNOTSUPP;
 	if (flags && (flags != IBV_QP_CREATE_BLOCK_SELF_MCAST_LB || attr->qp_type != IBV_QPT_UD))
 		return EOPNOTSUPP;
 	if ((ops & ~type->ops) || (ops && !shca_opt(&shca_self.fabric, SHCA_O_WR_API)) ||
-	    ((ops & OPS_ATOMIC) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS)))
+	    ((ops & OPS_ATOMIC) && !shca_opt(&shca_self.fabric, SHCA_O_ATOMICS)) ||
+	    ((ops & OPS_WINDOWS) && !shca_opt(&shca_self.fabric, SHCA_O_MW)))
 		return EOPNOTSUPP;
 	if (type->needs_pd &&
 	    (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || attr->pd->context != ctx))
@@ -91,18 +98,45 @@ static int check(struct ibv_context *ctx, const struct ibv_qp_init_attr_ex *attr
 	return check_caps(attr, type);
 }
 
-static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
+/* Raises the inline data to what a ConnectX's smallest entry of a send queue has room for beside
+ * its headers: programs of other projects send a little inline without having asked. */
+static void grant_inline(const struct shca_qp *qp, struct ibv_qp_cap *cap)
+{
+	uint32_t room = qp->ibv.qp_base.qp_type == IBV_QPT_XRC_SEND ? 44 : 60;
+	uint32_t max = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_INLINE);
+
+	if (room > max)
+		room = max;
+	if (cap->max_inline_data < room)
+		cap->max_inline_data = room;
+}
+
+/* Allocates the entries of the send queue, by the parent domain's functions if it has some. */
+static int alloc_sq(struct shca_qp *qp, struct ibv_pd *ibpd)
+{
+	struct shca_pd *pd = (struct shca_pd *)ibpd;
+	size_t bytes = (size_t)qp->sq_size * qp->sq_stride;
+	void *memory = IBV_ALLOCATOR_USE_DEFAULT;
+
+	if (pd->alloc)
+		memory = pd->alloc(ibpd, pd->pd_context, bytes, SHCA_LINE, SHCA_QP_MEMORY);
+	qp->sq_by_user = memory != IBV_ALLOCATOR_USE_DEFAULT;
+	qp->sq = qp->sq_by_user ? memory : aligned_alloc(SHCA_LINE, bytes);
+	return qp->sq ? 0 : -ENOMEM;
+}
+
+static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap, struct ibv_pd *pd)
 {
 	uint32_t sge_bytes, bytes;
 
 	qp->max_sge = cap->max_send_sge ? cap->max_send_sge : 1;
+	grant_inline(qp, cap);
 	sge_bytes = qp->max_sge * (uint32_t)sizeof(struct ibv_sge);
 	bytes = sge_bytes > cap->max_inline_data ? sge_bytes : cap->max_inline_data;
 	qp->sq_stride = (uint32_t)shca_round_line(sizeof(struct shca_swqe) + bytes);
 	qp->max_inline = cap->max_inline_data;
 	qp->sq_size = shca_pow2_at_least(cap->max_send_wr);
-	qp->sq = aligned_alloc(SHCA_LINE, (size_t)qp->sq_size * qp->sq_stride);
-	if (!qp->sq)
+	if (alloc_sq(qp, pd))
 		return -ENOMEM;
 	/* The ring may be larger than the device's limit. */
 	qp->max_wr = (uint32_t)shca_opt(&shca_self.fabric, SHCA_O_MAX_QP_WR);
@@ -119,7 +153,7 @@ static int make_sq(struct shca_qp *qp, struct ibv_qp_cap *cap)
 static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *attr,
 		       const struct qp_type *type)
 {
-	if (type->sends && make_sq(qp, &attr->cap))
+	if (type->sends && make_sq(qp, &attr->cap, attr->pd))
 		return -ENOMEM;
 	if (attr->qp_type == IBV_QPT_UD) {
 		qp->datagram = malloc(SHCA_DATAGRAM_MAX);
@@ -139,8 +173,8 @@ static int make_queues(struct shca_qp *qp, struct ibv_qp_init_attr_ex *attr,
 }
 
 /* Takes the references that ibv_destroy_qp() drops. */
-static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
-		 const struct qp_type *type)
+static void attach(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
+		   const struct qp_type *type)
 {
 	struct ibv_qp *ib = &qp->ibv.qp_base;
 	struct shca_qp_entry *entry = qp->entry;
@@ -151,9 +185,8 @@ static void bind(struct shca_qp *qp, const struct ibv_qp_init_attr_ex *attr,
 	ib->recv_cq = attr->recv_cq;
 	ib->srq = attr->srq;
 	if (type->needs_pd) {
-		qp->pd = (struct shca_pd *)attr->pd;
-		qp->pdn = entry->pdn = ((struct shca_pd *)attr->pd)->pdn;
-		atomic_fetch_add(&qp->pd->refs, 1);
+		qp->pd = shca_pd_use(attr->pd);
+		qp->pdn = entry->pdn = qp->pd->pdn;
 	} else {
 		qp->xrcd = (struct shca_xrcd *)attr->xrcd;
 		entry->xrcd = qp->xrcd->idx;
@@ -235,7 +268,7 @@ struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 	shca_lock_init(&qp->entry->tgt_lock);
 	if (shca_qp_add_handle(qp))
 		goto free_entry;
-	bind(qp, attr, &types[attr->qp_type]);
+	attach(qp, attr, &types[attr->qp_type]);
 	if (attr->qp_type == IBV_QPT_XRC_RECV) {
 		shca_qp_lock_handles();
 		shca_qp_note_tgt_handle(ctx);
@@ -252,7 +285,7 @@ free_entry:
 free_qp:
 	pthread_mutex_destroy(&qp->sq_lock);
 	free(qp->datagram);
-	free(qp->sq);
+	shca_qp_free_sq(qp, (struct shca_pd *)attr->pd);
 	free(qp);
 	errno = ENOMEM;
 	return NULL;

@@ -13,12 +13,31 @@
 #include "hca/execution/runqueue.h"
 #include "hca/execution/post.h"
 #include "hca/execution/req.h"
+#include "hca/object_cache.h"
 #include "qp.h"
 
 #define S(state) IBV_QPS_##state
 #define Q(name)  IBV_QP_##name
 
 enum type_idx { RC, UC, UD, INI, TGT, TYPES };
+
+/* The attributes that a QP takes in INIT, and those that one may change on its way to RTS and
+ * there, by type. */
+#define INIT_ATTRS                                                 \
+	{                                                          \
+		[RC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),  \
+		[UC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),  \
+		[UD] = Q(PKEY_INDEX) | Q(PORT) | Q(QKEY),          \
+		[INI] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS), \
+		[TGT] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS), \
+	}
+#define CHANGEABLE (Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE))
+#define RTS_ATTRS                                                        \
+	{                                                                \
+		[RC] = CHANGEABLE | Q(MIN_RNR_TIMER), [UC] = CHANGEABLE, \
+		[UD] = Q(CUR_STATE) | Q(QKEY), [INI] = CHANGEABLE,       \
+		[TGT] = CHANGEABLE | Q(MIN_RNR_TIMER),                   \
+	}
 
 /* A legal transition, with the attributes that must and may be set, by type. RESET is reached from
  * any state, and ERR from any but RESET. */
@@ -27,22 +46,8 @@ static const struct transition {
 	int required[TYPES];
 	int optional[TYPES];
 } transitions[] = {
-	{S(RESET),
-	 S(INIT),
-	 {[RC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [UC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [UD] = Q(PKEY_INDEX) | Q(PORT) | Q(QKEY),
-	  [INI] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [TGT] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS)},
-	 {0}},
-	{S(INIT),
-	 S(INIT),
-	 {0},
-	 {[RC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [UC] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [UD] = Q(PKEY_INDEX) | Q(PORT) | Q(QKEY),
-	  [INI] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS),
-	  [TGT] = Q(PKEY_INDEX) | Q(PORT) | Q(ACCESS_FLAGS)}},
+	{S(RESET), S(INIT), INIT_ATTRS, {0}},
+	{S(INIT), S(INIT), {0}, INIT_ATTRS},
 	{S(INIT),
 	 S(RTR),
 	 {[RC] = Q(AV) | Q(PATH_MTU) | Q(DEST_QPN) | Q(RQ_PSN) | Q(MAX_DEST_RD_ATOMIC) |
@@ -63,23 +68,8 @@ static const struct transition {
 	  [UD] = Q(SQ_PSN),
 	  [INI] = Q(TIMEOUT) | Q(RETRY_CNT) | Q(RNR_RETRY) | Q(SQ_PSN) | Q(MAX_QP_RD_ATOMIC),
 	  [TGT] = Q(TIMEOUT) | Q(SQ_PSN)},
-	 {[RC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
-		 Q(PATH_MIG_STATE),
-	  [UC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
-	  [UD] = Q(CUR_STATE) | Q(QKEY),
-	  [INI] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
-	  [TGT] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
-		  Q(PATH_MIG_STATE)}},
-	{S(RTS),
-	 S(RTS),
-	 {0},
-	 {[RC] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE) |
-		 Q(MIN_RNR_TIMER),
-	  [UC] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE),
-	  [UD] = Q(CUR_STATE) | Q(QKEY),
-	  [INI] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE),
-	  [TGT] = Q(CUR_STATE) | Q(ACCESS_FLAGS) | Q(ALT_PATH) | Q(PATH_MIG_STATE) |
-		  Q(MIN_RNR_TIMER)}},
+	 RTS_ATTRS},
+	{S(RTS), S(RTS), {0}, RTS_ATTRS},
 	{S(RTS),
 	 S(SQD),
 	 {0},
@@ -88,16 +78,7 @@ static const struct transition {
 	  [UD] = Q(EN_SQD_ASYNC_NOTIFY),
 	  [INI] = Q(EN_SQD_ASYNC_NOTIFY),
 	  [TGT] = Q(EN_SQD_ASYNC_NOTIFY)}},
-	{S(SQD),
-	 S(RTS),
-	 {0},
-	 {[RC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
-		 Q(PATH_MIG_STATE),
-	  [UC] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
-	  [UD] = Q(CUR_STATE) | Q(QKEY),
-	  [INI] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(PATH_MIG_STATE),
-	  [TGT] = Q(CUR_STATE) | Q(ALT_PATH) | Q(ACCESS_FLAGS) | Q(MIN_RNR_TIMER) |
-		  Q(PATH_MIG_STATE)}},
+	{S(SQD), S(RTS), {0}, RTS_ATTRS},
 	{S(SQD),
 	 S(SQD),
 	 {0},
@@ -213,6 +194,7 @@ static void apply(struct shca_qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if (mask & Q(SQ_PSN)) {
 		entry->attr.sq_psn = attr->sq_psn & 0xffffff;
 		atomic_store(&qp->psn, entry->attr.sq_psn);
+		qp->captured = 0;
 	}
 	if (mask & Q(MAX_DEST_RD_ATOMIC))
 		entry->attr.max_dest_rd_atomic = attr->max_dest_rd_atomic;
@@ -376,6 +358,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
+	shca_object_cache_use(qp->ctx->hca, SHCA_QP, qp->idx);
 	mask = without_other_half(ibqp->qp_type, mask);
 	if (!is_target(qp))
 		return modify(qp, attr, mask);

@@ -4,10 +4,12 @@
  */
 #include "reset.h"
 
+#include "fabric/capture.h"
 #include "fabric/trace.h"
 #include "hca/event_ack.h"
 #include "hca/execution/engine.h"
 #include "hca/execution/flush.h"
+#include "hca/memory/mw.h"
 #include "hca/memory/peer_copy.h"
 #include "hca/memory/segment.h"
 #include "hca/object_index.h"
@@ -19,11 +21,13 @@
 void shca_reset(void)
 {
 	shca_trace_reset();
+	shca_capture_reset();
 	shca_object_index_reset();
 	shca_event_ack_reset();
 	shca_engine_reset();
 	shca_peer_copy_reset();
 	shca_segment_reset();
+	shca_mw_reset();
 	shca_cq_event_reset();
 	shca_cq_reset();
 	shca_flush_reset();

@@ -222,9 +222,17 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
+	/* As with mlx5, the domain has to be a parent domain. */
+	if ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) &&
+	    (!attr->parent_domain || !((struct shca_pd *)attr->parent_domain)->protection_domain)) {
+		errno = EINVAL;
+		return NULL;
+	}
 	cq = cq_make(ctx, attr->cqe, attr->cq_context, attr->channel, attr->comp_vector);
 	if (!cq)
 		return NULL;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		cq->parent_domain = shca_pd_use(attr->parent_domain);
 	/* IGNORE_OVERRUN promises that the user never lets the queue overrun; overruns are
 	 * caught all the same. */
 	shca_cq_ex_init(cq, attr->wc_flags);
@@ -234,13 +242,13 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 
 int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
 {
-	(void)cq;
-	/*
-	 * Event moderation: events are never held back here, as a period of 0 asks for.
-	 */
-	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
-		return EINVAL;
-	return attr->moderate.cq_count || attr->moderate.cq_period ? EOPNOTSUPP : 0;
+	if (!shca_ours(cq->context))
+		return EIO;
+	/* Moderation allows events to be late, and asks for none to be. Here none is. */
+	return attr->attr_mask != IBV_CQ_ATTR_MODERATE ||
+			       attr->moderate.cq_period > SHCA_CQ_MOST_PERIOD
+		       ? EINVAL
+		       : 0;
 }
 
 /*
@@ -346,6 +354,8 @@ int ibv_destroy_cq(struct ibv_cq *ibcq)
 		ibcq->channel->refcnt--;
 		pthread_mutex_unlock(&ibcq->context->mutex);
 	}
+	if (cq->parent_domain)
+		atomic_fetch_sub(&cq->parent_domain->refs, 1);
 	pthread_mutex_destroy(&cq->lock);
 	pthread_mutex_destroy(&cq->polling);
 	free(cq);

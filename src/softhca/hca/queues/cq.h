@@ -47,10 +47,15 @@ struct shca_cq {
 	struct shca_rq_local *read_rq; /* queue of the last receive that was read, which is locked;
 					  NULL outside of a poll */
 	uint32_t empty_polls;
+	struct shca_pd *parent_domain;                  /* that it was made in, or NULL */
 	_Atomic uint32_t refs;                          /* QPs and SRQs that report here */
 	uint32_t comp_events_given, async_events_given; /* hca/event_ack.h */
 	struct shca_context_object context_node;
 };
+
+/* Most of event moderation that a ConnectX takes: completions, and us. */
+#define SHCA_CQ_MOST_COUNT  65535
+#define SHCA_CQ_MOST_PERIOD 4095
 
 /* Implement the libibverbs calls of the same names. */
 int shca_poll_cq(struct ibv_cq *cq, int n, struct ibv_wc *wc);
@@ -101,8 +106,8 @@ void shca_cq_deliver_payloads(struct shca_cq *cq);
  * shca_cq_stop_reading(): until then a receive queue may stay locked. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
 void shca_cq_stop_reading(struct shca_cq *cq);
-/* Counts an empty poll, and yields the CPU after many of them. */
-void shca_cq_idle(struct shca_cq *cq);
+/* Counts an empty poll, and yields the CPU after many of them: then it returns true. */
+bool shca_cq_idle(struct shca_cq *cq);
 
 /* ---------------------------------------------------------------- cq_ex.c */
 

@@ -46,10 +46,8 @@ static int start_poll(struct ibv_cq_ex *ibcq, struct ibv_poll_cq_attr *attr)
 
 	if (attr && attr->comp_mask)
 		return EINVAL;
-	if (!shca_cq_maybe(cq)) {
-		shca_cq_idle(cq);
+	if (!shca_cq_maybe(cq) && (!shca_cq_idle(cq) || !shca_cq_maybe(cq)))
 		return ENOENT;
-	}
 	pthread_mutex_lock(&cq->polling);
 	rc = next(cq);
 	/* The lock is held until end_poll, which is called only after a success. */
@@ -71,55 +69,23 @@ static void end_poll(struct ibv_cq_ex *cq)
 	pthread_mutex_unlock(&of(cq)->polling);
 }
 
-static enum ibv_wc_opcode read_opcode(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.opcode;
-}
-
-static uint32_t read_vendor_err(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.vendor_err;
-}
-
-static uint32_t read_byte_len(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.byte_len;
-}
-
-static __be32 read_imm_data(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.imm_data;
-}
-
-static uint32_t read_qp_num(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.qp_num;
-}
-
-static uint32_t read_src_qp(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.src_qp;
-}
-
-static unsigned int read_wc_flags(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.wc_flags;
-}
-
-static uint32_t read_slid(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.slid;
-}
-
-static uint8_t read_sl(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.sl;
-}
-
-static uint8_t read_dlid_path_bits(struct ibv_cq_ex *cq)
-{
-	return of(cq)->cur_wc.dlid_path_bits;
-}
+/* Defines a function that reads a field of the current completion. */
+#define READ(type, field)                              \
+	static type read_##field(struct ibv_cq_ex *cq) \
+	{                                              \
+		return of(cq)->cur_wc.field;           \
+	}
+READ(enum ibv_wc_opcode, opcode)
+READ(uint32_t, vendor_err)
+READ(uint32_t, byte_len)
+READ(__be32, imm_data)
+READ(uint32_t, qp_num)
+READ(uint32_t, src_qp)
+READ(unsigned int, wc_flags)
+READ(uint32_t, slid)
+READ(uint8_t, sl)
+READ(uint8_t, dlid_path_bits)
+#undef READ
 
 /*
  * VLAN tags, flow tags and tag matching don't exist here. An adapter without them in use shows

@@ -21,7 +21,7 @@
 #define YIELD_AFTER 256
 #define YIELD_EACH  32
 
-void shca_cq_idle(struct shca_cq *cq)
+bool shca_cq_idle(struct shca_cq *cq)
 {
 	uint32_t n = __atomic_load_n(&cq->empty_polls, __ATOMIC_RELAXED) + 1;
 	uint64_t now;
@@ -31,8 +31,10 @@ void shca_cq_idle(struct shca_cq *cq)
 		shca_trace_stretch(SHCA_TRACE_POLLS, now, now);
 	}
 	__atomic_store_n(&cq->empty_polls, n, __ATOMIC_RELAXED);
-	if (n >= YIELD_AFTER && n % YIELD_EACH == 0)
-		sched_yield();
+	if (n < YIELD_AFTER || n % YIELD_EACH != 0)
+		return false;
+	sched_yield();
+	return true;
 }
 
 /* Returns the receive queue of a completion, or NULL if it is gone. */
@@ -172,10 +174,10 @@ int shca_poll_cq(struct ibv_cq *ibcq, int n, struct ibv_wc *wc)
 	struct shca_cq *cq = (struct shca_cq *)ibcq;
 	int got = 0, err = 0;
 
-	if (!shca_cq_maybe(cq)) {
-		shca_cq_idle(cq);
+	/* A thread that has given its CPU away looks again. Otherwise a peer could send, and end
+	 * the connection, all within this poll, and the program would see the end first. */
+	if (!shca_cq_maybe(cq) && (!shca_cq_idle(cq) || !shca_cq_maybe(cq)))
 		return 0;
-	}
 	pthread_mutex_lock(&cq->lock);
 	while (got < n && !err) {
 		struct shca_cqe *cqe = shca_cq_peek(cq);

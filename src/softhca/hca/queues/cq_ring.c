@@ -260,7 +260,8 @@ bool shca_cq_maybe(struct shca_cq *cq)
 	}
 }
 
-void shca_cq_ring_to_heap(struct shca_cq *cq)
+/* Moves the completions in the ring to the heap of those that wait for their time. */
+static void to_heap(struct shca_cq *cq)
 {
 	struct shca_cqe *slot;
 
@@ -282,7 +283,7 @@ static __attribute__((noinline)) struct shca_cqe *peek_in_time(struct shca_cq *c
 	if (slot && !cq->npending && slot->visible_at <= now)
 		return slot;
 	if (slot || cq->npending)
-		shca_cq_ring_to_heap(cq);
+		to_heap(cq);
 	if (cq->npending && cq->pending[0].visible_at <= now)
 		return cq->pending[0].cqe;
 	return NULL;

@@ -101,8 +101,6 @@ static inline void shca_cq_ring_free_slots(char *ring, uint32_t stride, uint64_t
  * QP has nothing in flight any more. */
 void shca_cq_purge(struct shca_cq *cq, uint32_t qp_idx, uint32_t qpn,
 		   void (*dropped)(struct shca_cq *cq, const struct shca_cqe *cqe));
-/* Moves the completions in the ring to the heap of those that wait for their time. */
-void shca_cq_ring_to_heap(struct shca_cq *cq);
 /* Returns the next completion that may be seen, or NULL. Valid until shca_cq_pop(). */
 struct shca_cqe *shca_cq_peek(struct shca_cq *cq);
 /* Removes the completion that shca_cq_peek() returned. */

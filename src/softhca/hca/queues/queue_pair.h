@@ -8,7 +8,7 @@
 
 #include "cq.h"
 #include "hca/domains.h"
-#include "hca/memory/mem.h"
+#include "hca/memory/mw.h"
 #include "hca/timers.h"
 #include "rq.h"
 #include "srq.h"
@@ -19,6 +19,7 @@ struct shca_ud_dest {
 	bool multicast, global;
 	uint8_t sl;
 	uint8_t traffic_class, hop_limit, sgid_index;
+	uint16_t dlid;
 	uint32_t flow_label;
 	uint32_t qpn, qkey;
 	union ibv_gid dgid;
@@ -35,12 +36,15 @@ struct shca_swqe {
 	uint64_t posted_at; /* link model */
 	uint32_t rkey;
 	uint32_t srqn;
-	uint32_t imm;
+	uint32_t imm;    /* or the key of a window whose binding ends */
 	uint32_t length; /* bytes to send, or to read */
 	uint8_t opcode;  /* ibv_wr_opcode */
 	uint8_t flags;   /* ibv_send_flags */
 	uint16_t num_sge;
-	struct shca_ud_dest ud;
+	union {
+		struct shca_ud_dest ud;
+		struct shca_bind bind;
+	};
 	uint64_t tail[];
 };
 
@@ -109,6 +113,7 @@ struct shca_qp {
 	_Atomic bool may_lack;
 
 	char *sq;         /* WQEs */
+	bool sq_by_user;  /* allocated by the functions of the parent domain */
 	uint32_t sq_size; /* power of two */
 	uint32_t sq_stride;
 	uint32_t max_wr, max_sge, max_inline;
@@ -142,6 +147,10 @@ struct shca_qp {
 	uint64_t last_visible;
 	uint64_t link_floor; /* link model: the next message leaves no earlier */
 	bool drain_event;    /* SQD asked for an event when drained */
+	/* Captures (captured.h): when the last packet was sent, and how many messages have ended:
+	 * the MSN of the responder, or the number of the next datagram. */
+	uint64_t captured_at;
+	uint32_t captured;
 
 	/* Rarely used. */
 	struct shca_pd *pd;    /* NULL if the type has no use for one */

@@ -13,6 +13,7 @@
 #include "fabric/pending_event.h"
 #include "fabric/trace.h"
 #include "hca/event_ack.h"
+#include "hca/object_cache.h"
 #include "hca/object_index.h"
 
 static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *attr,
@@ -33,18 +34,17 @@ static int check(struct ibv_context *ctx, const struct ibv_srq_init_attr_ex *att
 	if (type == IBV_SRQT_XRC && ((attr->comp_mask & xrc) != xrc || !attr->xrcd || !attr->cq ||
 				     attr->xrcd->context != ctx || attr->cq->context != ctx))
 		return EINVAL;
-	if (!attr->attr.max_wr ||
-	    attr->attr.max_wr > (uint32_t)shca_opt(fabric, SHCA_O_MAX_SRQ_WR) ||
+	if (attr->attr.max_wr > (uint32_t)shca_opt(fabric, SHCA_O_MAX_SRQ_WR) ||
 	    attr->attr.max_sge > (uint32_t)shca_opt(fabric, SHCA_O_MAX_SRQ_SGE))
 		return EINVAL;
 	return 0;
 }
 
-static void bind(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *attr,
-		 enum ibv_srq_type type)
+static void attach(struct shca_srq *srq, const struct ibv_srq_init_attr_ex *attr,
+		   enum ibv_srq_type type)
 {
 	srq->ibv.pd = attr->pd;
-	atomic_fetch_add(&((struct shca_pd *)attr->pd)->refs, 1);
+	srq->pd = shca_pd_use(attr->pd);
 	srq->entry->pdn = ((struct shca_pd *)attr->pd)->pdn;
 	srq->entry->type = type;
 	if (type != IBV_SRQT_XRC)
@@ -91,7 +91,7 @@ struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 	pthread_mutex_init(&srq->ibv.mutex, NULL);
 	pthread_cond_init(&srq->ibv.cond, NULL);
 	srq->entry->async_channel = ctx->async_channel;
-	bind(srq, attr, type);
+	attach(srq, attr, type);
 	shca_context_objects_add(ibctx, &srq->context_node, SHCA_OBJECT_SRQ, srq);
 	shca_table_publish(srq->entry);
 	return &srq->ibv;
@@ -126,6 +126,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 
 	if (!shca_ours(ibsrq->context))
 		return EIO;
+	shca_object_cache_use(shca_ctx(ibsrq->context)->hca, SHCA_SRQ, srq->idx);
 	/* mlx5 can't resize an SRQ. */
 	if (mask & ~IBV_SRQ_LIMIT)
 		return EINVAL;
@@ -228,7 +229,7 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 	shca_srq_end(srq);
 	shca_event_ack_wait(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed,
 			    &srq->events_given);
-	atomic_fetch_sub(&((struct shca_pd *)ibsrq->pd)->refs, 1);
+	atomic_fetch_sub(&srq->pd->refs, 1);
 	if (srq->cq) {
 		atomic_fetch_sub(&srq->cq->refs, 1);
 		atomic_fetch_sub(&srq->xrcd->refs, 1);

@@ -15,6 +15,7 @@ struct shca_srq {
 	uint32_t idx;
 	uint32_t number;
 	struct shca_rq_local rq;
+	struct shca_pd *pd;     /* domain that it counts for */
 	struct shca_cq *cq;     /* XRC only */
 	struct shca_xrcd *xrcd; /* XRC only */
 	_Atomic uint32_t refs;  /* QPs that receive from it */

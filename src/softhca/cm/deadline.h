@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * deadline.h - when messages of the connection manager are sent again, or given up.
+ */
+#ifndef SHCA_CM_DEADLINE_H
+#define SHCA_CM_DEADLINE_H
+
+#include "cells.h"
+
+/* Times (ms), as Linux's connection manager has them: it rounds 4.096 us to 1 / 256 ms. A request
+ * or an answer that has no answer is sent again after RESEND, and, once the peer has said that it
+ * has the message but needs time (MRA), after MRA. */
+#define SHCA_DEADLINE_RESEND   6144u
+#define SHCA_DEADLINE_MRA      67584u
+#define SHCA_DEADLINE_SIDR     4096u
+#define SHCA_DEADLINE_TIMEWAIT 2048u
+#define SHCA_DEADLINE_RETRIES  15
+
+/* Returns the fabric's time (ns), also in a process without a clock. */
+uint64_t shca_deadline_now(const struct shca_fabric *fabric);
+/* Sets when the process of an identifier looks at it, after `ms`, and has the process's engine
+ * know. */
+void shca_deadline_set(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t ms);
+/* Stores when the first deadline of a process is, which has passed all deadlines up to now. */
+void shca_deadline_renew(struct shca_fabric *fabric, unsigned proc);
+
+#endif

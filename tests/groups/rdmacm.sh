@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
+# Group rdmacm: unmodified librdmacm, with the programs of others that use it. Sourced by run.sh.
+
+takes rdmacm 30 45
+needs rdmacm "${rdmacm_packages[@]}"
+
+rdmacm=$top/tests/rdmacm
+server=10.77.0.1               # node 0
+port=$((20000 + RANDOM % 12000)) # of TCP, for the programs that meet there, each at the next one
+
+# on LAYER NAME COMMAND...: runs a command on two nodes.
+on() {
+	local layer=$1 name=$2-$1
+	shift 2
+	! wanted "$name" || pass_or_fail "$name" 120 softhca run --nodes 2 --link-layer "$layer" -- "$@"
+}
+
+# program LAYER NAME: runs a program of others, by its name.
+program() {
+	local layer=$1 name=$2
+
+	port=$((port + 1))
+	case $name in
+	rping) set -- listening rping -s -C 20 -V -- rping -c -C 20 -V -a $server ;;
+	rdma_client) set -- listening rdma_server -- rdma_client -s $server ;;
+	ucmatose) set -- listening ucmatose -c 10 -- ucmatose -c 10 -s $server ;;
+	ucmatose-migrate) set -- listening ucmatose -m -- ucmatose -m -s $server ;;
+	rdma_xclient) set -- listening rdma_xserver -- rdma_xclient -s $server ;;
+	rdma_xclient-XRC) set -- listening rdma_xserver -c x -- rdma_xclient -c x -s $server ;;
+	udaddy) set -- listening udaddy -c 4 -- udaddy -c 4 -s $server ;;
+	cmtime) set -- listening -k cmtime -c 200 -- cmtime -c 200 -s $server ;;
+	# Its exit status says nothing.
+	mckey) set -- resolved bash -c "mckey -m 224.0.1.2 -b $server | grep 'data transfers complete'" -- \
+		mckey -m 224.0.1.2 -b 10.77.0.2 -s ;;
+	rstream) set -- listening rstream -S 10000 -- rstream -S 10000 -s $server ;;
+	riostream) set -- listening riostream -S 10000 -- riostream -S 10000 -s $server ;;
+	ib_send_bw-UD) set -- listening ib_send_bw -R -c UD -F -n 500 -- ib_send_bw -R -c UD -F -n 500 $server ;;
+	ib_send_bw-UD-8-QPs) set -- listening ib_send_bw -R -c UD -q 8 -F -n 200 -- ib_send_bw -R -c UD -q 8 -F -n 200 $server ;;
+	ib_*-SRQ) set -- listening "${name%-SRQ}" -R --use-srq -F -n 200 -- "${name%-SRQ}" -R --use-srq -F -n 200 $server ;;
+	ib_*-events) set -- listening "${name%-events}" -R -e -F -n 200 -- "${name%-events}" -R -e -F -n 200 $server ;;
+	ib_*-both-ways) set -- listening "${name%-both-ways}" -R -b -F -n 200 -- "${name%-both-ways}" -R -b -F -n 200 $server ;;
+	ib_*-inline) set -- listening "${name%-inline}" -R -I 64 -s 64 -F -n 200 -- "${name%-inline}" -R -I 64 -s 64 -F -n 200 $server ;;
+	ib_write_bw-8-QPs) set -- listening ib_write_bw -R -q 8 -F -n 500 -- ib_write_bw -R -q 8 -F -n 500 $server ;;
+	ib_*) set -- listening "$name" -R -F -n 500 -- "$name" -R -F -n 500 $server ;;
+	fi_pingpong-msg) set -- tcp:$port fi_pingpong -B $port -p verbs -e msg -- fi_pingpong -P $port -p verbs -e msg $server ;;
+	fi_pingpong-rdm) set -- tcp:$port fi_pingpong -B $port -p "verbs;ofi_rxm" -e rdm -- fi_pingpong -P $port -p "verbs;ofi_rxm" -e rdm $server ;;
+	rcopy)
+		on "$layer" rcopy "$rdmacm/copy"
+		return
+		;;
+	NPtcp-by-rsockets)
+		set -- listening -k "$rdmacm/by_rsockets" NPtcp -n 5 -u 100000 -- "$rdmacm/by_rsockets" NPtcp -h $server -n 5 -u 100000 -o /dev/null
+		;;
+	fio)
+		set -- --ioengine=rdma --hostname=$server --port=5555 --verb=write --bs=64k --size=4m --iodepth=4
+		set -- listening fio --name=server --rw=read "$@" -- fio --name=client --rw=write "$@"
+		;;
+	qperf) set -- tcp:$port -k qperf -lp $port -- qperf -lp $port -cm1 -t 1 $server rc_lat rc_bw rc_rdma_write_bw ;;
+	esac
+	case $name in
+	ib_* | qperf) on "$layer" "$name" "$rdmacm/again" "$rdmacm/pair" "$@" ;;
+	*) on "$layer" "$name" "$rdmacm/pair" "$@" ;;
+	esac
+}
+
+# script LAYER NAME [ARGUMENT...]: runs a script of this folder that prints its tests.
+script() {
+	local layer=$1 name=$2
+	shift 2
+	! wanted "$name-$layer" || run "$name-$layer" 300 "$rdmacm/$name" "$build" "$layer" "$@"
+}
+
+# own_test NAME [OPTION of softhca run...]
+own_test() {
+	local test=$1
+	shift
+	! wanted "$test $*" || run "$test $*" 120 softhca run --nodes 2 "$@" -- "$build/tests/rdmacm/$test"
+}
+
+build_own_tests() {
+	local test
+
+	mkdir -p "$build/tests/rdmacm"
+	for test in test_address test_connection test_death; do
+		logged "$build/tests/rdmacm/$test.log" gcc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$build/tests/rdmacm/$test" \
+			"$rdmacm/$test.c" "$rdmacm/cm.c" "$top/tests/softhca/check.c" "$top/tests/softhca/stat.c" \
+			-lcmocka -ljansson -lrdmacm -libverbs || die "$test.c couldn't be built"
+	done
+}
+
+group_rdmacm() {
+	local name all=(rping rdma_client ucmatose ucmatose-migrate rdma_xclient rdma_xclient-XRC udaddy cmtime mckey rstream riostream rcopy
+		ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat ib_send_bw-UD
+		ib_write_bw-8-QPs qperf fi_pingpong-msg fi_pingpong-rdm fio NPtcp-by-rsockets)
+	local more=(ib_send_bw-UD-8-QPs ib_send_bw-SRQ ib_send_bw-events ib_read_bw-events ib_send_bw-both-ways ib_write_bw-both-ways
+		ib_read_bw-both-ways ib_send_bw-inline ib_write_bw-inline)
+
+	plain_build
+	build_own_tests
+	own_test test_address
+	own_test test_address --link-layer ethernet
+	own_test test_connection
+	own_test test_connection --clock virtual
+	own_test test_death
+	for name in "${all[@]}"; do
+		program infiniband "$name"
+	done
+	for name in pyverbs.sh ucx.sh librpma.sh; do
+		script infiniband $name
+	done
+	for name in rping udaddy mckey ib_write_lat fi_pingpong-msg; do
+		program ethernet "$name"
+	done
+	in_full "librdmacm's programs on Ethernet, and more of perftest" || return 0
+	own_test test_connection --link-layer ethernet
+	for name in "${all[@]}"; do
+		case $name in rping | udaddy | mckey | ib_write_lat | fi_pingpong-msg) ;; *) program ethernet "$name" ;; esac
+	done
+	for name in "${more[@]}"; do
+		program infiniband "$name"
+		program ethernet "$name"
+	done
+	for name in pyverbs.sh ucx.sh librpma.sh; do
+		script ethernet $name
+	done
+}
