@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "net/adapter/ring.h"
-#include "net/peers/datagram.h"
+#include "net/peers/oob.h"
 #include "verbs.h"
 
 #define PEERS     3

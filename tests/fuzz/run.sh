@@ -22,6 +22,8 @@ mkdir -p "$build/found"
 # For the endpoint's files and new inputs. The inputs are not kept: the next run begins where this one did.
 TMPDIR=$(mktemp -d)
 trap 'rm -rf "$TMPDIR"' EXIT
+# (libinfinipath, a library below libfabric, would write backtraces to files.)
+export IPATH_NO_BACKTRACE=1
 export TMPDIR ASAN_OPTIONS=allocator_may_return_null=1:handle_abort=1 UBSAN_OPTIONS=print_stacktrace=1
 
 corpus=("$folder/corpus/$target"/*)

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/* Buffers in pieces. */
+#ifndef TF_VECTOR_H
+#define TF_VECTOR_H
+
+#include <stddef.h>
+#include <sys/uio.h>
+
+#include <tupleq/tupleq.h>
+
+#define TF_IOV_LIMIT 8
+
+struct tf_vector {
+	unsigned n;
+	struct tq_piece pieces[TF_IOV_LIMIT];
+};
+
+/* Returns the buffer that the `count` pieces make (at most TF_IOV_LIMIT). The vector must stay as
+ * long as the buffer is used. */
+struct tq_buf tf_vector_buf(struct tf_vector *vector, const struct iovec *iov, size_t count);
+/* Copies the pieces to or from contiguous memory. */
+void tf_vector_gather(const struct iovec *iov, size_t count, void *to);
+void tf_vector_scatter(const struct tq_buf *buf, const void *from, size_t len);
+/* Returns the length of the pieces together, SIZE_MAX if it is longer than that. */
+size_t tf_vector_len(const struct iovec *iov, size_t count);
+
+#endif
