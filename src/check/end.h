@@ -34,6 +34,9 @@ struct end {
 	uint8_t *rest;       /* END_SLOT bytes, for the ends of messages if there is no null MR */
 	uint8_t rnr_timer;   /* code of the pause before a message is sent again */
 	uint32_t max_inline; /* of an initiator */
+	struct ibv_ah_attr
+		path; /* of connections: to the port itself, until the caller changes it */
+	enum ibv_mtu mtu;
 	int error;
 	char why[200];
 };
@@ -45,11 +48,14 @@ void end_close(struct end *end);
 
 /* Makes a connection of the adapter to itself. */
 bool end_connect(struct end *end);
+/* The halves of end_connect(): make both queue pairs, and connect them to those of any end, by the
+ * end's path. */
+bool end_make(struct end *end);
+bool end_connect_to(struct end *end, uint32_t initiator, uint32_t target);
 void end_disconnect(struct end *end);
 
 /* Makes an XRC queue pair of either side. Returns NULL with errno. */
 struct ibv_qp *end_make_initiator(struct end *end);
-struct ibv_qp *end_make_target(const struct end *end);
 
 /* Brings a queue pair to a state, on its way to a connection. Return an errno. */
 int end_to_init(const struct end *end, struct ibv_qp *qp);

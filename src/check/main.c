@@ -10,20 +10,27 @@
 
 #include "facts.h"
 #include "partner.h"
+#include "peer.h"
 #include "port.h"
 #include "prices.h"
+#include "profile.h"
 #include "report.h"
 #include "trials.h"
 #include "trips.h"
 
 enum { EXIT_WORKS, EXIT_NONE, EXIT_USAGE };
-enum { KEY_PARTNER = 1 };
+enum { KEY_PARTNER = 1, KEY_PROFILE, KEY_PEER, KEY_SERVE };
 
 struct arguments {
 	char device[64]; /* empty: all */
 	unsigned port;   /* 0: all */
 	bool json, facts_only, no_prices;
 	const char *partner;
+	const char *peer;  /* HOST[:PORT] */
+	const char *serve; /* TCP port */
+	const char *profile_path;
+	bool failed;   /* the profile could not be written */
+	FILE *profile; /* NULL: none is to be written, or it was */
 };
 
 const char *argp_program_version = "tupleq-check " PACKAGE_VERSION;
@@ -52,6 +59,16 @@ static void parse_device(const char *arg, struct argp_state *state)
 	arguments->port = (unsigned)port;
 }
 
+static void parse_peer(const char *arg, struct argp_state *state)
+{
+	struct arguments *arguments = state->input;
+	char host[256], port[32];
+
+	if (!peer_split(arg, host, port))
+		argp_error(state, "\"%s\" is no peer: write HOST or HOST:PORT", arg);
+	arguments->peer = arg;
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct arguments *arguments = state->input;
@@ -69,9 +86,28 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'n':
 		arguments->no_prices = true;
 		return 0;
+	case KEY_PROFILE:
+		arguments->profile_path = arg;
+		return 0;
+	case KEY_PEER:
+		parse_peer(arg, state);
+		return 0;
+	case KEY_SERVE:
+		arguments->serve = arg ? arg : PEER_PORT;
+		return 0;
 	case KEY_PARTNER:
 		parse_device(arg, state);
 		arguments->partner = arg;
+		return 0;
+	case ARGP_KEY_END:
+		if (arguments->profile_path && (arguments->facts_only || arguments->no_prices))
+			argp_error(state, "--profile needs the prices; leave out --facts and "
+					  "--no-prices");
+		if ((arguments->peer || arguments->serve) &&
+		    (arguments->facts_only || arguments->no_prices || arguments->profile_path ||
+		     (arguments->peer && arguments->serve)))
+			argp_error(state, "--peer and --serve are only for each other's program: "
+					  "leave out the rest but --device and --json");
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_error(state, "\"%s\" is no option; a device is named by --device", arg);
@@ -92,7 +128,27 @@ static void report_closed(struct report *report, const char *device, const char 
 	report_verdict(report);
 }
 
-static void check_port(struct report *report, const struct arguments *arguments,
+/* Writes the profile of the first port that works. */
+static void write_profile(struct arguments *arguments, const struct report *report,
+			  const struct port *port)
+{
+	FILE *file = arguments->profile;
+
+	if (!file)
+		return;
+	profile_write(file, report, port);
+	arguments->profile = NULL;
+	if (!profile_close(file, arguments->profile_path, true)) {
+		fprintf(stderr, "tupleq-check: The profile %s can't be written: %s.\n",
+			arguments->profile_path, strerror(errno));
+		arguments->failed = true;
+	} else if (!report->json) {
+		printf("  %s has the profile of this port; try: softhca run --profile %s -- ...\n",
+		       arguments->profile_path, arguments->profile_path);
+	}
+}
+
+static void check_port(struct report *report, struct arguments *arguments,
 		       struct ibv_context *verbs, unsigned number)
 {
 	const char *device = ibv_get_device_name(verbs->device);
@@ -115,11 +171,12 @@ static void check_port(struct report *report, const struct arguments *arguments,
 	if (report_verdict(report) && !arguments->facts_only && !arguments->no_prices) {
 		prices_report(report, &port);
 		trips_report(report, &port);
+		write_profile(arguments, report, &port);
 	}
 }
 
 /* Looks at the ports of a device. Returns the number of those that were to be looked at. */
-static unsigned check_device(struct report *report, const struct arguments *arguments,
+static unsigned check_device(struct report *report, struct arguments *arguments,
 			     struct ibv_device *device)
 {
 	const char *name = ibv_get_device_name(device);
@@ -187,13 +244,34 @@ static void report_no_device(struct report *report, const struct arguments *argu
 			       "module (mlx5_ib, mlx4_ib or hns_roce_hw_v2)");
 }
 
-static int check(const struct arguments *arguments)
+/* Makes the file of the profile. Returns false, with a sentence, if that isn't possible. */
+static bool begin_profile(struct arguments *arguments)
+{
+	if (!arguments->profile_path)
+		return true;
+	arguments->profile = profile_create(arguments->profile_path);
+	if (arguments->profile)
+		return true;
+	if (errno == EEXIST)
+		fprintf(stderr,
+			"tupleq-check: The file %s exists already, and is not overwritten: name "
+			"another one.\n",
+			arguments->profile_path);
+	else
+		fprintf(stderr, "tupleq-check: The profile %s can't be written: %s.\n",
+			arguments->profile_path, strerror(errno));
+	return false;
+}
+
+static int check(struct arguments *arguments)
 {
 	struct ibv_device **list;
 	struct report report;
 	unsigned looked_at = 0;
 	int ndevices = 0, i;
 
+	if (!begin_profile(arguments))
+		return EXIT_USAGE;
 	report_begin(&report, arguments->json);
 	list = ibv_get_device_list(&ndevices);
 	for (i = 0; list && i < ndevices; i++)
@@ -202,12 +280,72 @@ static int check(const struct arguments *arguments)
 		report_no_device(&report, arguments, list ? ndevices : 0);
 	if (list)
 		ibv_free_device_list(list);
+	if (arguments->profile) {
+		profile_close(arguments->profile, arguments->profile_path, false);
+		fprintf(stderr, "tupleq-check: No port works, so there is no profile.\n");
+	}
 	if (report_end(&report)) {
 		fprintf(stderr, "tupleq-check: The report can't be written: %s.\n",
 			strerror(errno));
 		return EXIT_NONE;
 	}
-	return report.working ? EXIT_WORKS : EXIT_NONE;
+	return report.working && !arguments->failed ? EXIT_WORKS : EXIT_NONE;
+}
+
+/* Finds the first port that is up, among those that were named. Returns false if there is none. */
+static bool find_port(const struct arguments *arguments, struct ibv_device **list,
+		      struct port *port)
+{
+	struct ibv_device_attr attr;
+
+	for (; list && *list; list++) {
+		struct ibv_context *verbs;
+
+		if (*arguments->device &&
+		    strcmp(arguments->device, ibv_get_device_name(*list)) != 0)
+			continue;
+		verbs = ibv_open_device(*list);
+		if (!verbs)
+			continue;
+		for (unsigned i = 1; !ibv_query_device(verbs, &attr) && i <= attr.phys_port_cnt;
+		     i++)
+			if ((!arguments->port || arguments->port == i) &&
+			    !port_query(port, verbs, i) && port->port.state == IBV_PORT_ACTIVE)
+				return true;
+		ibv_close_device(verbs);
+	}
+	return false;
+}
+
+/* Checks the way to a peer, or is one. Returns an exit status. */
+static int with_peer(const struct arguments *arguments)
+{
+	int ndevices = 0, status = PEER_NO_PORT;
+	struct ibv_device **list = ibv_get_device_list(&ndevices);
+	struct report report;
+	struct port port;
+	bool found = find_port(arguments, list, &port);
+
+	if (arguments->serve)
+		return peer_serve(found ? &port : NULL, arguments->serve);
+	report_begin(&report, arguments->json);
+	if (found)
+		status = peer_check(&report, &port, arguments->peer);
+	else if (ndevices && !*arguments->device)
+		report_nothing(&report, "no port is up",
+			       "see what tupleq-check says without --peer");
+	else
+		report_no_device(&report, arguments, ndevices);
+	if (found)
+		ibv_close_device(port.verbs);
+	if (list)
+		ibv_free_device_list(list);
+	if (report_end(&report)) {
+		fprintf(stderr, "tupleq-check: The report can't be written: %s.\n",
+			strerror(errno));
+		return EXIT_NONE;
+	}
+	return status;
 }
 
 int main(int argc, char **argv)
@@ -216,7 +354,13 @@ int main(int argc, char **argv)
 		{"device", 'd', "DEVICE[:PORT]", 0, "look at this device or port only", 0},
 		{"facts", 'f', NULL, 0, "look only: no tests, no prices", 0},
 		{"no-prices", 'n', NULL, 0, "look and test, but measure no prices", 0},
+		{"profile", KEY_PROFILE, "FILE", 0,
+		 "write the first working port's profile for softhca run --profile", 0},
 		{"json", 'j', NULL, 0, "print one JSON document", 0},
+		{"peer", KEY_PEER, "HOST[:PORT]", 0,
+		 "test and measure between this host and that one, where --serve runs", 0},
+		{"serve", KEY_SERVE, "PORT", OPTION_ARG_OPTIONAL,
+		 "answer those who call with --peer, on this TCP port (" PEER_PORT ")", 0},
 		{"partner", KEY_PARTNER, "DEVICE:PORT", OPTION_HIDDEN, "", 0},
 		{0},
 	};
@@ -227,7 +371,9 @@ int main(int argc, char **argv)
 		       "there, why not and what to do, and what the verbs cost that it uses."
 		       "\v"
 		       "The exit status is 0 if a port works, 1 if none does, and 2 if the "
-		       "command line is wrong. tupleq-check(1) tells more.",
+		       "command line is wrong; with --peer also 3 (nobody answers there), 4 "
+		       "(another version), 5 (the adapters don't reach each other) and 6 (the "
+		       "peer went away). tupleq-check(1) tells more.",
 	};
 	struct arguments arguments = {0};
 
@@ -235,5 +381,7 @@ int main(int argc, char **argv)
 	argp_parse(&argp, argc, argv, 0, NULL, &arguments);
 	if (arguments.partner)
 		return partner_main(arguments.device, arguments.port);
+	if (arguments.peer || arguments.serve)
+		return with_peer(&arguments);
 	return check(&arguments);
 }

@@ -6,8 +6,8 @@
 #include <poll.h>
 #include <stdlib.h>
 
-/* Polls of an empty CQ, of which a sample is the mean. */
-#define POLLS 100
+/* Readings of the clock, of which a sample is the mean. */
+#define CLOCKS 100
 /* How long an event may take. */
 #define EVENT_MS 10000
 
@@ -74,6 +74,18 @@ static bool post_singly(struct end *end, unsigned flags, double *us)
 	return !error || end_fail(end, error, "ibv_post_send()");
 }
 
+bool measure_clock(struct end *end, size_t bytes, double *us)
+{
+	double begin = measure_now();
+
+	(void)end;
+	(void)bytes;
+	for (unsigned i = 0; i < CLOCKS - 1; i++)
+		measure_now();
+	us[0] = (measure_now() - begin) / CLOCKS;
+	return true;
+}
+
 bool measure_post(struct end *end, size_t bytes, double *us)
 {
 	(void)bytes;
@@ -105,6 +117,34 @@ bool measure_list(struct end *end, size_t bytes, double *us)
 	if (error)
 		return end_fail(end, error, "ibv_post_send() of a list");
 	return take(end, END_SLOTS);
+}
+
+/* Posts the list. The time of a message is from here until all have come. */
+static bool stream(struct end *end, struct sends *sends, double *us)
+{
+	struct ibv_send_wr *bad;
+	double begin = measure_now();
+	int error = ibv_post_send(end->initiator, sends->wr, &bad);
+
+	if (error)
+		return end_fail(end, error, "ibv_post_send() of a list");
+	if (!take(end, END_SLOTS))
+		return false;
+	us[0] = (measure_now() - begin) / END_SLOTS;
+	return true;
+}
+
+/* All messages have the same memory, which holds one. */
+bool measure_stream(struct end *end, size_t bytes, double *us)
+{
+	struct sends sends;
+
+	for (unsigned i = 0; i < END_SLOTS; i++)
+		if (!end_receive(end, 0, (uint32_t)bytes, false))
+			return false;
+	fill_sends(end, 0, &sends);
+	sends.sge.length = (uint32_t)bytes;
+	return stream(end, &sends, us);
 }
 
 /* An SRQ's receives are taken away by messages. */
@@ -155,10 +195,10 @@ bool measure_poll(struct end *end, size_t bytes, double *us)
 	}
 	us[0] = sum / END_SLOTS;
 	begin = measure_now();
-	for (i = 0; i < POLLS; i++)
+	for (i = 0; i < MEASURE_POLLS; i++)
 		if (ibv_poll_cq(end->sent, 1, &wc))
 			return end_fail(end, 0, "a completion came that nothing was posted for");
-	us[1] = (measure_now() - begin) / POLLS;
+	us[1] = (measure_now() - begin) / MEASURE_POLLS;
 	return true;
 }
 
@@ -177,6 +217,20 @@ static bool take_event(struct end *end)
 	return true;
 }
 
+/* Sends a message, and takes the time until the send is complete. */
+static bool time_completion(struct end *end, const struct end_work *work, double *us)
+{
+	double begin;
+
+	if (!end_receive(end, 0, END_SLOT, false))
+		return false;
+	begin = measure_now();
+	if (!end_post(end, work) || !end_wait_sent(end, 1))
+		return false;
+	*us = measure_now() - begin;
+	return end_wait_received(end);
+}
+
 bool measure_event(struct end *end, size_t bytes, double *us)
 {
 	const struct end_work work = {
@@ -185,7 +239,7 @@ bool measure_event(struct end *end, size_t bytes, double *us)
 	int error;
 
 	(void)bytes;
-	if (!end_receive(end, 0, END_SLOT, false))
+	if (!time_completion(end, &work, &us[2]) || !end_receive(end, 0, END_SLOT, false))
 		return false;
 	begin = measure_now();
 	error = ibv_req_notify_cq(end->sent, 0);
@@ -262,9 +316,7 @@ bool measure_crowd(struct end *end, size_t bytes, double *us)
 	struct ibv_sge room = {(uintptr_t)end->in, END_SLOT, end->memory->lkey};
 	struct ibv_recv_wr receive = {.sg_list = &room, .num_sge = 1}, *bad_receive;
 	unsigned i, at = crowd.next;
-	struct ibv_send_wr *bad;
 	struct sends sends;
-	double begin;
 	int error = 0;
 
 	(void)bytes;
@@ -277,12 +329,5 @@ bool measure_crowd(struct end *end, size_t bytes, double *us)
 	if (error)
 		return end_fail(end, error, "ibv_post_srq_recv()");
 	crowd.next = at;
-	begin = measure_now();
-	error = ibv_post_send(end->initiator, sends.wr, &bad);
-	if (error)
-		return end_fail(end, error, "ibv_post_send() of a list");
-	if (!take(end, END_SLOTS))
-		return false;
-	us[0] = (measure_now() - begin) / END_SLOTS;
-	return true;
+	return stream(end, &sends, us);
 }

@@ -46,12 +46,12 @@ bool partner_hear(struct partner *partner)
 	ssize_t n;
 
 	do
-		n = recv(partner->socket, &partner->answer, sizeof(partner->answer), 0);
+		n = recv(partner->socket, &partner->answer, sizeof(partner->answer), MSG_WAITALL);
 	while (n < 0 && errno == EINTR);
 	if (n < 0)
-		return fail(partner, 0, "the second process doesn't answer (%s)", strerror(errno));
+		return fail(partner, 0, "%s doesn't answer (%s)", partner->who, strerror(errno));
 	if (n != sizeof(partner->answer))
-		return fail(partner, 0, "the second process has ended");
+		return fail(partner, 0, "%s has ended", partner->who);
 	partner->answer.why[sizeof(partner->answer.why) - 1] = '\0';
 	return partner->answer.ok;
 }
@@ -81,7 +81,7 @@ bool partner_start(struct partner *partner, const struct port *port, int xrc_fil
 {
 	int ends[2], error, high[2];
 
-	*partner = (struct partner){.socket = -1};
+	*partner = (struct partner){.who = "the second process", .socket = -1};
 	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends))
 		return fail(partner, errno, "no socket can be made (%s)", strerror(errno));
 	/* An answer may only be late, so that this is no reason to give up. */
@@ -110,7 +110,7 @@ bool partner_tell(struct partner *partner, const struct partner_question *questi
 {
 	return send(partner->socket, question, sizeof(*question), MSG_NOSIGNAL) ==
 		       sizeof(*question) ||
-	       fail(partner, 0, "the second process has ended");
+	       fail(partner, 0, "%s has ended", partner->who);
 }
 
 bool partner_ask(struct partner *partner, const struct partner_question *question)
@@ -232,7 +232,7 @@ static bool answer(struct end *end, const struct partner_question *question,
 }
 
 /* Sends an answer. Returns false if nobody listens. */
-static bool reply(const struct end *end, struct partner_answer *said, bool ok)
+static bool reply(const struct end *end, int socket, struct partner_answer *said, bool ok)
 {
 	said->ok = ok;
 	said->error = ok ? 0 : end->error;
@@ -240,7 +240,7 @@ static bool reply(const struct end *end, struct partner_answer *said, bool ok)
 	said->rkey = end->memory ? end->memory->rkey : 0;
 	said->in = (uintptr_t)end->in;
 	memcpy(said->why, end->why, sizeof(said->why));
-	return send(SOCKET, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said);
+	return send(socket, said, sizeof(*said), MSG_NOSIGNAL) == sizeof(*said);
 }
 
 static struct ibv_context *open_device(const char *device)
@@ -256,22 +256,22 @@ static struct ibv_context *open_device(const char *device)
 	return verbs;
 }
 
-/* Answers until the first process ends, or closes its socket. */
-static void serve(struct end *end)
+void partner_serve(struct end *end, int socket, bool ready)
 {
 	struct partner_question question;
 	struct partner_answer said = {0};
 
-	while (recv(SOCKET, &question, sizeof(question), 0) == sizeof(question)) {
+	if (!reply(end, socket, &said, ready) || !ready)
+		return;
+	while (recv(socket, &question, sizeof(question), MSG_WAITALL) == sizeof(question)) {
 		memset(&said, 0, sizeof(said));
-		if (!reply(end, &said, answer(end, &question, &said)))
+		if (!reply(end, socket, &said, answer(end, &question, &said)))
 			return;
 	}
 }
 
 int partner_main(const char *device, unsigned number)
 {
-	struct partner_answer said = {0};
 	struct end end = {0};
 	struct port port;
 	struct ibv_context *verbs;
@@ -285,19 +285,18 @@ int partner_main(const char *device, unsigned number)
 	verbs = open_device(device);
 	if (!verbs) {
 		end_fail(&end, errno, "ibv_open_device() by a second process");
-		reply(&end, &said, false);
+		partner_serve(&end, SOCKET, false);
 		return EXIT_FAILURE;
 	}
 	error = port_query(&port, verbs, number);
 	if (error) {
 		end_fail(&end, error, "ibv_query_port() by a second process");
-		reply(&end, &said, false);
+		partner_serve(&end, SOCKET, false);
 		ibv_close_device(verbs);
 		return EXIT_FAILURE;
 	}
 	ok = end_open(&end, &port, XRC_FILE);
-	if (reply(&end, &said, ok) && ok)
-		serve(&end);
+	partner_serve(&end, SOCKET, ok);
 	end_close(&end);
 	ibv_close_device(verbs);
 	return ok ? EXIT_SUCCESS : EXIT_FAILURE;

@@ -43,7 +43,8 @@ struct partner_answer {
 };
 
 struct partner {
-	pid_t pid; /* 0: it isn't running */
+	pid_t pid;       /* 0: it isn't running, or on another host */
+	const char *who; /* "the second process" */
 	int socket;
 	struct partner_answer answer; /* the last one */
 };
@@ -61,6 +62,11 @@ bool partner_hear(struct partner *partner);
 
 /* Ends the partner, by a signal if `kill`, and waits for its end. */
 void partner_end(struct partner *partner, bool kill);
+
+/* Answers the questions of the first process on the socket, until that ends or closes it. The first
+ * answer says whether the end is ready. */
+struct end;
+void partner_serve(struct end *end, int socket, bool ready);
 
 /* Runs the partner's side. Returns its exit status. */
 int partner_main(const char *device, unsigned number);

@@ -43,6 +43,7 @@ struct price {
 	}
 
 static const struct price prices[] = {
+	PRICE(measure_clock, 0, "read the clock"),
 	PRICE(measure_srq, 0, "create an SRQ", "destroy an SRQ"),
 	PRICE(measure_qp, 0, "create a QP", "destroy a QP"),
 	PRICE(measure_open, 0, "ibv_open_qp()", "close an opened QP"),
@@ -56,7 +57,8 @@ static const struct price prices[] = {
 	PRICE(measure_list, MEASURE_MESSAGE, "post 16 sends as a list, each"),
 	PRICE(measure_receive, END_SLOT, "post a receive to an SRQ"),
 	PRICE(measure_poll, 0, "poll, a hit", "poll, a miss"),
-	PRICE(measure_event, 0, "arm a CQ", "post until event"),
+	PRICE(measure_event, 0, "arm a CQ", "post until event", "post until completion"),
+	PRICE(measure_stream, END_SLOTS *END_SLOT, "a message of a stream"),
 	PAUSE(1),
 	PAUSE(4),
 	PAUSE(8),

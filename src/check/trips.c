@@ -84,23 +84,29 @@ static unsigned measure(struct end *end, struct partner *partner, uint32_t bytes
 	return n;
 }
 
-void trips_report(struct report *report, const struct port *port)
+bool trips_measure(struct report *report, struct end *end, struct partner *partner, bool works)
 {
 	static double samples[SAMPLES];
-	struct partner partner = {.socket = -1};
-	struct end end = {0};
-	FILE *file = tmpfile();
-	bool works = begin(&end, &partner, port, file);
-	unsigned n;
 
 	for (size_t i = 0; i < SIZES; i++) {
-		n = works ? measure(&end, &partner, sizes[i], samples) : 0;
+		unsigned n = works ? measure(end, partner, sizes[i], samples) : 0;
+
 		works = n > 0;
 		if (works)
 			report_price(report, name, sizes[i], samples, n);
 		else
-			report_no_price(report, name, sizes[i], end.why);
+			report_no_price(report, name, sizes[i], end->why);
 	}
+	return works;
+}
+
+void trips_report(struct report *report, const struct port *port)
+{
+	struct partner partner = {.socket = -1};
+	struct end end = {0};
+	FILE *file = tmpfile();
+	bool works = trips_measure(report, &end, &partner, begin(&end, &partner, port, file));
+
 	partner_end(&partner, !works);
 	end_close(&end);
 	if (file)

@@ -50,17 +50,19 @@ check "what lacks" holds 0 'named("facts", "atomics")["status"] == "lacks" and n
 	softhca run --atomics no -- tupleq-check --json --no-prices
 check "no such device" holds 1 'not doc["ports"] and "mlx5_0" in doc["because"] and doc["advice"]' \
 	softhca run -- tupleq-check --json --device mlx5_0
-check "prices" holds 0 'len(port["prices"]) == 41 and all(p["samples"] >= 5 and p["median"] > 0 and p["unit"] == "us" for p in port["prices"]) and
+check "prices" holds 0 'len(port["prices"]) == 44 and all(p["samples"] >= 5 and p["median"] > 0 and p["unit"] == "us" for p in port["prices"]) and
 	[p["bytes"] for p in port["prices"] if p["name"] == "ibv_reg_mr()"] == [4096, 65536, 1048576, 16777216]' \
 	softhca run --memlock unlimited -- tupleq-check --json
 # In virtual time a verb costs what softhca says, and a pause takes its time.
 check "prices in virtual time" holds 0 '20 <= median("create an SRQ") < 21 and 30 <= median("ibv_reg_mr()", 4096) < 31 and 0.1 <= median("post a send", 8) < 0.12
 	and 10 < median("RNR pause, timer code 1") < 15 and 640 < median("RNR pause, timer code 12") < 645
+	and 65536 / 25e3 < median("a message of a stream", 65536) < 3.5
 	and median("half a round trip", 8) + 2 < median("half a round trip", 65536) < 2 * median("half a round trip", 16384) + 2' \
 	softhca run --clock virtual --link latency=600ns,bandwidth=25GB/s -- tupleq-check --json
 check "few SRQs" holds 0 'median("a message, SRQs in use: 16", 8) and median("a message, SRQs in use: 128", 8) is None' \
 	softhca run --max-srq 100 -- tupleq-check --json
-check "short messages" holds 0 'median("half a round trip", 4096) and median("half a round trip", 16384) is None' \
+check "short messages" holds 0 'median("half a round trip", 4096) and median("half a round trip", 16384) is None
+	and median("a message of a stream", 65536) is None' \
 	softhca run --max-msg-sz 4096 -- tupleq-check --json
 check "a price that can't be found out" holds 0 'port["works"] and named("prices", "post a send inline")["because"] == "no queue pair takes inline data"
 	and named("prices", "post a send inline")["median"] is None and named("prices", "post a send")["because"] is None' \
