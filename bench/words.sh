@@ -12,7 +12,7 @@ known_parts() {
 # known_options PART: prints the options of the part's program, from its source.
 known_options() {
 	case $1 in
-	verbs) sed -n 's/.*{"\([a-z-]*\)", [a-z]*_argument.*/--\1/p' "$bench/verbs/verbs_bench.c" ;;
+	verbs) sed -n 's/.*{"\([a-z-]*\)", '"'"'[a-z]'"'"',.*/--\1/p' "$bench/verbs/verbs_bench.c" ;;
 	paper) grep -oE '"--[a-z-]+"' "$bench/paper/__main__.py" | tr -d '"' ;;
 	*) grep -oE '"--[a-z-]+"' "$bench/driver/__main__.py" | tr -d '"' && echo --no-link ;;
 	esac

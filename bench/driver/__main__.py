@@ -44,7 +44,7 @@ PARTS = {
     "picture": picture.main,
 }
 # Parts whose runs are short have more rounds.
-ROUNDS = {"patterns": 15, "picture": 7}
+ROUNDS = {"patterns": 15, "picture": 15}
 # Parts with a form for ranks of one node.
 ONE_NODE_PARTS = ("bandwidth", "rate", "overlap")
 # Parts with one program, which may get options of its own.
@@ -58,6 +58,8 @@ def _check_virtual(parser, settings):
     if not settings.virtual:
         if settings.cpu is not None:
             parser.error("--cpu is for --virtual alone")
+        if settings.profile is not None:
+            parser.error("--profile is for --virtual alone")
         return
     settings.cpu = 1 if settings.cpu is None else settings.cpu
     if settings.part not in virtual.PARTS:
@@ -66,6 +68,8 @@ def _check_virtual(parser, settings):
         parser.error("--virtual is softhca's time; a hostfile's hosts have only the real one")
     if settings.link is False:
         parser.error("--virtual needs a link model, because without one messages take no time; leave out --no-link")
+    if settings.profile is not None and settings.link:
+        parser.error("a profile has a link of its own; leave out --link or --profile")
 
 
 def _positive(text):
@@ -94,7 +98,7 @@ def _make_parser():
     parser.add_argument("part", choices=PARTS)
     parser.add_argument("--quick", action="store_true", help="fewer sizes, fewer and shorter rounds")
     parser.add_argument("--columns", metavar="A,B", help="only these columns")
-    parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds, in each of which every column runs once (5, patterns: 15, picture: 7, virtual: 3, quick: 2)")
+    parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds, in each of which every column runs once (5, patterns and picture: 15, virtual: 3, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time too, and the overhead of all sizes")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once and late peers too")
@@ -109,6 +113,9 @@ def _make_parser():
     )
     parser.add_argument(
         "--cpu", type=_factor, metavar="FACTOR", help="--virtual: CPU time counts FACTOR times (1); 0: CPU time doesn't count, and work is a sleep"
+    )
+    parser.add_argument(
+        "--profile", metavar="NAME|FILE", help="--virtual: adapters by this profile of softhca run, instead of the paper's link"
     )
     parser.add_argument("--class", dest="problem", choices="SWABC", help="sp: the class (W, quick: S)")
     parser.add_argument("--npb", metavar="PATH", help="sp: run this program of the NAS parallel benchmarks instead")

@@ -108,6 +108,15 @@ _COLLECTIVES = [
     ),
 ]
 
+# Through libfabric: Open MPI's own module for it, over this project's provider. Open MPI 4.1 and 5.0 name their parameters
+# differently, and ignore the other's.
+_LIBFABRIC = Column(
+    "mtl-ofi",
+    mca(pml="cm", mtl="ofi", mtl_ofi_provider_include="tupleq", opal_common_ofi_provider_include="tupleq"),
+    own=True,
+    what="Open MPI's mtl/ofi, over the provider of libfabric",
+)
+
 # tupleq as it is by default, for --one-node.
 _SHARED_CONTROL = Column(
     "tupleq-auto",
@@ -117,7 +126,7 @@ _SHARED_CONTROL = Column(
     local=True,
 )
 
-COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES + [_SHARED_CONTROL]}
+COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES + [_LIBFABRIC, _SHARED_CONTROL]}
 
 # Columns without an adapter, those that use it, those of one-sided operations and of
 # collectives, and those that run any MPI program.

@@ -31,6 +31,7 @@ _NOISE = re.compile(
     r"^\{|^[-*\s]*$|\*\*\* |ORTE_ERROR_LOG|^It looks like|^likely to abort|^during MPI_INIT|^problems\.|more process(es)? ha(s|ve) sent"
     r"|Set MCA parameter|^A requested component was not found|^means that this|^used on your|^that the component"
     r"|^Open MPI stopped|^Host:|^Framework:|MPIRUN|Primary job|non-zero|^Per user-direction"
+    r"|MPI_ABORT|^with errorcode|^You may or may not see|^exactly when Open MPI"
 )
 
 

@@ -11,9 +11,6 @@ from rounds import Task, take_turns
 COLUMNS = "tupleq,rput,rget,ob1-openib,ucx-rc_v"
 # The smallest size that is shown. All libraries copy shorter messages, in a microsecond, so there is nothing to overlap.
 LEAST = 8 << 10
-STEADY = 5.0  # the largest spread of a point, in percentage points, that needs no more rounds
-MORE = 2  # rounds that are then added
-MOST = 25  # the most rounds
 
 
 def _spread(availability, ours):
@@ -32,15 +29,11 @@ def _spread(availability, ours):
 
 
 def _measure(settings):
-    """Measures rounds until no point spreads more than STEADY. Returns the tasks, the machine and softhca's options."""
+    """Measures all rounds. Returns the tasks, the machine and softhca's options."""
     report.print_head(settings)
     settings.columns = settings.columns or COLUMNS
     tasks = overlap.tasks(settings)
     take_turns(tasks, settings.rounds)
-    rounds = settings.rounds
-    while rounds < MOST and max(_spread(overlap.availability(tasks), ours) for ours in (True, False)) > STEADY:
-        take_turns(tasks, MORE)
-        rounds += MORE
     report.write_json(settings, "picture", tasks)
     return tasks, report.machine(), settings.softhca_options
 

@@ -28,6 +28,11 @@ def work(settings):
 
 
 def describe(settings):
+    """Returns a sentence about the time of the figures, and one about the adapters if a profile describes them."""
+    return _describe_time(settings) + (f" The adapters are those of the profile {settings.profile}." if settings.profile else "")
+
+
+def _describe_time(settings):
     """Returns a sentence about the time of the figures."""
     if not is_exact(settings):
         return f"Virtual time: programs take their CPU time on this machine x {settings.cpu:g}, as if each rank had a CPU."

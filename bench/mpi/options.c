@@ -3,19 +3,17 @@
 #define _GNU_SOURCE 1 /* asprintf */
 #include "options.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/parse.h"
+
 long parse_number(const char *option, const char *text, long min, long max)
 {
-	char *end;
-	long value;
+	int64_t value;
 
-	errno = 0;
-	value = strtol(text, &end, 10);
-	if (errno || *end || end == text || value < min || value > max)
+	if (parse_int(text, min, max, &value))
 		die("--%s wants a number from %ld to %ld, not \"%s\"", option, min, max, text);
 	return value;
 }

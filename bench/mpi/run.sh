@@ -30,6 +30,7 @@ BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
 # The driver checks the options, but it runs within the fabric, which the options below change. The driver takes no abbreviations of them.
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
+adapter=("${link_model[@]}") # in virtual time
 virtual="" hostfile="" cpu=1 ranks=4
 words=("$@")
 for i in "${!words[@]}"; do
@@ -38,6 +39,8 @@ for i in "${!words[@]}"; do
 	--link) link=("${link_model[@]}") ;;
 	--no-link) link=(--link off) ;;
 	--virtual) virtual=1 ;;
+	--profile) adapter=(--profile "$next") ;;
+	--profile=*) adapter=("${words[i]}") ;;
 	--cpu) cpu=$next ;;
 	--cpu=*) cpu=${words[i]#*=} ;;
 	--ranks) ranks=$next ;;
@@ -157,7 +160,7 @@ if [ -n "$virtual" ]; then
 	*) nodes=${run_options[1]} ;;
 	esac
 	[[ $cpu =~ ^[0-9]+(\.[0-9]+)?$ ]] || die "--cpu wants a factor from 0 to 1000, not \"$cpu\""
-	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${link_model[@]}")
+	run_options=(--nodes "$nodes" --memlock unlimited --clock virtual --clock-cpu "$cpu" --clock-tsc trap "${adapter[@]}")
 	mpirun_options=(--oversubscribe --bind-to none)
 	all_cores=
 	# ib_write_lat looks for the message in memory, without a call: each turn takes a quantum.

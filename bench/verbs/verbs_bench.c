@@ -5,14 +5,15 @@
  * them.
  */
 #define _GNU_SOURCE
+#include <argp.h>
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "common/parse.h"
 #include "report.h"
 #include "runs.h"
 
@@ -130,28 +131,13 @@ static unsigned make_sweep(const struct bench *bench)
 	return n;
 }
 
-static const char usage[] =
-	"Usage: softhca run -- verbs_bench [options]\n"
-	"Measures a verbs device between two processes of this machine.\n"
-	"  --rounds N      rounds of which the median is shown (11)\n"
-	"  --round-ms N    time of one row in one round (20)\n"
-	"  --sweep-ms N    time of one row in one round of the table by size (4)\n"
-	"  --only LIST     of the tables latency,bandwidth,rate,post,size only these\n"
-	"  --max-size N    largest message of that table, bytes, 1048576 to 4194304 (4194304)\n"
-	"  --window N      large sends outstanding in the bandwidth tests, 1 to 128 (16)\n"
-	"  --pin           latency and rate: pin each process to a CPU of its own\n"
-	"  --device NAME   device to measure (the first)\n"
-	"  --output FILE   write all results as JSON\n"
-	"  --help          this text\n";
-
 static unsigned parse_number(const char *option, const char *text, unsigned min, unsigned max)
 {
-	char *end;
-	unsigned long v = strtoul(text, &end, 10);
+	int64_t value;
 
-	if (*end || end == text || v < min || v > max)
+	if (parse_int(text, min, max, &value))
 		die("--%s wants a number from %u to %u, not \"%s\"", option, min, max, text);
-	return (unsigned)v;
+	return (unsigned)value;
 }
 
 /* Marks the tables of a comma-separated list as wanted, and no others. */
@@ -174,63 +160,65 @@ static void choose_tables(struct bench *bench, char *list)
 	}
 }
 
-static void parse_options(struct bench *bench, int argc, char **argv)
+static const struct argp_option options[] = {
+	{"rounds", 'r', "N", 0, "rounds of which the median is shown (11)", 0},
+	{"round-ms", 't', "N", 0, "time of one row in one round (20)", 0},
+	{"sweep-ms", 's', "N", 0, "time of one row in one round of the table by size (4)", 0},
+	{"only", 'n', "LIST", 0, "of the tables latency,bandwidth,rate,post,size only these", 0},
+	{"max-size", 'm', "N", 0,
+	 "largest message of that table, bytes, 1048576 to 4194304 (4194304)", 0},
+	{"window", 'w', "N", 0, "large sends outstanding in the bandwidth tests, 1 to 128 (16)", 0},
+	{"pin", 'p', NULL, 0, "latency and rate: pin each process to a CPU of its own", 0},
+	{"device", 'd', "NAME", 0, "device to measure (the first)", 0},
+	{"output", 'o', "FILE", 0, "write all results as JSON", 0},
+	{0},
+};
+
+static error_t parse_option(int key, char *arg, struct argp_state *state)
 {
-	static const struct option options[] = {{"rounds", required_argument, NULL, 'r'},
-						{"round-ms", required_argument, NULL, 't'},
-						{"sweep-ms", required_argument, NULL, 's'},
-						{"only", required_argument, NULL, 'n'},
-						{"max-size", required_argument, NULL, 'm'},
-						{"window", required_argument, NULL, 'w'},
-						{"pin", no_argument, NULL, 'p'},
-						{"device", required_argument, NULL, 'd'},
-						{"output", required_argument, NULL, 'o'},
-						{"help", no_argument, NULL, 'h'},
-						{NULL, 0, NULL, 0}};
-	int c, which = 0;
+	struct bench *bench = state->input;
 
-	while ((c = getopt_long(argc, argv, "", options, &which)) != -1) {
-		const char *name = options[which].name;
-
-		switch (c) {
-		case 'r':
-			bench->rounds = parse_number(name, optarg, 1, 10001);
-			break;
-		case 't':
-			bench->round_ms = parse_number(name, optarg, 1, 10000);
-			break;
-		case 's':
-			bench->sweep_ms = parse_number(name, optarg, 1, 10000);
-			break;
-		case 'n':
-			choose_tables(bench, optarg);
-			break;
-		case 'm':
-			bench->max_size = parse_number(name, optarg, LARGE, MAX_LEN);
-			break;
-		case 'w':
-			bench->window = parse_number(name, optarg, 1, 128);
-			break;
-		case 'p':
-			bench->pin = true;
-			break;
-		case 'd':
-			bench->device = optarg;
-			break;
-		case 'o':
-			bench->output = optarg;
-			break;
-		case 'h':
-			fputs(usage, stdout);
-			exit(0);
-		default:
-			fputs(usage, stderr);
-			exit(2);
-		}
+	switch (key) {
+	case 'r':
+		bench->rounds = parse_number("rounds", arg, 1, 10001);
+		break;
+	case 't':
+		bench->round_ms = parse_number("round-ms", arg, 1, 10000);
+		break;
+	case 's':
+		bench->sweep_ms = parse_number("sweep-ms", arg, 1, 10000);
+		break;
+	case 'n':
+		choose_tables(bench, arg);
+		break;
+	case 'm':
+		bench->max_size = parse_number("max-size", arg, LARGE, MAX_LEN);
+		break;
+	case 'w':
+		bench->window = parse_number("window", arg, 1, 128);
+		break;
+	case 'p':
+		bench->pin = true;
+		break;
+	case 'd':
+		bench->device = arg;
+		break;
+	case 'o':
+		bench->output = arg;
+		break;
+	default:
+		return ARGP_ERR_UNKNOWN;
 	}
-	if (optind < argc)
-		die("\"%s\" is no option; see --help", argv[optind]);
+	return 0;
 }
+
+static const struct argp argp = {
+	.options = options,
+	.parser = parse_option,
+	.doc = "Measures a verbs device between two processes of this machine, with an adapter or "
+	       "under "
+	       "softhca run.",
+};
 
 /* Opens a file for both processes, whose inode names the XRC domain. */
 static int xrc_file(void)
@@ -270,7 +258,7 @@ int main(int argc, char **argv)
 	unsigned nsweep;
 	int fd;
 
-	parse_options(&b, argc, argv);
+	argp_parse(&argp, argc, argv, 0, NULL, &b);
 	check_output(&b);
 	fd = xrc_file();
 	pair_start(&b.pair);
