@@ -26,7 +26,7 @@ make_root() {
 	release=$(sed -n 's/^VERSION_CODENAME=//p' /etc/os-release)
 	rm -rf "$root.new"
 	if ! logged "$top/build/aarch64-root.log" mmdebstrap --mode=chrootless --variant=extract --architectures=arm64 \
-		--include=libc6-dev,libibverbs-dev,libjansson-dev,uthash-dev,libcmocka-dev,libopenmpi-dev "$release" "$root.new"; then
+		--include=libc6-dev,libibverbs-dev,libjansson-dev,uthash-dev,libcmocka-dev,libopenmpi-dev,libfabric-dev "$release" "$root.new"; then
 		echo "ok aarch64 # SKIP mmdebstrap could not get packages for arm64; it says why in build/aarch64-root.log"
 		exit 0
 	fi

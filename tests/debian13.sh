@@ -6,9 +6,9 @@ set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
 
-root=${DEBIAN13_ROOT-$top/build/debian13}
+root=${DEBIAN13_ROOT:-$top/build/debian13}
 # First the tests of what differs most between the releases, in case TEST_BUDGET doesn't suffice for all.
-default_groups=(unit mpi clients dist softhca transport programs)
+default_groups=(unit mpi programs clients libfabric rdmacm softhca dist transport)
 
 usage() {
 	cat <<END
@@ -61,6 +61,7 @@ case ${1-} in
 -*) die "there is no option $1; there is --help, and GROUP [NAME...]" ;;
 esac
 "$top/tests/run.sh" --words "$@"
+[ "$(realpath -m "$root")" != / ] || die "DEBIAN13_ROOT=$root is this system itself, and files there would be deleted: name a folder"
 [ "$(id -u)" = 0 ] || die "this script mounts file systems and changes the root, for which it has to run as root: sudo tests/debian13.sh"
 unshare --mount true 2>/dev/null || die "this root may not mount file systems, as in many containers: docker run --privileged allows it"
 [ $# -gt 0 ] || set -- "${default_groups[@]}"

@@ -11,12 +11,14 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 
 # A user doesn't have the build tree's environment.
-unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD FI_PROVIDER_PATH OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
-files=(bin/softhca bin/tupleq-check share/man/man1/tupleq-check.1 lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1 share/man/man7/softhca.7
+files=(bin/softhca bin/tupleq-check bin/tupleq-report share/man/man1/tupleq-check.1 share/man/man1/tupleq-report.1 lib/softhca/libsofthca.so lib/softhca/libsofthca-clock.so share/man/man1/softhca.1
+	share/softhca/profiles/paper.profile share/softhca/profiles/hdr.profile share/man/man7/softhca.7
 	share/man/man3/libtupleq.3 share/man/man7/tupleq.7 share/doc/tupleq/README.md share/doc/tupleq/examples/pingpong.c
 	lib/libtupleq.so include/tupleq/tupleq.h include/tupleq/match.h include/tupleq/look_up.h lib/pkgconfig/tupleq.pc
 	lib/libportals.so include/portals4.h lib/pkgconfig/portals4.pc share/man/man3/libportals.3)
+[ ! -e "$build/src/libfabric/libtupleq-fi.la" ] || files+=(lib/libfabric/libtupleq-fi.so share/man/man7/fi_tupleq.7)
 frameworks=() # of Open MPI, for which there are components
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	frameworks=(pml coll btl)
@@ -74,6 +76,14 @@ runs() {
 	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
 }
 
+# provides ROOT: checks that libfabric under softhca's launcher finds the provider by itself.
+provides() {
+	local root=$1
+
+	"$root/bin/softhca" run -- env LD_LIBRARY_PATH="$root/lib" fi_info -p tupleq >"$dir/provider" 2>&1 &&
+		grep -qx 'provider: tupleq' "$dir/provider" || fail "fi_info doesn't show the provider of $root: $(cat "$dir/provider")"
+}
+
 # told ROOT: checks that mpirun alone finds the components with the variables that tupleq(7) names, without a complaint.
 told() {
 	local root=$1 info
@@ -85,7 +95,7 @@ told() {
 	test ! -s "$dir/complaints" || fail "mpirun complains: $(cat "$dir/complaints")"
 }
 
-# finds COMPONENT: checks that the component has the path of libtupleq below the build's prefix.
+# finds LIBRARY: checks that the component or provider has the path of libtupleq below the build's prefix.
 finds() {
 	local prefix
 
@@ -101,19 +111,27 @@ check() {
 		test -f "$root/$file" || fail "$root/$file is missing"
 	done
 	# Libraries that are only loaded need no libtool files.
-	file=$(find "$root/lib/softhca" "$root/lib/openmpi" -name '*.la' 2>/dev/null)
+	file=$(find "$root/lib/softhca" "$root/lib/libfabric" "$root/lib/openmpi" -name '*.la' 2>/dev/null)
 	test -z "$file" || fail "nobody links to the library of $file"
 	if grep -Eq '@(OPTIONS|COLUMNS)@|\(null\)' "$root/share/man/man1/softhca.1"; then
 		fail "the manual page lacks options or columns"
 	fi
 	"$root/bin/softhca" --version
 	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
+	"$root/bin/softhca" options --profile hdr | grep -Eq '^part-id +4123 +profile' || fail "softhca of $root doesn't find the profile hdr"
 	"$root/bin/softhca" run -- "$root/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works" ||
 		fail "tupleq-check of $root doesn't work"
+	"$root/bin/softhca" run -- "$root/bin/tupleq-report" --no-prices | grep -qx "softhca0 port 1: works" ||
+		fail "tupleq-report of $root doesn't work"
 	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
 	exports "$root/lib/libtupleq.so" "${symbols[@]}"
 	mapfile -t symbols < <(sed -n 's/^\t\(Ptl[A-Za-z]*\);$/\1/p' "$top/src/portals/portals.map")
 	exports "$root/lib/libportals.so" "${symbols[@]}"
+	if [ -e "$root/lib/libfabric/libtupleq-fi.so" ]; then
+		exports "$root/lib/libfabric/libtupleq-fi.so" fi_prov_ini
+		finds "$root/lib/libfabric/libtupleq-fi.so"
+		provides "$root"
+	fi
 	links "$root" tupleq tupleq/tupleq.h '!tq_param_desc(0)'
 	links "$root" portals4 portals4.h 'PtlAtomicSync() != PTL_NO_INIT'
 	for framework in "${frameworks[@]}"; do

@@ -55,6 +55,8 @@ use() {
 		mpirun -n 2 --mca pml tupleq ~/examples/overlap >/tmp/said 2>/tmp/complaints || fail "$(cat /tmp/said /tmp/complaints)"
 	[ ! -s /tmp/complaints ] || fail "mpirun --mca pml tupleq complains: $(cat /tmp/complaints)"
 	grep -q '^receiving 1048576 bytes' /tmp/said || fail "$(cat /tmp/said)"
+	softhca run -- env -u FI_PROVIDER_PATH fi_info -p tupleq >/tmp/said 2>/tmp/complaints || fail "$(cat /tmp/said /tmp/complaints)"
+	grep -qx 'provider: tupleq' /tmp/said && [ ! -s /tmp/complaints ] || fail "fi_info says: $(cat /tmp/said /tmp/complaints)"
 	# A path of the user's own counts.
 	[[ $(OMPI_MCA_mca_base_component_path=SYSTEM_DEFAULT mpirun -n 1 env) == *component_path=SYSTEM_DEFAULT* ]] ||
 		fail "mpirun takes no path from the environment"

@@ -27,6 +27,12 @@ diff -u --label "in params.def" --label "in tupleq(7)" <(names 'INT|INT_CHECKED|
 	<(items "$tupleq" Cm | grep -vE '^(pml|coll|btl)_tupleq_') || status=1
 diff -u --label "in counters.def" --label "in tupleq(7)" <(names 'COUNT|LEVEL' "$base/counters.def") <(items "$tupleq" Va | grep -v '^coll_tupleq_') || status=1
 
+# The variables of libfabric: FI_TUPLEQ_NAME, and two of the provider's own.
+page=$build/man/man7/fi_tupleq.7
+[ ! -e "$page" ] || diff -u --label "in params.def" --label "in fi_tupleq(7)" \
+	<(names 'INT|INT_CHECKED|SIZE|ENUM|BOOL|STRING' "$base/params.def" | sed '$akey\ntx_size' | sed 's/.*/FI_TUPLEQ_\U&/' | sort) \
+	<(sed -n 's/^\.It Ev //p' "$page" | sort) || status=1
+
 # The parameters in Open MPI: pml_tupleq_NAME and coll_tupleq_NAME, including the components' own.
 if [ -e "$build/ompi-btl/mca_pml_tupleq.la" ]; then
 	known=$(for framework in pml coll; do ompi_info --parsable --param "$framework" tupleq --level 9; done |

@@ -8,7 +8,7 @@ build=$(cd "$1" && pwd)
 top=$(cd "$(dirname "$0")/.." && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
+unset SOFTHCA_LIBRARY LD_LIBRARY_PATH TUPLEQ_BUILD FI_PROVIDER_PATH OMPI_MCA_mca_base_component_path PMIX_MCA_mca_base_component_path
 
 fail() {
 	echo "$*"
@@ -21,7 +21,7 @@ version=$(sed -n 's/^AC_INIT(\[TupleQ\], \[\([^]]*\)\].*/\1/p' "$top/configure.a
 	fail "$(tail -n 60 "$dir/log")"
 
 # Each file belongs to one package: debhelper refuses files that belong to none, and dpkg refuses a file of two packages.
-wanted="libportals-dev libportals0 libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-check tupleq-doc"
+wanted="libfabric-tupleq libportals-dev libportals0 libtupleq-dev libtupleq0 openmpi-tupleq softhca tupleq-check tupleq-doc"
 there=$(for deb in "$dir"/*.deb; do dpkg-deb -f "$deb" Package; done | sort | xargs)
 [ "$there" = "$wanted" ] || fail "the packages are: $there"
 mkdir -p "$dir/root/var/lib/dpkg/info" "$dir/root/var/lib/dpkg/updates"
@@ -40,11 +40,14 @@ depends() {
 }
 depends libtupleq0 libibverbs1
 depends libtupleq-dev libtupleq0
+depends libfabric-tupleq libtupleq0
+depends libfabric-tupleq libfabric1
 depends libportals0 libtupleq0
 depends libportals-dev libportals0
 depends openmpi-tupleq libtupleq0
 depends softhca libjansson4
 depends tupleq-check libibverbs1
+depends tupleq-check python3
 
 usr=$dir/root/usr
 lib=$usr/lib/$(dpkg-architecture -qDEB_HOST_MULTIARCH)
@@ -57,7 +60,9 @@ done
 "$usr/bin/softhca" --version | grep -qx "softhca $version"
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- "$usr/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works"
-for page in man1/softhca.1 man1/tupleq-check.1 man3/libportals.3 man3/libtupleq.3 man7/softhca.7 man7/tupleq.7; do
+LD_LIBRARY_PATH=$lib FI_PROVIDER_PATH=$lib/libfabric SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- \
+	fi_info -p tupleq | grep -qx "provider: tupleq" || fail "fi_info doesn't show the provider of libfabric-tupleq"
+for page in man1/softhca.1 man1/tupleq-check.1 man1/tupleq-report.1 man3/libportals.3 man3/libtupleq.3 man7/fi_tupleq.7 man7/softhca.7 man7/tupleq.7; do
 	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
 done
 SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$top/tests/examples.sh" "$usr" "$lib" "$components"

@@ -1,19 +1,21 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# run.sh [--build DIR] [--quick | --long] [GROUP [NAME...]] - runs all tests, or some. See tests/README.md.
+# run.sh [--build DIR] [--quick | --long] [--device NAME] [--hostfile FILE] [GROUP [NAME...]] - runs all tests, or some. See tests/README.md.
 set -euo pipefail
 # shellcheck source=tests/setup.sh
 . "$(dirname "$0")/setup.sh"
 # shellcheck source=tests/tally.sh
 . "$top/tests/tally.sh"
 
-all_groups=(lint unit softhca check virtual seeds transport portals fuzz clients mpi programs dist aarch64 asan tsan debian13)
+all_groups=(lint unit softhca check adapter rdmacm virtual seeds transport portals libfabric fuzz clients mpi programs dist aarch64 asan tsan debian13)
 names=() # the tests of a group to run; empty: all
 build=   # the build that is tested
 long=    # 1: also the tests that take too long for each day
 quick=   # 1: only the tests of quick.list
 named=() # the groups that the user named
 log_dir= # the logs of the running group
+device=   # --device: the RDMA device of group adapter; empty: softhca0
+hostfile= # --hostfile: its hosts; empty: this one alone
 
 # Seconds on two idle cores: for each group, for the tests that --long adds to it, and for the build that most groups share.
 declare -A seconds=() long_seconds=()
@@ -44,9 +46,11 @@ usage() {
 	cat <<END
 Usage: tests/run.sh [--build DIR] [--long] [GROUP [NAME...]]
        tests/run.sh [--build DIR] --quick
+       tests/run.sh [--build DIR] --device NAME [--hostfile FILE] adapter [NAME...]
 Groups: ${all_groups[*]}; without one, all of them.
 NAME runs only tests that have it in their names. --build tests an existing build.
 --quick runs the tests of tests/quick.list, which take three minutes.
+--device runs the tests of group adapter on that RDMA device, --hostfile on each host of FILE and between them.
 --long also runs the tests that take too long for each day, which otherwise run only by NAME. A run lists at its end what it left out.
 All groups take $(unset TEST_BUDGET && minutes "$(long='' estimate "${all_groups[@]}")") minutes on two cores, $(unset TEST_BUDGET && minutes "$(long=1 estimate "${all_groups[@]}")") with --long.
 If you are root, apt-get installs the packages of Debian that a group needs. If not, they are named, and nothing runs.
@@ -140,7 +144,9 @@ run_group() {
 	log_dir=${build:-$top/build}/logs/$group
 	mkdir -p "$log_dir"
 	echo "== $group"
+	side_by_side
 	! in_time "all of $group" || "group_$group"
+	in_turn
 	if [ $((passed + failed + skipped + ${#left_out[@]})) -eq "$before" ]; then
 		echo "$group: nothing of that name ran"
 		failed=$((failed + 1))
@@ -182,6 +188,11 @@ main() {
 			use_build "$(cd "$2" && pwd)"
 			shift 2
 			;;
+		--device | --hostfile)
+			[ -n "${2-}" ] || die "$1 wants the name of a ${1#--}"
+			[ "$1" = --device ] && device=$2 || hostfile=$2
+			shift 2
+			;;
 		*) break ;;
 		esac
 	done
@@ -196,6 +207,8 @@ main() {
 		[ ${#groups[@]} -eq 0 ] && [ -z "$long" ] || die "--quick chooses the tests itself: give it no group and no --long"
 		mapfile -t groups < <(sed -nE 's/^([a-z0-9]+).*/\1/p' "$top/tests/quick.list" | uniq)
 	fi
+	[ -z "$device$hostfile" ] || [ "${groups[*]}" = adapter ] || die "--device and --hostfile are for group adapter alone"
+	[ -z "$hostfile" ] || [ -n "$(hosts_of "$hostfile" 2>/dev/null)" ] || die "$hostfile names no host"
 	named=("${groups[@]}")
 	[ ${#groups[@]} -gt 0 ] || groups=("${all_groups[@]}")
 	names=("$@")

@@ -36,15 +36,17 @@ fi
 # shellcheck disable=SC2034 # used by those who source this
 {
 	build_packages=(gcc libc6-dev make autoconf automake libtool pkg-config libibverbs-dev libjansson-dev uthash-dev
-		libopenmpi-dev)
-	test_packages=(libcmocka-dev ibverbs-utils python3 openmpi-bin openssh-client)
+		libopenmpi-dev libfabric-dev)
+	test_packages=(libcmocka-dev ibverbs-utils libfabric-bin python3 openmpi-bin openssh-client)
 	mpi_packages=(openmpi-bin openssh-client libjemalloc2 "$tcmalloc" gnuplot-nox libfftw3-dev)
 	client_packages=(ibverbs-providers ibverbs-utils infiniband-diags perftest ucx-utils openmpi-bin openssh-client netpipe-openmpi hpcc)
+	rdmacm_packages=(ibverbs-providers librdmacm-dev rdmacm-utils perftest qperf libfabric-bin python3-pyverbs
+		fio netpipe-tcp libucx-dev ucx-utils librpma-dev)
 	program_packages=(openmpi-bin openssh-client libopenmpi-dev gcc netpipe-openmpi hpcc lammps scalapack-mpi-test
 		libmumps-dev libpetsc-real-dev "libpetsc$petsc_release-dev-examples" pkg-config python3 python3-mpi4py)
 	fuzz_packages=(clang libclang-rt-dev)
 	lint_packages=(clang-format cppcheck shellcheck pyflakes3 mandoc rpm rpmlint)
-	dist_packages=(ibverbs-utils openmpi-bin openssh-client libopenmpi-dev mandoc build-essential chrpath debhelper dpkg-dev fakeroot)
+	dist_packages=(ibverbs-utils libfabric-bin openmpi-bin openssh-client libopenmpi-dev mandoc build-essential chrpath debhelper dpkg-dev fakeroot)
 }
 
 # logged FILE COMMAND...: runs a command quietly, and shows its output only if it fails.

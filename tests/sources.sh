@@ -24,3 +24,23 @@ source_package() {
 			tar -C unpack.$$ -xf "${package}"_*.orig.tar.* && mv "unpack.$$/$folder" . && rmdir unpack.$$
 	} >download.log 2>&1
 }
+
+# examples_source PACKAGE MODULE GIVEN FILE: sets `source` to the folder of the sources of the distribution's version of MODULE, as
+# pkg-config names it: GIVEN, or what source_package unpacks in the current folder. Returns false, and sets `missing` to why, if
+# there is no FILE in it. Two at a time make one download.
+examples_source() {
+	local package=$1 module=$2 given=$3 file=$4 version
+
+	exec 9>lock
+	flock 9
+	version=$(pkg-config --modversion "$module")
+	source=$given
+	if [ -z "$source" ]; then
+		source=$PWD/$package-$version
+		source_package "$package" "$package-$version" || true
+	fi
+	[ -e "$source/$file" ] && return 0
+	# shellcheck disable=SC2034 # the caller's
+	missing="the sources of $module $version's examples can't be had; $PWD/download.log says why"
+	return 1
+}

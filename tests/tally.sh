@@ -57,9 +57,10 @@ in_full() {
 
 # skip LABEL REASON: lists a test as skipped, with the reason.
 skip() {
-	printf '%-72s skip: %s\n' "$1" "$2"
 	skipped=$((skipped + 1))
 	skips+=("$1: $2")
+	started+=("$(printf '=%-72s skip: %s' "$1" "$2")")
+	show_ended
 }
 
 # in_time LABEL: true if TEST_BUDGET leaves time for a test. If not, skips it.
@@ -80,19 +81,26 @@ keep() {
 }
 
 beside=1            # programs that run at the same time; see side_by_side
-declare -A began=() # those that run now: by process, "SECOND SECONDS LOG LABEL" with their begin and their limit
+started=()          # what is still to be shown, in its order: the processes of programs, and lines behind "="
+declare -A began=() # those that still run: by process, "SECOND SECONDS LOG LABEL" with their begin and their limit
+declare -A ended=() # those that have ended: "STATUS SECONDS-IT-TOOK SECONDS LOG LABEL"
 declare -A said=()  # their commands
+declare -A hints=() # what to show below their failures
+hint=               # that of the next program
 
-# side_by_side: lets as many programs run at the same time as there are processors, until in_turn. For programs that keep one processor
-# busy and don't look at real time, as all do in virtual time.
+# side_by_side: lets programs run at the same time, until in_turn: half as many again as there are processors, because most programs
+# wait for part of their time.
 side_by_side() {
-	beside=$(nproc)
+	local processors
+
+	processors=$(nproc)
+	beside=$((processors + (processors + 1) / 2))
 	# Programs in the background would survive an interrupt.
 	trap 'kill "${!began[@]}" 2>/dev/null || true' EXIT
 	trap 'exit 130' INT TERM
 }
 
-# in_turn: waits for all programs that run, and lets one run at a time from now on.
+# in_turn: waits for all programs that run, and lets one run at a time from now on: those that judge real time, or need all processors.
 in_turn() {
 	while [ ${#began[@]} -gt 0 ]; do
 		await_one
@@ -101,19 +109,17 @@ in_turn() {
 	trap - EXIT INT TERM
 }
 
-# report LABEL SECONDS LOG BEGIN STATUS COMMAND: counts and shows a program's result, behind its label.
+# report LABEL SECONDS LOG TOOK STATUS COMMAND HINT: counts and shows a program's result, behind its label.
 report() {
-	local label=$1 limit=$2 log=$3 start=$4 status=$5 ok bad skip
+	local label=$1 limit=$2 log=$3 took=$4 status=$5 ok bad skip
 
 	tally "$label" "$log" "$status"
 	passed=$((passed + ok)) failed=$((failed + bad)) skipped=$((skipped + skip))
 	if [ "$bad" -eq 0 ]; then
-		printf 'ok   %4d' "$ok"
-	else
-		printf 'FAIL %4d' "$bad"
+		printf 'ok   %4d %7.1f s\n' "$ok" "$took"
+		return
 	fi
-	awk -v a="$start" -v b="$EPOCHREALTIME" 'BEGIN { printf " %7.1f s\n", b - a }'
-	[ "$bad" -gt 0 ] || return 0
+	printf 'FAIL %4d %7.1f s\n' "$bad" "$took"
 	case $status in
 	0) ;;
 	124 | 137) echo "    took longer than $limit s and was ended" ;;
@@ -122,20 +128,44 @@ report() {
 	echo "    \$ $6"
 	keep "$log"
 	tail -n 80 "$log" | sed 's/^/    | /'
+	[ -z "$7" ] || echo "    $7"
 	fails+=("$label")
 	mapfile -t -O ${#fails[@]} fails < <(tail -n 20 "$log" | cut -c1-200 | sed 's/^/    | /')
 }
 
-# await_one: waits for one of the programs that run, and shows its result.
+# seconds_since BEGIN: prints the seconds since this EPOCHREALTIME.
+seconds_since() {
+	awk -v a="$1" -v b="$EPOCHREALTIME" 'BEGIN { print b - a }'
+}
+
+# await_one: waits for one of the programs that run. Shows the results that are due.
 await_one() {
-	local process status=0 start limit log label command
+	local process status=0 start rest
 
 	wait -n -p process "${!began[@]}" || status=$?
-	read -r start limit log label <<<"${began[$process]}"
-	command=${said[$process]}
-	unset "began[$process]" "said[$process]"
-	printf '%-72s ' "$label"
-	report "$label" "$limit" "$log" "$start" "$status" "$command"
+	read -r start rest <<<"${began[$process]}"
+	ended[$process]="$status $(seconds_since "$start") $rest"
+	unset "began[$process]"
+	show_ended
+}
+
+# show_ended: shows the results of the programs that have ended, in the order in which they began.
+show_ended() {
+	local process status took limit log label
+
+	while [ ${#started[@]} -gt 0 ]; do
+		process=${started[0]}
+		if [[ $process == =* ]]; then
+			echo "${process#=}"
+		else
+			[ -n "${ended[$process]-}" ] || return 0
+			read -r status took limit log label <<<"${ended[$process]}"
+			printf '%-72s ' "$label"
+			report "$label" "$limit" "$log" "$took" "$status" "${said[$process]}" "${hints[$process]}"
+			unset "ended[$process]" "said[$process]" "hints[$process]"
+		fi
+		started=("${started[@]:1}")
+	done
 }
 
 # run LABEL SECONDS COMMAND...: runs one program with its tests, for SECONDS at most. Side by side, its result comes later.
@@ -149,14 +179,17 @@ run() {
 	log=$log_dir/$(printf %s "$label" | tr -c 'A-Za-z0-9.=-' _ | cut -c1-200).log
 	start=$EPOCHREALTIME
 	if [ "$beside" -gt 1 ]; then
-		timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+		# A shell has its background commands ignore these signals.
+		env --default-signal=INT,QUIT timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null &
+		started+=($!)
 		began[$!]="$start $limit $log $label"
 		said[$!]=$*
+		hints[$!]=$hint
 		return 0
 	fi
 	printf '%-72s ' "$label"
 	timeout -k 10 "$limit" "$@" >"$log" 2>&1 </dev/null || status=$?
-	report "$label" "$limit" "$log" "$start" "$status" "$*"
+	report "$label" "$limit" "$log" "$(seconds_since "$start")" "$status" "$*" "$hint"
 }
 
 # pass_or_fail LABEL SECONDS COMMAND...: runs a command as a test, which passes if the exit status is 0.

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group clients: verbs programs of other projects. Sourced by run.sh.
 
-takes clients 70 60
+takes clients 30 35
 needs clients "${client_packages[@]}"
 
 # Functions for tests/clients/*.sh.

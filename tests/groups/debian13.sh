@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group debian13: groups of tests in Debian 13, with Open MPI 5.0. Sourced by run.sh.
 
-takes debian13 0 1500
+takes debian13 0 1100
 needs debian13 mmdebstrap
 
 debian13_begins=480 # seconds until the first test: a root, its packages and a build

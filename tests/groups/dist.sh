@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group dist: the ways in which a release is built, installed and packaged. Sourced by run.sh.
 
-takes dist 300
+takes dist 380
 needs dist "${dist_packages[@]}" clang
 
 group_dist() {

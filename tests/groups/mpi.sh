@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group mpi: MPI programs that check the data that they receive. Sourced by run.sh.
 
-takes mpi 600 100
+takes mpi 350 90
 needs mpi "${mpi_packages[@]}"
 
 # mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
@@ -11,12 +11,14 @@ mpi_module() {
 	case ${PML-tupleq} in
 	tupleq) echo --mca pml tupleq --mca pml_tupleq_protocol "$1" ;;
 	btl) echo --mca pml ob1 --mca btl tupleq,self ;;
+	# The names of the parameter in 4.1 and in 5.0.
+	ofi) echo --mca pml cm --mca mtl ofi --mca mtl_ofi_provider_include tupleq --mca opal_common_ofi_provider_include tupleq ;;
 	ob1) echo --mca pml ob1 --mca btl vader,self,tcp --mca btl_vader_eager_limit 8192 --mca btl_vader_single_copy_mechanism none ;;
 	ucx)
 		echo --mca pml ucx --mca opal_common_ucx_devices any --mca opal_common_ucx_tls any \
 			-x UCX_TLS=rc_v,self -x UCX_NET_DEVICES=softhca0:1
 		;;
-	*) die "PML is tupleq, btl (ob1 on btl/tupleq), ob1 or ucx, not $PML" ;;
+	*) die "PML is tupleq, btl (ob1 on btl/tupleq), ofi (mtl/ofi on the provider of libfabric), ob1 or ucx, not $PML" ;;
 	esac
 }
 
@@ -100,6 +102,7 @@ group_mpi() {
 	wanted allocators.sh && run allocators.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/allocators.sh"
 	wanted bench.sh && run bench.sh 400 env TEST_BUILD="$build" "$top/tests/mpi/bench.sh"
 	wanted paper.sh && run paper.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/paper.sh"
+	wanted slurm.sh && run slurm.sh 200 env TEST_BUILD="$build" "$top/tests/mpi/slurm.sh"
 	wanted hosts.sh && run hosts.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/hosts.sh"
 	wanted failures.sh && run failures.sh 900 env TEST_BUILD="$build" "$top/tests/mpi/failures.sh"
 	return 0

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group programs: MPI programs of other projects, on pml/tupleq. Sourced by run.sh.
 
-takes programs 60
+takes programs 35
 needs programs "${program_packages[@]}"
 
 group_programs() {

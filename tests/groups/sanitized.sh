@@ -2,8 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Groups asan and tsan: the suites, built with sanitizers. Sourced by run.sh.
 
-takes asan 0 420
-takes tsan 0 540
+takes asan 0 295
+takes tsan 0 375
 needs asan "${build_packages[@]}" "${test_packages[@]}"
 needs tsan "${build_packages[@]}" "${test_packages[@]}"
 
@@ -24,8 +24,9 @@ sanitized() {
 		return 0
 	fi
 	(
+		side_by_side
 		use_build "$top/build/$name"
-		run_units "$name: " "softhca mpi portals" "$flags"
+		run_units "$name: " "softhca mpi portals libfabric" "$flags"
 		run_list softhca "suite*.list" "$name: " "$flags" "$preload"
 		run_list softhca variants.list "$name: " "$flags" "$preload"
 		# The simulations have one thread, so there are no races.
@@ -33,8 +34,11 @@ sanitized() {
 		[ "$name" = tsan ] || ! wanted sim_lists ||
 			run "$name: sim_lists" 300 env "$flags" "$build/tests/portals/sim_lists" --runs 2000 --limit 300
 		run_list transport suite.list "$name: " "$flags" "$preload"
+		[ ! -e "$build/src/libfabric/libtupleq-fi.la" ] ||
+			run_list libfabric sanitized.list "$name: " "$flags" "$preload"
 		# hwloc reads a list of all PCI devices with a realloc() for each, which takes seconds in each process here.
 		run_mpi mpi/sanitized.list "$name: " "$flags$mpi_flags" "$preload" HWLOC_COMPONENTS=-pci
+		in_turn
 		save_totals
 	)
 	load_totals

@@ -3,7 +3,7 @@
 # Group seeds: MPI programs and libtupleq's tests in virtual time, each run by another seed of jitter, and of reordering and
 # faults in many. Sourced by run.sh.
 
-takes seeds 60
+takes seeds 30
 needs seeds "${mpi_packages[@]}"
 
 # The lists from which each seed takes one line: FOLDER/LIST.
@@ -65,21 +65,22 @@ seed_transport() {
 
 # run_seed SEED LINE...: runs the line that the seed chooses.
 run_seed() {
-	local seed=$1 environment=() line before=$failed
+	local seed=$1 environment=() line hint
 	shift
 
 	line=${*:1 + seed % $#:1}
 	environment_of "$seed" "${line%%|*}"
+	# shellcheck disable=SC2034 # run shows it below a failure
+	hint="repeat it: ${SEED_LISTS:+SEED_LISTS=\"$SEED_LISTS\" }SEED=$seed tests/run.sh --build $build seeds"
 	case $line in
 	mpi'|'*) seed_mpi "seed $seed: " $((seed / $#)) "${line#*|}" ;;
 	*) seed_transport "seed $seed: " "${line#*|}" ;;
 	esac
-	[ "$failed" -eq "$before" ] || echo "    repeat it: ${SEED_LISTS:+SEED_LISTS=\"$SEED_LISTS\" }SEED=$seed tests/run.sh --build $build seeds"
 }
 
-# With SEED only that one runs. Else seeds run, from SEED_FIRST on (1), for TEST_BUDGET seconds; for 60 beside other groups.
+# With SEED only that one runs. Else seeds run, from SEED_FIRST on (1), for TEST_BUDGET seconds; for 30 beside other groups.
 group_seeds() {
-	local seed until=$((SECONDS + 60)) lines
+	local seed until=$((SECONDS + 30)) lines
 
 	plain_build
 	mapfile -t lines < <(seed_lines)
@@ -88,6 +89,7 @@ group_seeds() {
 		return
 	fi
 	[ -z "${TEST_BUDGET-}" ] || [ ${#groups[@]} -gt 1 ] || until=$TEST_BUDGET
+	local TEST_BUDGET='' # no seed is skipped
 	for ((seed = ${SEED_FIRST:-1}; SECONDS < until; seed++)); do
 		run_seed "$seed" "${lines[@]}"
 	done

@@ -2,7 +2,8 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group softhca: the library under its launcher. Sourced by run.sh.
 
-takes softhca 120
+needs softhca tshark perftest
+takes softhca 75
 
 # lines_of LIST: "the N lines of tests/LIST".
 lines_of() {
@@ -34,11 +35,13 @@ group_softhca() {
 	local t
 
 	plain_build
-	run_list softhca "*.list" ""
 	for t in "$top"/tests/softhca/*.sh; do
 		[ -x "$t" ] || continue
 		wanted "$(basename "$t")" || continue
 		run "$(basename "$t")" 300 env TEST_BUILD="$build" SOFTHCA="$build/src/softhca/softhca" \
 			LAUNCHER_CLIENT="$build/tests/softhca/launcher_client" "$t"
 	done
+	run_list softhca "[^t]*.list" ""
+	in_turn
+	run_list softhca timed.list ""
 }

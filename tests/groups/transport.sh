@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group transport: the protocol on a model of the network, then libtupleq itself. Sourced by run.sh.
 
-takes transport 260 180
+takes transport 125 220
 
 # run_sims PREFIX RUNS LIMIT ANY [ENVIRONMENT...]: runs the protocol on a model of the network, and the units. With ANY 1, a case with
 # more schedules than LIMIT is no failure.
@@ -20,10 +20,11 @@ run_sims() {
 }
 
 group_transport() {
+	local limit=20000 any=1 # with which the mutants are found
+
 	plain_build
-	side_by_side
-	run_sims "" 50000 100000 0
-	in_turn
+	! wanted sim_exhaustive || ! in_full "all schedules of most small cases: sim_exhaustive with 100000 of each" || limit=100000 any=0
+	run_sims "" 50000 $limit $any
 	wanted sim_options && run sim_options 60 "$top/tests/transport/sim_options.sh" "$build/tests/transport/sim_exhaustive"
 	wanted mutants && run mutants 900 "$top/tests/transport/mutants.sh"
 	wanted mutants_net && in_full "the mutants of net/ and ep/: mutants_net" &&

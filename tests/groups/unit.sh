@@ -18,5 +18,5 @@ run_units() {
 
 group_unit() {
 	plain_build
-	run_units "" "softhca mpi portals" # those of transport are in its group
+	run_units "" "softhca mpi portals libfabric" # those of transport are in its group
 }

@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group virtual: programs of other groups in virtual time. Sourced by run.sh.
 
-takes virtual 300 770
+takes virtual 165 700
 needs virtual "${client_packages[@]}" "${mpi_packages[@]}" "${program_packages[@]}"
 
 # Figures of perftest, on a link of 1 us and 10 GB/s. A message costs a post (100 ns), a poll that finds it (15 and 35 ns), and
@@ -38,13 +38,12 @@ group_virtual() {
 	# test_threads posts to full queues until there is room. Each try is a turn, so it runs below with CPU time.
 	# shellcheck disable=SC2034 # run_list leaves these out
 	local clients=$top/tests/clients without='test_threads*'
-	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0 SOFTHCA_CLOCK_TSC=trap
+	local -x SOFTHCA_CLOCK=virtual SOFTHCA_CLOCK_CPU=0
 	local -x SOFTHCA_LINK=latency=1us,bandwidth=10GB/s
 	# Messages in shared memory are late where the kernel is older than Linux 6.11. Some lines set the parameter themselves.
 	local -x OMPI_MCA_pml_tupleq_intranode=hca
 
 	plain_build
-	side_by_side
 	run_list softhca suite.list "virtual: "
 	! wanted "virtual: test_threads" ||
 		run "virtual: test_threads" 300 softhca run --clock-cpu 1 -- "$build/tests/softhca/test_threads"
@@ -55,25 +54,23 @@ group_virtual() {
 	. "$clients/openmpi.sh"
 	run_mpi mpi/virtual.list "virtual: "
 	run_mpi programs/virtual.list "virtual: "
-	# The rest compares times or runs, which differ if a program takes the processor from another one for too long.
-	in_turn
-	perftest_figures
 	! wanted repeats.sh || run repeats.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh"
 	! wanted "repeats.sh 64" || ! in_full "64 ranks, ten times: repeats.sh 64" ||
 		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
 	! wanted transport/repeats.sh || run transport/repeats.sh 300 env TEST_BUILD="$build" "$top/tests/transport/repeats.sh"
+	! wanted virtual_life.sh || run virtual_life.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_life.sh"
 	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
 	! wanted virtual_turns.sh || run virtual_turns.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"
 	! wanted virtual_syncs.sh || run virtual_syncs.sh 240 env TEST_BUILD="$build" "$top/tests/mpi/virtual_syncs.sh"
 	! wanted virtual_within.sh || run virtual_within.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_within.sh"
 	! wanted virtual_service.sh || run virtual_service.sh 120 env TEST_BUILD="$build" "$top/tests/mpi/virtual_service.sh"
-	! wanted virtual_life.sh || run virtual_life.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_life.sh"
-	in_full "the lines of mpi/virtual_long.list, perftest and ucx_perftest in virtual time" || return 0
-	side_by_side
-	run_mpi mpi/virtual_long.list "virtual: "
-	# shellcheck source=tests/clients/perftest.sh
-	. "$clients/perftest.sh"
-	# shellcheck source=tests/clients/ucx.sh
-	. "$clients/ucx.sh"
+	if in_full "the lines of mpi/virtual_long.list, perftest and ucx_perftest in virtual time"; then
+		run_mpi mpi/virtual_long.list "virtual: "
+		# shellcheck source=tests/clients/perftest.sh
+		. "$clients/perftest.sh"
+		# shellcheck source=tests/clients/ucx.sh
+		. "$clients/ucx.sh"
+	fi
 	in_turn
+	perftest_figures
 }

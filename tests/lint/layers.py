@@ -23,14 +23,15 @@ from dataclasses import dataclass, field
 # Folders of src/softhca, from the bottom up. "hca" stands for the files right in it.
 _SOFTHCA = {
     "fabric": [],
+    "cm": ["fabric"],
     "clock": ["fabric"],
     "hca": ["clock", "fabric"],
     "hca/memory": ["hca", "clock", "fabric"],
     "hca/queues": ["hca/memory", "hca", "clock", "fabric"],
-    "hca/execution": ["hca/queues", "hca/memory", "hca", "clock", "fabric"],
+    "hca/execution": ["hca/queues", "hca/memory", "hca", "clock", "cm", "fabric"],
     "hca/objects": ["hca/execution", "hca/queues", "hca/memory", "hca", "clock", "fabric"],
-    "verbs": ["hca/objects", "hca/execution", "hca/queues", "hca/memory", "hca", "clock", "fabric"],
-    "cmd": ["fabric"],
+    "verbs": ["hca/objects", "hca/execution", "hca/queues", "hca/memory", "hca", "clock", "cm", "fabric"],
+    "cmd": ["cm", "fabric"],
 }
 
 # The part of the protocol that the network sees.
@@ -84,11 +85,14 @@ LAYERS = [
     Tree("src/transport", _TRANSPORT, {
         "proto/common/net_ops.h": "what the network reports, each by a function of the file whose matter it is",
     }),
+    Tree("src/arith", {"": []}),
+    Tree("src/common", {"": []}),
     Tree("src/portals", {"": []}),
+    Tree("src/libfabric", {"": []}),
     Tree("src/check", {"": []}),
     Tree("ompi-btl", _OMPI, {
         "coll/coll.h": "the component's state, and the functions of the files that work on it",
-    }, {"pml": 5}),
+    }),
 ]
 
 _INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"')

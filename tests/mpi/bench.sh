@@ -180,6 +180,8 @@ fails "not done after 1 s" 1 sleep 9
 # shellcheck disable=SC2016 # the inner shell's pid
 fails "killed by SIGKILL" 9 sh -c 'kill -KILL $$'
 fails "killed by SIGKILL" 9 sh -c "exit 137"
+# The lines of mpirun about an abort give no reason; they may come first, and alone.
+fails "the reason (status 1)" 9 sh -c 'printf "MPI_ABORT was invoked on rank 0\nwith errorcode 1.\nthe reason\n"; exit 1'
 fails "no message (status 124)" 9 sh -c "exit 124"
 fails "no message (status 3)" 9 sh -c 'echo "{\"bytes\": 8}"; exit 3'
 
@@ -202,6 +204,9 @@ part "len(runs['tupleq']['rounds'][0]) == len(runs['rget']['rounds'][0]) == 2 an
 	'--clock virtual --clock-cpu 0 ' in file['settings']['softhca_options'] and
 	('shared memory' in runs['ob1-vader']['skipped'] if runs['ob1-vader']['skipped'] else len(runs['ob1-vader']['rounds'][0]) == 2)" \
 	halo --virtual --cpu 0 --rounds 1 --columns tupleq,rget,ob1-vader -- --sizes 16K --work 0,50
+# By a profile: the head names it, and 16 KiB take less than the 11 us of the paper's link.
+part "file['settings']['profile'] == 'ndr' and 0 < runs['tupleq']['rounds'][0][0]['step_us'] < 8" \
+	halo --virtual --cpu 0 --rounds 1 --columns tupleq --profile ndr -- --sizes 16K --work 0
 part "{o['side'] for o in runs['ucx-rc_v']['rounds'][0]} == {'late-recv', 'both'}" \
 	overlap --virtual --cpu 0 --rounds 1 --columns ucx-rc_v -- --side late-recv,both --sizes 64K
 part "len(runs['tupleq']['rounds'][0]) == 2 and '--clock-cpu 0.5 ' in file['settings']['softhca_options']" \
@@ -225,6 +230,11 @@ part "'mtl-portals4' in runs and len(runs['tupleq']['rounds'][0]['latency']) == 
 refuses "memory has no figures in virtual time" memory --virtual
 refuses "--cpu is for --virtual alone" halo --cpu 0
 refuses "wants a factor from 0 to 1000" halo --virtual --cpu fast
+refuses "--profile is for --virtual alone" halo --profile hdr
+refuses "a profile has a link of its own" halo --virtual --profile hdr --link
+refuses 'There is no profile "hdrr"' halo --virtual --profile hdrr
+starts "--profile hdr " halo --virtual --profile hdr
+starts "--profile=hdr " halo --virtual --profile=hdr
 refuses "--virtual needs a link model" halo --virtual --no-link
 refuses "icoll has no option --virt;" icoll --virt --ranks 4
 refuses "icoll has no option --rank;" icoll --virtual --rank 16

@@ -18,7 +18,7 @@ passes() {
 }
 
 finds() {
-	! SEED_LISTS=mpi/planted.list TEST_BUDGET=60 "$top/tests/run.sh" --build "$build" seeds >"$tmp/out" 2>&1 &&
+	! SEED_LISTS=mpi/planted.list TEST_BUDGET=20 "$top/tests/run.sh" --build "$build" seeds >"$tmp/out" 2>&1 &&
 		command=$(sed -n 's/^ *repeat it: //p' "$tmp/out" | head -n 1) && [ -n "$command" ] &&
 		first=$(hash_of_failure)
 }

@@ -47,7 +47,7 @@ summary() {
 # On each path, as many messages and bytes were received as were sent.
 balanced() {
 	local path
-	for path in direct direct_bytes eager eager_bytes; do
+	for path in direct direct_bytes eager; do
 		[ "$(counter "sent_$path")" -eq "$(counter "recv_$path")" ] || return 1
 	done
 	[ "$(counter sent_rts)" -eq $(($(counter recv_copied) + $(counter recv_rget) + $(counter recv_rput) + $(counter recv_pipelined) + $(counter cts_direct))) ]
