@@ -100,10 +100,10 @@ finds() {
 	local prefix
 
 	prefix=$(sed -n 's/^prefix = //p' "$build/Makefile")
-	readelf -d "$1" | grep -Eq "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" || fail "$1 has no path to libtupleq, and depends on the loader's cache"
+	readelf -d "$1" | grep -E "R(UN)?PATH.*(\[|:)$prefix/lib(\]|:)" >/dev/null || fail "$1 has no path to libtupleq, and depends on the loader's cache"
 }
 
-# check ROOT: checks an installation.
+# check ROOT: checks an installation. (grep reads to the end, because with -q a writer that has more to say may die of SIGPIPE.)
 check() {
 	local root=$1 file symbols framework
 
@@ -118,10 +118,10 @@ check() {
 	fi
 	"$root/bin/softhca" --version
 	"$root/bin/softhca" run --nodes 2 -- ibv_devinfo
-	"$root/bin/softhca" options --profile hdr | grep -Eq '^part-id +4123 +profile' || fail "softhca of $root doesn't find the profile hdr"
-	"$root/bin/softhca" run -- "$root/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works" ||
+	"$root/bin/softhca" options --profile hdr | grep -E '^part-id +4123 +profile' >/dev/null || fail "softhca of $root doesn't find the profile hdr"
+	"$root/bin/softhca" run -- "$root/bin/tupleq-check" --no-prices | grep -x "softhca0 port 1: works" >/dev/null ||
 		fail "tupleq-check of $root doesn't work"
-	"$root/bin/softhca" run -- "$root/bin/tupleq-report" --no-prices | grep -qx "softhca0 port 1: works" ||
+	"$root/bin/softhca" run -- "$root/bin/tupleq-report" --no-prices | grep -x "softhca0 port 1: works" >/dev/null ||
 		fail "tupleq-report of $root doesn't work"
 	mapfile -t symbols < <(sed -n 's/^\t\(tq_[a-z_]*\);$/\1/p' "$top/src/transport/tupleq.map")
 	exports "$root/lib/libtupleq.so" "${symbols[@]}"

@@ -36,7 +36,7 @@ done
 
 # depends PACKAGE NAME: checks that the package depends on another one, which its files need.
 depends() {
-	dpkg-query --admindir="$dir/root/var/lib/dpkg" -W -f='${Depends}' "$1" | grep -qw -- "$2" || fail "$1 doesn't depend on $2"
+	dpkg-query --admindir="$dir/root/var/lib/dpkg" -W -f='${Depends}' "$1" | grep -w -- "$2" >/dev/null || fail "$1 doesn't depend on $2"
 }
 depends libtupleq0 libibverbs1
 depends libtupleq-dev libtupleq0
@@ -57,11 +57,11 @@ depends openmpi-tupleq "lib$(basename "$components")"
 for framework in pml coll btl; do
 	[ -e "$components/mca_${framework}_tupleq.so" ] || fail "openmpi-tupleq lacks mca_${framework}_tupleq.so"
 done
-"$usr/bin/softhca" --version | grep -qx "softhca $version"
-SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep -q softhca0
-SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- "$usr/bin/tupleq-check" --no-prices | grep -qx "softhca0 port 1: works"
+"$usr/bin/softhca" --version | grep -x "softhca $version" >/dev/null
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run --nodes 2 -- ibv_devinfo | grep softhca0 >/dev/null
+SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- "$usr/bin/tupleq-check" --no-prices | grep -x "softhca0 port 1: works" >/dev/null
 LD_LIBRARY_PATH=$lib FI_PROVIDER_PATH=$lib/libfabric SOFTHCA_LIBRARY=$lib/softhca/libsofthca.so "$usr/bin/softhca" run -- \
-	fi_info -p tupleq | grep -qx "provider: tupleq" || fail "fi_info doesn't show the provider of libfabric-tupleq"
+	fi_info -p tupleq | grep -x "provider: tupleq" >/dev/null || fail "fi_info doesn't show the provider of libfabric-tupleq"
 for page in man1/softhca.1 man1/tupleq-check.1 man1/tupleq-report.1 man3/libportals.3 man3/libtupleq.3 man7/fi_tupleq.7 man7/softhca.7 man7/tupleq.7; do
 	gzip -dc "$usr/share/man/$page.gz" | mandoc -T lint -W error
 done
