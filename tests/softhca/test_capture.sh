@@ -81,7 +81,8 @@ kill_pair() {
 	until [ "$(cat "$parts"/* | wc -c)" -gt 200000 ]; do
 		kill -0 $! || return 1
 	done
-	pkill -KILL -P $!
+	# shellcheck disable=SC2046 # several numbers
+	kill -KILL $(cat "/proc/$!/task/$!/children") || return 1
 	wait $!
 	for part in "$parts"/*; do
 		tshark -r "$part" >/dev/null || return 1
