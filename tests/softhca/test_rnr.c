@@ -147,32 +147,30 @@ static void test_many_waiting(void **state)
 
 /*
  * Checks that a receive which is posted meanwhile is found when the timer ends, not before; or at
- * once, if the device has that setting. A few messages may take longer, because the machine may be
- * busy.
+ * once, if the device has that setting. On a busy machine a send may be tried only after its
+ * receive was posted, or its end be seen late, so one message of a few has to show it.
  */
 static void test_posted_meanwhile(void **state)
 {
 	const double timer = 163.84; /* code 28 */
 	struct t_pair p = rnr_pair(28, 7);
 	struct ibv_sge to = t_sge(&p.bb, 0, 64);
-	unsigned at_once = 0;
+	bool shown = false;
+	double ms = 0;
 
 	(void)state;
-	for (uint64_t i = 0; i < 5 && !at_once; i++) {
+	for (uint64_t i = 0; i < 5 && !shown; i++) {
 		uint64_t t0 = t_now();
-		double ms;
 
 		t_send(p.a, i, t_sge(&p.ba, 0, 64));
-		t_none(p.a->scq, 5);
+		t_none(p.a->scq, 20);
 		t_recv(p.b, i, &to, 1);
 		t_next(p.b->rcq, i, IBV_WC_SUCCESS);
 		ms = t_ms_since(t0);
 		t_next(p.a->scq, i, IBV_WC_SUCCESS);
-		if (!wake)
-			t_true(ms >= timer, "found after only %.2f ms", ms);
-		at_once += ms < timer;
+		shown = (ms < timer) == wake;
 	}
-	t_true(wake == (at_once > 0), "no receive was found at once");
+	t_true(shown, "the last message took %.2f ms, with a timer of %.2f ms", ms, timer);
 	t_pair_free(&p);
 }
 
