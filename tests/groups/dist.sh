@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group dist: the ways in which a release is built, installed and packaged. Sourced by run.sh.
 
-takes dist 380
+takes dist 310
 needs dist "${dist_packages[@]}" clang
 
 group_dist() {
@@ -17,7 +17,6 @@ group_dist() {
 	fi
 	wanted packages && pass_or_fail packages 600 "$top/tests/packages.sh" "$build"
 	wanted install && pass_or_fail install 300 "$top/tests/install.sh" "$build"
-	wanted prefix && pass_or_fail prefix 600 "$top/tests/prefix.sh"
 	wanted clang && pass_or_fail clang 900 "$top/tests/clang.sh"
 	wanted distcheck && pass_or_fail distcheck 900 make -C "$build" -j "$(nproc)" distcheck
 	return 0
