@@ -41,10 +41,10 @@ copy_sources() {
 		--exclude=./build-aux --exclude=./Makefile.in --exclude='./m4/l*.m4' . | tar -C "$root/tupleq" -x
 }
 
-# in_root COMMAND...: runs a command in that root, with mounts and processes that end with the command, and with a /dev/shm of its own.
+# in_root COMMAND...: runs a command in that root, with mounts and processes that end with the command, and with shared memory of its own.
 in_root() {
 	# shellcheck disable=SC2016 # the inner shell's
-	unshare --mount --pid --fork --kill-child --propagation private bash -c '
+	unshare --mount --pid --ipc --fork --kill-child --propagation private bash -c '
 		set -e
 		root=$1
 		shift
