@@ -145,7 +145,8 @@ static void test_reset_target(void **state)
 	unsigned sent_again = 0;
 
 	(void)state;
-	params.timeout = 15; /* 134 ms, so a busy machine has a second to connect the target again */
+	/* 134 ms: a busy machine has a second to connect the target again. */
+	params.timeout = 15;
 	t_fill(from.addr, LEN, 1);
 	from.addr[0] = 1;
 	for (unsigned tries = 0; sent_again < ROUNDS && tries < TRIES; tries++) {
