@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_faults.c KIND - how programs see each injected fault. The suite runs each kind with its
- * --fault option. "trace" prints an outcome that depends on the faults alone, for the test of the
- * seed.
+ * test_faults.c KIND [exact] - how programs see each injected fault. The suite runs each kind with
+ * its --fault option. "exact" is for virtual time, in which no timer ends late. "trace" prints an
+ * outcome that depends on the faults alone, for the test of the seed.
  */
 #define _GNU_SOURCE 1
 #include <limits.h>
@@ -14,6 +14,8 @@
 #include "stat.h"
 
 #define SLOT 65536
+
+static bool exact;
 
 enum key { K_QP = 0, K_READY = 8, K_SENT };
 
@@ -103,6 +105,39 @@ static void test_drop_count(void **state)
 		t_eq(stat_counter("retries") - again, retries);
 		t_pair_free(&p);
 	}
+}
+
+/* Sends a message that is lost each time, with adaptive retransmission after 1 ms at first. `most`
+ * is how often it is sent again; timers that end late leave time for fewer, but for one at least
+ * before the first local ACK timer has ended. */
+static void send_adaptive(struct t_dev *dev, unsigned timeout, unsigned retry_cnt, uint64_t most)
+{
+	uint64_t lost = stat_counter("faults_injected"), again = stat_counter("retries"), since;
+	struct t_params params = quick(dev);
+	struct t_pair p;
+
+	params.timeout = (uint8_t)timeout;
+	params.retry_cnt = (uint8_t)retry_cnt;
+	p = t_pair(dev, NULL, &params, SLOT);
+	since = t_now();
+	t_send(p.a, 1, t_sge(&p.ba, 0, 8));
+	t_next(p.a->scq, 1, IBV_WC_RETRY_EXC_ERR);
+	t_true(t_now() - since >= retry_cnt * (4096ull << timeout), "after only %llu ns",
+	       (unsigned long long)(t_now() - since));
+	again = stat_counter("retries") - again;
+	t_true(again <= most && again >= (exact ? most : 2), "%llu retries",
+	       (unsigned long long)again);
+	t_eq(stat_counter("faults_injected") - lost, again + 1);
+	t_pair_free(&p);
+}
+
+/* Checks when a message is sent again with adaptive retransmission. */
+static void test_drop_adaptive(void **state)
+{
+	/* After 1, 2, 4, ... 256 ms, which are over before the one local ACK timer of 537 ms. */
+	send_adaptive(*state, 17, 1, 9);
+	/* After 1, 2 and 4 ms, and then after local ACK timers of 8.4 ms, until five are over. */
+	send_adaptive(*state, 11, 5, 7);
 }
 
 /* Sends n numbered messages one by one on a QP that may lose them. Returns how many arrived, and in
@@ -371,6 +406,7 @@ int main(int argc, char **argv)
 #define TEST(f) cmocka_unit_test_setup_teardown(f, t_setup, t_teardown)
 	const struct CMUnitTest drop[] = {TEST(test_drop), TEST(test_drop_unreliable)};
 	const struct CMUnitTest drop_all[] = {TEST(test_drop_all), TEST(test_drop_count)};
+	const struct CMUnitTest drop_adaptive[] = {TEST(test_drop_adaptive)};
 	const struct CMUnitTest delay[] = {TEST(test_delay)};
 	const struct CMUnitTest rnr[] = {TEST(test_rnr)};
 	const struct CMUnitTest qp[] = {TEST(test_qp)};
@@ -381,6 +417,8 @@ int main(int argc, char **argv)
 
 	ONE("drop", drop);
 	ONE("drop-all", drop_all);
+	exact = argc > 2;
+	ONE("drop-adaptive", drop_adaptive);
 	ONE("delay", delay);
 	ONE("rnr", rnr);
 	ONE("qp", qp);
@@ -389,6 +427,8 @@ int main(int argc, char **argv)
 	ONE("seed", seed);
 	if (!strcmp(kind, "trace"))
 		return trace();
-	fprintf(stderr, "usage: test_faults drop|drop-all|delay|rnr|qp|memlock|kill|seed|trace\n");
+	fprintf(stderr,
+		"usage: test_faults drop|drop-all|drop-adaptive [exact]|delay|rnr|qp|memlock|"
+		"kill|seed|trace\n");
 	return 2;
 }

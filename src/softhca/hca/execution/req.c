@@ -65,14 +65,43 @@ static uint64_t retry_period(const struct shca_qp *qp)
 	return qp->entry->attr.timeout ? 4096ULL << qp->entry->attr.timeout : NO_TIMER_PATIENCE;
 }
 
+/*
+ * Acts on a send that has no answer, with adaptive retransmission: the first timer is short, and
+ * each one has twice the time of the last, up to the local ACK timer. The message fails when the
+ * time of retry_cnt local ACK timers is over.
+ */
+static enum shca_step no_answer_adaptive(struct shca_req *req, uint64_t first)
+{
+	const struct ibv_qp_attr *attr = &req->qp->entry->attr;
+	struct shca_progress *cur = &req->qp->cur;
+	uint64_t now = shca_now(), timer = retry_period(req->qp);
+
+	if (!cur->silences)
+		cur->last_timer_end = now + timer * (attr->retry_cnt ? attr->retry_cnt : 1);
+	for (unsigned i = 0; i < cur->silences && first < timer; i++)
+		first *= 2;
+	timer = first < timer ? first : timer;
+	if (now + timer >= cur->last_timer_end) {
+		cur->gives_up_at = cur->last_timer_end;
+		return resend_at(req, cur->gives_up_at);
+	}
+	if (cur->silences < UINT8_MAX)
+		cur->silences++;
+	shca_count(req->qp->ctx->hca, SHCA_C_RETRIES, 1);
+	return resend_at(req, now + timer);
+}
+
 /* Acts on a send that has no answer: at the end of the local ACK timer the message is sent again
  * or, after retry_cnt retries, fails (IBA 9.7.6.1.3). */
 static enum shca_step no_answer(struct shca_req *req)
 {
+	uint64_t first = (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_ADAPTIVE_RETRANSMISSION);
 	struct shca_qp *qp = req->qp;
 	uint64_t timer_end = shca_now() + retry_period(qp);
 
 	shca_suspect_peers();
+	if (first && qp->entry->attr.timeout)
+		return no_answer_adaptive(req, first);
 	/* A timeout of 0 means for ever. The requester still tries at times, because no packet
 	 * is under way that could bring an answer. */
 	if (!qp->entry->attr.timeout)
@@ -130,7 +159,7 @@ static enum shca_step not_ready(struct shca_req *req)
 
 	shca_suspect_peers();
 	shca_count(req->target.hca, SHCA_C_RNR_NAKS, 1);
-	req->qp->cur.tries = 0;
+	req->qp->cur.tries = req->qp->cur.silences = 0;
 	if (req->qp->cur.rnr_tries < 8)
 		req->qp->cur.rnr_tries++;
 	if (attr->rnr_retry != 7 && req->qp->cur.rnr_tries > attr->rnr_retry)
@@ -315,7 +344,8 @@ static bool may_send(const struct shca_qp *qp, uint32_t state)
 {
 	/* A message that has begun is finished; the rest waits (IBA 10.3.1.5). */
 	return state == IBV_QPS_RTS ||
-	       (state == IBV_QPS_SQD && (qp->cur.started || qp->cur.tries || qp->cur.rnr_tries));
+	       (state == IBV_QPS_SQD &&
+		(qp->cur.started || qp->cur.tries || qp->cur.silences || qp->cur.rnr_tries));
 }
 
 /* Sends the drained event in SQD, and flushes the queue in ERR and SQE. */

@@ -77,8 +77,10 @@ struct shca_progress {
 	uint8_t tries; /* sends that got no answer, or one that asks for another send, since the
 			  last other answer */
 	int error;     /* errno of the last part that was copied */
+	uint8_t silences; /* sends without an answer, with adaptive retransmission */
 	/* End of the last timer, at which the send fails; 0: retries are left. */
 	uint64_t gives_up_at;
+	uint64_t last_timer_end; /* with adaptive retransmission: what it will be */
 	uint64_t offset; /* bytes copied */
 	/* Link model. */
 	uint64_t arrives_at; /* time at which the last byte arrives; 0 = at once */
