@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group rdmacm: unmodified librdmacm, with the programs of others that use it. Sourced by run.sh.
 
-takes rdmacm 30 45
+takes rdmacm 50
 needs rdmacm "${rdmacm_packages[@]}"
 
 rdmacm=$top/tests/rdmacm
@@ -90,38 +90,24 @@ build_own_tests() {
 }
 
 group_rdmacm() {
-	local name all=(rping rdma_client ucmatose ucmatose-migrate rdma_xclient rdma_xclient-XRC udaddy cmtime mckey rstream riostream rcopy
-		ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat ib_send_bw-UD
-		ib_write_bw-8-QPs qperf fi_pingpong-msg fi_pingpong-rdm fio NPtcp-by-rsockets)
-	local more=(ib_send_bw-UD-8-QPs ib_send_bw-SRQ ib_send_bw-events ib_read_bw-events ib_send_bw-both-ways ib_write_bw-both-ways
-		ib_read_bw-both-ways ib_send_bw-inline ib_write_bw-inline)
+	local layer name programs=(rping rdma_client ucmatose ucmatose-migrate rdma_xclient rdma_xclient-XRC udaddy cmtime mckey rstream
+		riostream rcopy ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat
+		ib_send_bw-UD ib_write_bw-8-QPs ib_send_bw-UD-8-QPs ib_send_bw-SRQ ib_send_bw-events ib_read_bw-events
+		ib_send_bw-both-ways ib_write_bw-both-ways ib_read_bw-both-ways ib_send_bw-inline ib_write_bw-inline qperf fi_pingpong-msg
+		fi_pingpong-rdm fio NPtcp-by-rsockets)
 
 	plain_build
 	build_own_tests
-	own_test test_address
-	own_test test_address --link-layer ethernet
-	own_test test_connection
 	own_test test_connection --clock virtual
 	own_test test_death
-	for name in "${all[@]}"; do
-		program infiniband "$name"
-	done
-	for name in pyverbs.sh ucx.sh librpma.sh; do
-		script infiniband $name
-	done
-	for name in rping udaddy mckey ib_write_lat fi_pingpong-msg; do
-		program ethernet "$name"
-	done
-	in_full "librdmacm's programs on Ethernet, and more of perftest" || return 0
-	own_test test_connection --link-layer ethernet
-	for name in "${all[@]}"; do
-		case $name in rping | udaddy | mckey | ib_write_lat | fi_pingpong-msg) ;; *) program ethernet "$name" ;; esac
-	done
-	for name in "${more[@]}"; do
-		program infiniband "$name"
-		program ethernet "$name"
-	done
-	for name in pyverbs.sh ucx.sh librpma.sh; do
-		script ethernet $name
+	for layer in infiniband ethernet; do
+		own_test test_address --link-layer $layer
+		own_test test_connection --link-layer $layer
+		for name in "${programs[@]}"; do
+			program $layer "$name"
+		done
+		for name in pyverbs.sh ucx.sh librpma.sh; do
+			script $layer $name
+		done
 	done
 }
