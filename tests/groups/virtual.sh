@@ -57,7 +57,7 @@ group_virtual() {
 	! wanted repeats.sh || run repeats.sh 600 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh"
 	! wanted "repeats.sh 64" || ! in_full "64 ranks, ten times: repeats.sh 64" ||
 		run "repeats.sh 64" 900 env TEST_BUILD="$build" "$top/tests/mpi/repeats.sh" 64
-	! wanted transport/repeats.sh || run transport/repeats.sh 300 env TEST_BUILD="$build" "$top/tests/transport/repeats.sh"
+	! wanted transport/repeats.sh || run transport/repeats.sh 600 env TEST_BUILD="$build" "$top/tests/transport/repeats.sh"
 	! wanted virtual_life.sh || run virtual_life.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_life.sh"
 	! wanted planted.sh || run planted.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/planted.sh"
 	! wanted virtual_turns.sh || run virtual_turns.sh 300 env TEST_BUILD="$build" "$top/tests/mpi/virtual_turns.sh"

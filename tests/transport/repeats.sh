@@ -24,11 +24,23 @@ once() {
 	sed -n 's/.*, hash //p' "$evidence"
 }
 
+# undisturbed LOG LINE: prints the hash of a run from which no turn was taken away. A busy machine makes that happen, and softhca says that
+# such a run may differ from others.
+undisturbed() {
+	local hash
+
+	for _ in 1 2 3 4 5; do
+		hash=$(once "$@") || return 1
+		grep -q "turns were taken away" "$evidence" || break
+	done
+	echo "$hash"
+}
+
 # repeats LINE: two runs have one hash. If not, shows where their logs part.
 repeats() {
 	local first second
 
-	first=$(once "$tmp/log.1" "$1") && second=$(once "$tmp/log.2" "$1") || return 1
+	first=$(undisturbed "$tmp/log.1" "$1") && second=$(undisturbed "$tmp/log.2" "$1") || return 1
 	if [ -n "$first" ] && [ "$first" = "$second" ]; then
 		return 0
 	fi
