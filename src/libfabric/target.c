@@ -58,34 +58,44 @@ static bool compares(unsigned op)
 	return op >= ARITH_CSWAP;
 }
 
-#define IS_ALIGNED(at, type) ((uintptr_t)(at) % sizeof(type) == 0)
+/* In a switch on the size of an item: moves one of that type with one instruction. */
+#define MOVES(type, move, at, item, order)                         \
+	case sizeof(type):                                         \
+		move((type *)(void *)(at), (type *)(item), order); \
+		return;
+
+/* Returns the size of an item, or 0 if one instruction can't move it to or from there. */
+static size_t at_once(const char *at, size_t size)
+{
+	return size <= sizeof(uint64_t) && (uintptr_t)at % size == 0 ? size : 0;
+}
 
 /* Loads an item, which the user's threads may be changing: whole, if one instruction can do that.
  */
-static void load(const char *at, void *item, size_t size)
+static void load(char *at, void *item, size_t size)
 {
-	if (size == 8 && IS_ALIGNED(at, uint64_t))
-		__atomic_load((const uint64_t *)(const void *)at, (uint64_t *)item,
-			      __ATOMIC_ACQUIRE);
-	else if (size == 4 && IS_ALIGNED(at, uint32_t))
-		__atomic_load((const uint32_t *)(const void *)at, (uint32_t *)item,
-			      __ATOMIC_ACQUIRE);
-	else
+	switch (at_once(at, size)) {
+		MOVES(uint8_t, __atomic_load, at, item, __ATOMIC_ACQUIRE)
+		MOVES(uint16_t, __atomic_load, at, item, __ATOMIC_ACQUIRE)
+		MOVES(uint32_t, __atomic_load, at, item, __ATOMIC_ACQUIRE)
+		MOVES(uint64_t, __atomic_load, at, item, __ATOMIC_ACQUIRE)
+	default:
 		memcpy(item, at, size);
+	}
 }
 
-/* Stores an item, for which the user's threads may be waiting, in the same way. A
- * thread that sees the item also sees what was stored earlier. */
-static void store(char *at, const void *item, size_t size)
+/* Stores an item, for which the user's threads may be waiting, in the same way. A thread that sees
+ * the item also sees what was stored earlier. */
+static void store(char *at, void *item, size_t size)
 {
-	if (size == 8 && IS_ALIGNED(at, uint64_t))
-		__atomic_store((uint64_t *)(void *)at, (uint64_t *)(uintptr_t)item,
-			       __ATOMIC_RELEASE);
-	else if (size == 4 && IS_ALIGNED(at, uint32_t))
-		__atomic_store((uint32_t *)(void *)at, (uint32_t *)(uintptr_t)item,
-			       __ATOMIC_RELEASE);
-	else
+	switch (at_once(at, size)) {
+		MOVES(uint8_t, __atomic_store, at, item, __ATOMIC_RELEASE)
+		MOVES(uint16_t, __atomic_store, at, item, __ATOMIC_RELEASE)
+		MOVES(uint32_t, __atomic_store, at, item, __ATOMIC_RELEASE)
+		MOVES(uint64_t, __atomic_store, at, item, __ATOMIC_RELEASE)
+	default:
 		memcpy(at, item, size);
+	}
 }
 
 /* Changes one item after the other. The old ones replace those of `data`. The user's memory may
