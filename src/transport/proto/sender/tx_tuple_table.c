@@ -14,10 +14,9 @@
 /* ---- direct messages with match bits that wait for long at their sender ---- */
 
 /*
- * The receiver doesn't see a
- * message without an entry, and must, because a message that no entry will take belongs to the user
- * (unexpected()). So the sender says by a NOTICE which message has waited. If its receive is not
- * posted the receiver recalls the tuple.
+ * The receiver doesn't see a message without an entry, and must, because a message that no entry
+ * will take belongs to the user (unexpected()). So the sender says by a NOTICE which message has
+ * waited. If its receive is not posted the receiver recalls the tuple.
  */
 
 static void remind(struct tq_core *core)
