@@ -3,7 +3,7 @@
 """capture.py CAPTURE [TRACE] [CHECK...] - checks a capture of softhca run --pcap, as tshark reads it: no packet is malformed, times
 don't fall, PSNs follow each other, lengths of headers and CRCs are right. With the TRACE of the same run (--trace, JSON) the
 messages are those that were posted: operation, bytes, SRQ number, in the order of each QP. CHECK is NAME=N: at least N of
-that (packets, rnr, nak, ack, retries, interfaces, v1, v2, grh, imm), or "timer=N" (all RNR NAKs have that code), "mtu=N" (the
+that (packets, rnr, nak, ack, retries, interfaces, v1, v2, grh, imm, inv), or "timer=N" (all RNR NAKs have that code), "mtu=N" (the
 longest payload), or "same=OTHER": OTHER has the same packets at the same times.
 """
 import json
@@ -19,7 +19,8 @@ REQUESTS = {0x00: ("send", 1, 0, 0), 0x01: ("send", 0, 0, 0), 0x02: ("send", 0, 
             0x04: ("send", 1, 1, 0), 0x05: ("send with immediate", 1, 1, 4), 0x06: ("write", 1, 0, 16), 0x07: ("write", 0, 0, 0),
             0x08: ("write", 0, 1, 0), 0x09: ("write with immediate", 0, 1, 4), 0x0A: ("write", 1, 1, 16),
             0x0B: ("write with immediate", 1, 1, 20), 0x0C: ("read", 1, 1, 16), 0x13: ("compare and swap", 1, 1, 28),
-            0x14: ("fetch and add", 1, 1, 28)}
+            0x14: ("fetch and add", 1, 1, 28), 0x16: ("send with invalidation", 0, 1, 4),
+            0x17: ("send with invalidation", 1, 1, 4)}
 RESPONSES = {0x0D: 4, 0x0E: 0, 0x0F: 4, 0x10: 4, 0x11: 4, 0x12: 12}
 FIELDS = ["frame.time_epoch", "frame.interface_name", "frame.len", "infiniband.lrh.lnh", "infiniband.lrh.pktlen", "eth.type",
           "ip.version", "infiniband.bth.opcode", "infiniband.bth.padcnt", "infiniband.bth.destqp", "infiniband.bth.a",
@@ -225,6 +226,7 @@ def main():
         counts[{0: "ack", 1: "rnr", 3: "nak"}.get(p.answer, "request")] += 1
         counts["v2" if p.udp else "v1" if p.link == 1 else "grh" if p.ip else "local"] += 1
         counts["imm"] += p.is_request and "immediate" in REQUESTS[p.opcode][0]
+        counts["inv"] += p.is_request and "invalidation" in REQUESTS[p.opcode][0]
         counts["interface " + p.interface] += 1
     counts["interfaces"] = len({p.interface for p in packets})
     flows = messages(packets, counts)

@@ -60,6 +60,11 @@ refused_by_peer() {
 	capture -- "$tests/softhca/test_errors" && verify nak=3
 }
 
+# Sends that invalidate windows have an IETH.
+invalidating() {
+	capture -- "$tests/softhca/test_windows" && verify inv=2
+}
+
 # The environment names the file, too.
 by_environment() {
 	SOFTHCA_PCAP=$tmp/pcap "$softhca" run -- "$tests/softhca/test_wr_api" >"$tmp/out" 2>"$tmp/err" && verify interfaces=1
@@ -133,6 +138,7 @@ check "RoCE v2 on IPv6" roce v2=20 1
 check "messages without a receive" rnr
 check "messages that are refused" refused_by_peer
 check "messages that are lost" lost
+check "sends that invalidate windows" invalidating
 check "an option of the environment" by_environment
 check "virtual time: the same run, the same capture" in_virtual_time
 check "processes that are killed" killed
