@@ -82,7 +82,7 @@ build_own_tests() {
 	local test
 
 	mkdir -p "$build/tests/rdmacm"
-	for test in test_address test_connection test_death; do
+	for test in test_address test_connection test_death test_descriptors; do
 		logged "$build/tests/rdmacm/$test.log" gcc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$build/tests/rdmacm/$test" \
 			"$rdmacm/$test.c" "$rdmacm/cm.c" "$top/tests/softhca/check.c" "$top/tests/softhca/stat.c" \
 			-lcmocka -ljansson -lrdmacm -libverbs || die "$test.c couldn't be built"
@@ -99,6 +99,8 @@ group_rdmacm() {
 	plain_build
 	build_own_tests
 	own_test test_connection --clock virtual
+	own_test test_descriptors
+	own_test test_descriptors --clock virtual
 	own_test test_death
 	for layer in infiniband ethernet; do
 		own_test test_address --link-layer $layer

@@ -50,7 +50,7 @@ static struct {
 	_Atomic uint64_t dev, ino; /* ino 0: not a channel */
 } channels[KNOWN_FDS];
 
-static void note_channel(int fd)
+void shca_event_note(int fd)
 {
 	struct stat st;
 
@@ -109,7 +109,7 @@ int64_t shca_event_create(struct shca_fabric *fabric, unsigned proc, int *fd)
 	}
 	/* A user whose share of pipe memory is used up gets a smaller pipe. */
 	fcntl(*fd, F_SETPIPE_SZ, PIPE_SIZE);
-	note_channel(*fd);
+	shca_event_note(*fd);
 	return id;
 }
 

@@ -39,6 +39,8 @@ void shca_event_take(struct shca_fabric *fabric, unsigned proc, uint32_t id);
 /* Returns true if a descriptor is the readable end of a channel of this process. Descriptors from
  * 4096 on are not recognised. */
 bool shca_event_is_channel(int fd);
+/* Notes that a descriptor is a readable end, as a duplicate of one is. */
+void shca_event_note(int fd);
 /* Forgets all descriptors, in a forked child. */
 void shca_event_reset(void);
 
