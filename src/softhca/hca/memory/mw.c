@@ -13,6 +13,7 @@
 #define REMOTE_CHANGES (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
 #define REMOTE         (REMOTE_CHANGES | IBV_ACCESS_REMOTE_READ)
 
+/* Between the check of a region and what the check allows: a binding to it, or its end. */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 void shca_mw_reset(void)
@@ -80,13 +81,15 @@ int shca_mw_bind(struct shca_hca *hca, const struct shca_bind *bind, uint32_t pd
 	bool is_bound;
 	int rc = 0;
 
-	if (!entry || (bind->length && !allowed(hca, bind, pdn)))
+	if (!entry)
 		return -EACCES;
 	pthread_mutex_lock(&lock);
 	is_bound = key_of(atomic_load(&entry->binding));
 	/* A window of type 2 is bound only when it is free, and freed only by its QP. */
-	if (entry->type == IBV_MW_TYPE_2 &&
-	    (bind->length ? is_bound : !is_bound || atomic_load(&entry->qpn) != qpn))
+	if (bind->length && !allowed(hca, bind, pdn))
+		rc = -EACCES;
+	else if (entry->type == IBV_MW_TYPE_2 &&
+		 (bind->length ? is_bound : !is_bound || atomic_load(&entry->qpn) != qpn))
 		rc = -EACCES;
 	else
 		set(entry, bind, qpn);
@@ -146,7 +149,8 @@ int shca_mw_check(struct shca_hca *hca, uint32_t key, unsigned owner, uint32_t p
 			     owner, pdn, seen.start + (addr - seen.iova), len, 0, run);
 }
 
-bool shca_mw_uses(const struct shca_hca *hca, uint32_t region)
+/* Returns true if a window of this process is bound to the region with that key. */
+static bool is_used(const struct shca_hca *hca, uint32_t region)
 {
 	const struct shca_table *table = &hca->tables[SHCA_MW];
 	uint32_t high = atomic_load(&table->high);
@@ -160,4 +164,16 @@ bool shca_mw_uses(const struct shca_hca *hca, uint32_t region)
 			return true;
 	}
 	return false;
+}
+
+bool shca_mw_retire_region(const struct shca_hca *hca, struct shca_mr_entry *region, uint32_t key)
+{
+	bool used;
+
+	pthread_mutex_lock(&lock);
+	used = (region->access & IBV_ACCESS_MW_BIND) && is_used(hca, key);
+	if (!used)
+		shca_table_retire(region);
+	pthread_mutex_unlock(&lock);
+	return !used;
 }

@@ -38,8 +38,9 @@ int shca_mw_invalidate(struct shca_hca *hca, uint32_t key, unsigned owner, uint3
 int shca_mw_check(struct shca_hca *hca, uint32_t key, unsigned owner, uint32_t pdn, uint32_t qpn,
 		  uint64_t addr, uint64_t len, uint32_t access, struct shca_run *run);
 
-/* Returns true if a window of this process is bound to the region with that key. */
-bool shca_mw_uses(const struct shca_hca *hca, uint32_t region);
+/* Retires a region of this process, so that no window is bound to it from here on. Returns false if
+ * a window is bound to it: then the region stays. */
+bool shca_mw_retire_region(const struct shca_hca *hca, struct shca_mr_entry *region, uint32_t key);
 /* Starts over, in a forked child. */
 void shca_mw_reset(void);
 

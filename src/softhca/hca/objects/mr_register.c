@@ -190,21 +190,19 @@ static bool may_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *
 	       !(mr->entry->flags & SHCA_MR_NULL);
 }
 
-/* Returns true if a memory window is bound to a region. */
-static bool is_in_use(const struct shca_mr *mr)
+/* Returns false if a memory window is bound to a region, which stays then. */
+static bool retire(const struct shca_mr *mr)
 {
-	return (mr->entry->access & IBV_ACCESS_MW_BIND) &&
-	       shca_mw_uses(shca_ctx(mr->ibv.context)->hca, mr->ibv.lkey);
+	return shca_mw_retire_region(shca_ctx(mr->ibv.context)->hca, mr->entry, mr->ibv.lkey);
 }
 
-/* Changes a region. As on hardware the region can't be used meanwhile: no requester sees it half
- * changed. */
+/* Changes a region that is retired. As on hardware the region can't be used meanwhile: no requester
+ * sees it half changed. */
 static void change(struct shca_mr *mr, const struct shca_mr_entry *next, struct ibv_pd *pd,
 		   bool moves)
 {
 	struct ibv_mr *ibmr = &mr->ibv;
 
-	shca_table_retire(mr->entry);
 	shca_epoch_sync(&shca_self.fabric);
 	shca_cq_deliver_all_payloads();
 	if (moves) {
@@ -252,8 +250,8 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (mr->dm || is_in_use(mr)) {
-		errno = mr->dm ? EOPNOTSUPP : EBUSY;
+	if (mr->dm) {
+		errno = EOPNOTSUPP;
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	if (!translate) {
@@ -268,6 +266,13 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 				      &pinned);
 	else
 		rc = shca_mr_check_access((uintptr_t)addr, length, next.access);
+	if (!rc && !retire(mr)) {
+		if (moves) {
+			shca_segment_release(&next);
+			shca_mr_unpin(pinned);
+		}
+		rc = -EBUSY;
+	}
 	if (rc) {
 		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
@@ -304,7 +309,7 @@ int ibv_dereg_mr(struct ibv_mr *ibmr)
 		return EIO;
 	if (!mr->pd) /* it was imported */
 		return EINVAL;
-	if (is_in_use(mr))
+	if (!retire(mr))
 		return EBUSY;
 	shca_context_objects_remove(&mr->context_node);
 	shca_mr_end(mr);
