@@ -74,14 +74,14 @@ struct shca_progress {
 	bool unblocked; /* injected delays are over */
 	uint8_t faults; /* times that the target's memory was not there */
 	uint8_t rnr_tries;
-	uint8_t tries; /* sends that got no answer, or one that asks for another send, since the
-			  last other answer */
-	int error;     /* errno of the last part that was copied */
+	uint8_t tries;    /* sends that got no answer, or one that asks for another send, since the
+			     last other answer */
+	int error;        /* errno of the last part that was copied */
 	uint8_t silences; /* sends without an answer, with adaptive retransmission */
 	/* End of the last timer, at which the send fails; 0: retries are left. */
 	uint64_t gives_up_at;
 	uint64_t last_timer_end; /* with adaptive retransmission: what it will be */
-	uint64_t offset; /* bytes copied */
+	uint64_t offset;         /* bytes copied */
 	/* Link model. */
 	uint64_t arrives_at; /* time at which the last byte arrives; 0 = at once */
 	uint64_t first_at;   /* time at which the first byte arrives */
