@@ -108,7 +108,7 @@ static void test_copies(void **state)
 	}
 }
 
-/* What closes the last descriptor need not be close(). */
+/* A descriptor that dup2() replaces is closed, too. */
 static void test_replaced(void **state)
 {
 	struct rdma_event_channel *first = new_channel(), *second = new_channel();
