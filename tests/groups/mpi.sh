@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group mpi: MPI programs that check the data that they receive. Sourced by run.sh.
 
-takes mpi 350 90
+takes mpi 430 90
 needs mpi "${mpi_packages[@]}"
 
 # mpi_module PROTOCOL: the options of mpirun for the module under test. They name the module, so that mpirun fails if it can't be used.
