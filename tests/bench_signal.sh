@@ -61,9 +61,9 @@ ends() {
 
 echo "localhost slots=2" >"$results/hosts"
 # The benchmark takes much longer than the test waits.
+# Without "softhca run", which ends all processes that it has started.
 for signal in INT TERM HUP; do
-	ends "$signal" --columns tupleq
-	# Without "softhca run", which ends all processes that it has started.
 	ends "$signal" --columns ob1-vader --hostfile "$results/hosts"
 done
+ends TERM --columns tupleq
 exit "$bad"

@@ -29,14 +29,15 @@ job() {
 # A user's PATH may lack ldconfig.
 libraries=$(PATH=$PATH:/usr/sbin:/sbin ldconfig -p) || exit 1
 
-# suite ALLOCATOR SETTING
+# suite ALLOCATOR SETTING PROTOCOL...
 suite() {
 	local library=$1 setting=$2 protocol
+	shift 2
 	if ! grep -q "^[[:space:]]*$library " <<<"$libraries"; then
 		echo "ok allocators: $library # SKIP it is not installed"
 		return
 	fi
-	for protocol in tupleq rget; do
+	for protocol; do
 		job "$protocol" "$library" "$setting" unmap heap
 		job "$protocol" "$library" "$setting" unmap threads 5
 	done
@@ -44,8 +45,8 @@ suite() {
 	job tupleq "$library" "$setting" unmap many segments shared coll "${rma[@]}"
 }
 
-suite libjemalloc.so.2 MALLOC_CONF=cache_oblivious:false
-suite libjemalloc.so.2 MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0
-suite libjemalloc.so.2 MALLOC_CONF=dirty_decay_ms:5,background_thread:true
-suite libtcmalloc_minimal.so.4 ''
+suite libjemalloc.so.2 MALLOC_CONF=cache_oblivious:false tupleq
+suite libjemalloc.so.2 MALLOC_CONF=dirty_decay_ms:0,muzzy_decay_ms:0 tupleq rget
+suite libjemalloc.so.2 MALLOC_CONF=dirty_decay_ms:5,background_thread:true tupleq
+suite libtcmalloc_minimal.so.4 '' tupleq rget
 exit $bad
