@@ -10,7 +10,7 @@
 
 enum { VALUES = 8 };
 
-/* What `name` refuses, with a sentence that has this text. */
+/* Values that `name` refuses, with a sentence that has this text. */
 static const struct refusal {
 	const char *name, *text, *values[VALUES];
 } refusals[] = {
@@ -45,7 +45,7 @@ static const struct refusal {
 	 {"softhca0:x", "softhca0:1x", "softhca0:-1", "softhca0:4294967297"}},
 };
 
-/* What `name` takes. */
+/* Values that `name` takes. */
 static const struct acceptance {
 	const char *name, *values[VALUES];
 } acceptances[] = {
