@@ -392,6 +392,8 @@ static void test_moderation(void **state)
 	t_rc(ibv_modify_cq(cq, &attr), EINVAL);
 	attr.attr_mask = 0;
 	t_rc(ibv_modify_cq(cq, &attr), EINVAL);
+	attr.attr_mask = IBV_CQ_ATTR_MODERATE << 1;
+	t_rc(ibv_modify_cq(cq, &attr), EOPNOTSUPP);
 	t_ok(ibv_destroy_cq(cq));
 }
 

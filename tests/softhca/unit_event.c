@@ -222,24 +222,26 @@ static void reaping_others_wakes_nobody(void **state)
 static void reaping_wakes_waiters(void **state)
 {
 	struct u_child c = u_fork(just_live_and_owe, NULL);
-	struct shca_cq_entry *cq[6];
+	struct shca_cq_entry *cq[8];
 	uint64_t dead = (uint64_t)c.slot << 8;
-	uint32_t id[6], i;
-	int fd[6];
+	uint32_t id[8], i;
+	int fd[8];
 
 	(void)state;
-	for (i = 0; i < 6; i++)
+	for (i = 0; i < 8; i++)
 		id[i] = (uint32_t)shca_event_create(&u_fab, (unsigned)u_slot, &fd[i]);
 	cq[0] = armed_cq(id[0], SHCA_ARM_ANY, 1); /* wakes */
 	cq[1] = armed_cq(id[1], SHCA_ARM_NONE, 1);
 	cq[2] = armed_cq(id[2], SHCA_ARM_ANY, 0);
 	cq[3] = armed_cq(id[3], SHCA_ARM_FIRING | dead, 0); /* wakes */
 	cq[4] = armed_cq(id[4], SHCA_ARM_SOLICITED, 0);
-	cq[5] = armed_cq(id[5], SHCA_ARM_SOLICITED, 2); /* wakes */
+	cq[5] = armed_cq(id[5], SHCA_ARM_SOLICITED, 2);   /* wakes */
+	cq[6] = armed_cq(id[6], SHCA_ARM_HELD | dead, 0); /* wakes */
+	cq[7] = armed_cq(id[7], SHCA_ARM_HELD | (uint64_t)u_slot << 8, 1);
 	u_kill(c);
 	shca_reap_all(&u_fab);
-	for (i = 0; i < 6; i++) {
-		bool wakes = i == 0 || i == 3 || i == 5;
+	for (i = 0; i < 8; i++) {
+		bool wakes = i == 0 || i == 3 || i == 5 || i == 6;
 
 		t_eq(readable(fd[i]), wakes);
 		t_eq(atomic_load(&cq[i]->events), wakes);

@@ -128,7 +128,7 @@ static const struct shca_column cq_columns[] = {
 	{"MAX", "limit", SHCA_COLUMN_NUMBER, "completions that it takes at most"},
 	{"ARMED", "armed", SHCA_COLUMN_TEXT,
 	 "what raises the next event: no (nothing), solicited or any completions; or firing: it is "
-	 "being raised"},
+	 "being raised; or held: moderation holds it back"},
 	{"EVENTS", "events", SHCA_COLUMN_NUMBER, "completion events raised so far"},
 };
 static const struct shca_column mr_columns[] = {

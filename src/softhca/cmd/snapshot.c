@@ -174,7 +174,7 @@ static void add_srq(json_t *o, const struct shca_fabric *fabric, const struct sh
 static void add_cq(json_t *o, const struct shca_fabric *fabric, const struct shca_hca *hca,
 		   const void *entry)
 {
-	static const char *const arms[] = {"no", "solicited", "any", "firing"};
+	static const char *const arms[] = {"no", "solicited", "any", "firing", "held"};
 	const struct shca_cq_entry *cq = entry;
 
 	(void)hca;

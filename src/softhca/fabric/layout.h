@@ -158,8 +158,14 @@ struct shca_cq_entry {
 	uint32_t room;             /* largest message (bytes) that a completion can carry */
 	_Atomic uint64_t polled_cache SHCA_ALIGNED; /* `polled` as a producer last saw it */
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
-	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | process slot that is firing << 8 */
+	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | slot of the producer << 8 */
 	_Atomic uint64_t events;              /* completion events raised */
+	/* Moderation (cq_event.h): completions << 16 | us; 0 = an event is never held back. The
+	 * other fields are used while it isn't 0. */
+	_Atomic uint32_t moderation;
+	_Atomic uint32_t seen;          /* completions that could be seen; producers */
+	_Atomic uint32_t seen_at_event; /* `seen` at the last event */
+	_Atomic uint64_t event_at;      /* time of the last event */
 } SHCA_ALIGNED;
 
 enum shca_arm {
@@ -168,6 +174,8 @@ enum shca_arm {
 	SHCA_ARM_ANY,
 	SHCA_ARM_FIRING, /* a producer writes the event; if it died, the reaper writes the event
 			    again */
+	SHCA_ARM_HELD,   /* moderation holds the event back; if that producer died, the reaper
+			    writes the event */
 };
 
 struct shca_cq_ring {

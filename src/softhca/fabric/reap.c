@@ -98,6 +98,20 @@ static void leave_multicast(struct shca_fabric *fabric)
 	}
 }
 
+/* Returns true if that dead producer may have left the event of a CQ with that arming out. */
+static bool owes(struct shca_fabric *fabric, struct shca_cq_entry *cq, uint64_t arm, unsigned proc)
+{
+	switch (arm & 0xff) {
+	case SHCA_ARM_NONE:
+	case SHCA_ARM_FIRING:
+		return false;
+	case SHCA_ARM_HELD:
+		return arm == ((uint64_t)proc << 8 | SHCA_ARM_HELD);
+	default:
+		return shca_unpolled_any(fabric, cq);
+	}
+}
+
 /*
  * Raises events that a dead producer may have left out: it raises an event after it wrote the
  * completion. CQs with completions get the event now. One event too many does no harm, one too few
@@ -116,8 +130,7 @@ static void wake_cq(struct shca_fabric *fabric, struct shca_hca *hca, enum shca_
 	if (shca_word_state(word) != SHCA_LIVE || shca_word_owner(word) == proc)
 		return;
 	if (arm != firing) {
-		if ((arm & 0xff) == SHCA_ARM_NONE || (arm & 0xff) == SHCA_ARM_FIRING ||
-		    !shca_unpolled_any(fabric, cq))
+		if (!owes(fabric, cq, arm, proc))
 			return;
 		/* In the name of the dead process: if this reaper dies too, the next one goes on
 		 * from here. */

@@ -9,6 +9,7 @@
 
 #include "clock/clock.h"
 #include "cq_bounce.h"
+#include "cq_event.h"
 #include "cq_heap.h"
 #include "cq_ring.h"
 #include "fabric/arena.h"
@@ -240,15 +241,22 @@ struct ibv_cq_ex *shca_create_cq_ex(struct ibv_context *ctx, struct ibv_cq_init_
 	return &cq->ibv;
 }
 
-int shca_modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+int shca_modify_cq(struct ibv_cq *ibcq, struct ibv_modify_cq_attr *attr)
 {
-	if (!shca_ours(cq->context))
+	SHCA_CLOCKED(VERB, 1);
+	struct shca_cq *cq = (struct shca_cq *)ibcq;
+
+	if (!shca_ours(ibcq->context))
 		return EIO;
-	/* Moderation allows events to be late, and asks for none to be. Here none is. */
-	return attr->attr_mask != IBV_CQ_ATTR_MODERATE ||
-			       attr->moderate.cq_period > SHCA_CQ_MOST_PERIOD
-		       ? EINVAL
-		       : 0;
+	if (!attr->attr_mask)
+		return EINVAL;
+	if (attr->attr_mask != IBV_CQ_ATTR_MODERATE)
+		return EOPNOTSUPP;
+	if (attr->moderate.cq_period > SHCA_CQ_MOST_PERIOD)
+		return EINVAL;
+	shca_cq_moderate(shca_ctx(ibcq->context)->hca, cq->entry, attr->moderate.cq_count,
+			 attr->moderate.cq_period);
+	return 0;
 }
 
 /*

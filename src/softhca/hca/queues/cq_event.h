@@ -2,6 +2,11 @@
 /*
  * cq_event.h - events of completions. Under the link model and reordering a completion may not be
  * seen yet: then the engine raises the event when it is due.
+ *
+ * If events are moderated, a completion for which a queue is armed makes the event held: it is
+ * raised when so many completions could be seen since the last event, or when so much time has
+ * passed since then. mlx5's driver leaves its adapters in this mode, in which the period begins
+ * with an event rather than with a completion.
  */
 #ifndef SHCA_CQ_EVENT_H
 #define SHCA_CQ_EVENT_H
@@ -15,6 +20,12 @@ static inline bool shca_cq_event_wanted(uint64_t arm, bool solicited)
 }
 /* Raises the completion event of a CQ, if it is armed for that kind of completion. */
 void shca_cq_fire(struct shca_hca *hca, struct shca_cq_entry *entry, bool solicited);
+/* Counts a completion of a queue whose events are moderated, and raises its event. */
+void shca_cq_moderated(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t visible_at,
+		       bool solicited);
+/* Moderates the events of an own CQ from here on; 0 completions or us: not at all. */
+void shca_cq_moderate(struct shca_hca *hca, struct shca_cq_entry *entry, uint32_t count,
+		      uint32_t period);
 /* Raises a CQ's event at a time when its completion may be seen. Inside an epoch, or for an own
  * CQ. */
 void shca_cq_event_at(struct shca_hca *hca, struct shca_cq_entry *entry, uint64_t when,

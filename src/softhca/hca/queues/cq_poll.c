@@ -214,9 +214,10 @@ int shca_req_notify_cq(struct ibv_cq *ibcq, int solicited_only)
 	if (!ibcq->channel)
 		return 0;
 	arm = atomic_load(&cq->entry->arm);
-	/* A CQ that is armed for any completion stays armed for any (IBA 11.4.2.2). The exchange
-	 * pairs with the one in shca_cq_produce(). */
-	while (!(arm == SHCA_ARM_ANY && solicited_only) &&
+	/* A CQ that is armed for any completion stays armed for any (IBA 11.4.2.2), and an event
+	 * that is held back is the one that this call asks for. The exchange pairs with the one in
+	 * shca_cq_produce(). */
+	while (!(arm == SHCA_ARM_ANY && solicited_only) && (arm & 0xff) != SHCA_ARM_HELD &&
 	       !atomic_compare_exchange_weak(&cq->entry->arm, &arm,
 					     solicited_only ? SHCA_ARM_SOLICITED : SHCA_ARM_ANY))
 		;

@@ -204,6 +204,10 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 		 * thread sees the queue armed. */
 		uint64_t arm = atomic_fetch_or(&entry->arm, 0);
 
+		if (atomic_load_explicit(&entry->moderation, memory_order_relaxed)) {
+			shca_cq_moderated(hca, entry, cqe->visible_at, solicited);
+			return 0;
+		}
 		if (!shca_cq_event_wanted(arm, solicited))
 			return 0;
 		if (cqe->visible_at && cqe->visible_at > shca_now())
