@@ -7,44 +7,92 @@
 #include "object_cache.h"
 
 #include "fabric/counters.h"
-#include "process.h"
+#include "timing.h"
 
-/* Returns the context's place in its set, or the last one if it isn't there. */
-static unsigned place_of(const struct shca_context_set *set, uint32_t context)
+/* A context by its place in the cache. */
+struct place {
+	struct shca_context_set *set; /* NULL: the adapter has room for all */
+	uint32_t context;
+	unsigned way; /* that the context has, or the last one */
+	bool near;
+};
+
+static struct place find(const struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
 {
-	unsigned i = 0;
+	const bool srq = kind == SHCA_SRQ;
+	struct place place = {.context = (idx << 1 | srq) + 1};
+	uint64_t sets;
 
-	while (i < SHCA_CONTEXT_WAYS - 1 &&
-	       atomic_load_explicit(&set->used[i], memory_order_relaxed) != context)
-		i++;
-	return i;
+	if (!hca->contexts)
+		return place;
+	sets = shca_context_sets(&shca_self.fabric.hdr->config);
+	/* Either kind alone fills all sets, and few of both meet in none. */
+	place.set =
+		(struct shca_context_set *)(void *)((char *)shca_self.fabric.hdr + hca->contexts) +
+		(idx + srq * sets / 2) % sets;
+	while (place.way < SHCA_CONTEXT_WAYS - 1 &&
+	       atomic_load_explicit(&place.set->used[place.way], memory_order_relaxed) !=
+		       place.context)
+		place.way++;
+	place.near = atomic_load_explicit(&place.set->used[place.way], memory_order_relaxed) ==
+		     place.context;
+	return place;
+}
+
+/* Copies what a set has in one way to another one. */
+static void move(struct shca_context_set *set, unsigned from, unsigned to)
+{
+	atomic_store_explicit(&set->used[to],
+			      atomic_load_explicit(&set->used[from], memory_order_relaxed),
+			      memory_order_relaxed);
+}
+
+/* Makes a context the one used last. */
+static void put_first(const struct place *place)
+{
+	for (unsigned way = place->way; way; way--)
+		move(place->set, way - 1, way);
+	atomic_store_explicit(&place->set->used[0], place->context, memory_order_relaxed);
 }
 
 uint64_t shca_object_cache_use(struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
 {
-	const bool srq = kind == SHCA_SRQ;
-	const uint32_t context = (idx << 1 | srq) + 1;
-	struct shca_context_set *set;
-	unsigned place;
-	uint64_t sets;
-	bool near;
+	struct place place = find(hca, kind, idx);
 
-	if (!hca->contexts)
+	if (!place.set)
 		return 0;
-	sets = shca_context_sets(&shca_self.fabric.hdr->config);
-	/* Either kind alone fills all sets, and few of both meet in none. */
-	set = (struct shca_context_set *)(void *)((char *)shca_self.fabric.hdr + hca->contexts) +
-	      (idx + srq * sets / 2) % sets;
-	place = place_of(set, context);
-	near = atomic_load_explicit(&set->used[place], memory_order_relaxed) == context;
-	for (; place; place--)
-		atomic_store_explicit(
-			&set->used[place],
-			atomic_load_explicit(&set->used[place - 1], memory_order_relaxed),
-			memory_order_relaxed);
-	atomic_store_explicit(&set->used[0], context, memory_order_relaxed);
-	if (near)
+	put_first(&place);
+	if (place.near)
 		return 0;
 	shca_count(hca, SHCA_C_CONTEXT_MISSES, 1);
 	return (uint64_t)shca_opt(&shca_self.fabric, SHCA_O_CONTEXT_MISS);
+}
+
+void shca_object_cache_add(struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
+{
+	struct place place = find(hca, kind, idx);
+
+	if (place.set)
+		put_first(&place);
+}
+
+void shca_object_cache_await(struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
+{
+	uint64_t wait = shca_object_cache_use(hca, kind, idx);
+
+	if (wait)
+		shca_timing.elapse(wait);
+}
+
+void shca_object_cache_drop(struct shca_hca *hca, enum shca_kind kind, uint32_t idx)
+{
+	struct place place;
+
+	shca_object_cache_await(hca, kind, idx);
+	place = find(hca, kind, idx);
+	if (!place.set || !place.near)
+		return;
+	for (unsigned way = place.way; way < SHCA_CONTEXT_WAYS - 1; way++)
+		move(place.set, way + 1, way);
+	atomic_store_explicit(&place.set->used[SHCA_CONTEXT_WAYS - 1], 0, memory_order_relaxed);
 }

@@ -4,6 +4,7 @@
  */
 #include "timing.h"
 
+#include <errno.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -37,6 +38,23 @@ static uint64_t real_date_of(uint64_t stamp)
 	return (uint64_t)real.tv_sec * 1000000000u + (uint64_t)real.tv_nsec - (shca_now() - stamp);
 }
 
+/* Longest time (ns) that a thread waits without sleeping. A choice: a sleep takes some 50 us more.
+ */
+#define SPIN_NS 50000u
+
+static void elapse_real(uint64_t ns)
+{
+	const uint64_t until = shca_now() + ns;
+	struct timespec left = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	if (ns <= SPIN_NS)
+		while (shca_now() < until)
+			;
+	else
+		while (nanosleep(&left, &left) && errno == EINTR)
+			;
+}
+
 static ssize_t read_traced(int fd, void *record, size_t len)
 {
 	uint64_t since = shca_tracing() ? shca_now() : 0;
@@ -47,10 +65,10 @@ static ssize_t read_traced(int fd, void *record, size_t len)
 	return n;
 }
 
-#define REAL                                                                         \
-	{                                                                            \
-		.wake = wake_sleeper, .announce = announce_real, .schedule = ignore, \
-		.date_of = real_date_of, .read_channel = read_traced,                \
+#define REAL                                                                                 \
+	{                                                                                    \
+		.wake = wake_sleeper, .announce = announce_real, .schedule = ignore,         \
+		.date_of = real_date_of, .read_channel = read_traced, .elapse = elapse_real, \
 	}
 
 /* ---------------------------------------------------------------- virtual time */
@@ -84,6 +102,11 @@ static ssize_t await_and_read(int fd, void *record, size_t len)
 	return shca_clock_await_event(fd) ? -1 : read(fd, record, len);
 }
 
+static void elapse_virtual(uint64_t ns)
+{
+	shca_clock_wait(shca_now() + ns, 0);
+}
+
 /* Has the owner's polling threads woken when they may see the completion. */
 static void wake_polling(unsigned owner, const struct shca_cqe *cqe, uint64_t visible_at)
 {
@@ -105,6 +128,7 @@ static const struct shca_timing real = REAL, virtual = {
 						     .schedule = set_due,
 						     .date_of = virtual_date_of,
 						     .read_channel = await_and_read,
+						     .elapse = elapse_virtual,
 						     .completion = wake_polling,
 						     .memory_written = touch,
 						     .posting_is_free = true,

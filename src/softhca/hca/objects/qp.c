@@ -15,6 +15,7 @@
 #include "hca/event_ack.h"
 #include "hca/execution/flush.h"
 #include "hca/execution/runqueue.h"
+#include "hca/object_cache.h"
 #include "hca/object_index.h"
 #include "hca/queues/cq_ring.h"
 #include "mcast.h"
@@ -209,6 +210,8 @@ static void end_tgt(struct shca_qp *qp, bool left)
 		ended = shca_tgt_close(hca, qp->entry, shca_self.slot);
 	shca_qp_unlock_handles();
 	if (ended) {
+		if (!left)
+			shca_object_cache_drop(hca, SHCA_QP, qp->idx);
 		/* A sender that was killed half-way left a receive behind: the SRQ's owner gets
 		 * that receive flushed. */
 		shca_epoch_sync_for(fabric, SHCA_HOLDS_ANY, SHCA_FLUSH_PATIENCE);
@@ -281,6 +284,8 @@ int ibv_destroy_qp(struct ibv_qp *ibqp)
 	if (ibqp->qp_type == IBV_QPT_UD &&
 	    shca_mcast_is_member(&shca_self.fabric, qp->ctx->hca_idx, ibqp->qp_num))
 		return EBUSY;
+	if (ibqp->qp_type != IBV_QPT_XRC_RECV)
+		shca_object_cache_drop(qp->ctx->hca, SHCA_QP, qp->idx);
 	shca_context_objects_remove(&qp->context_node);
 	shca_qp_end(qp, false);
 	shca_event_ack_wait(&ibqp->mutex, &ibqp->cond, &ibqp->events_completed, &qp->events_given);

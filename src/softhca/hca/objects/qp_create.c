@@ -10,6 +10,7 @@
 #include "fabric/xrc_life.h"
 #include "hca/context_objects.h"
 #include "hca/execution/wr_api.h"
+#include "hca/object_cache.h"
 #include "hca/sizes.h"
 #include "qp.h"
 
@@ -277,6 +278,7 @@ struct ibv_qp *shca_create_qp_ex(struct ibv_context *ibctx, struct ibv_qp_init_a
 	} else if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS) {
 		shca_wr_api_init(qp);
 	}
+	shca_object_cache_add(ctx->hca, SHCA_QP, qp->idx);
 	shca_table_publish(qp->entry);
 	return &qp->ibv.qp_base;
 free_entry:

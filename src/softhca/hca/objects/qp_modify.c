@@ -358,7 +358,7 @@ int ibv_modify_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask)
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
-	shca_object_cache_use(qp->ctx->hca, SHCA_QP, qp->idx);
+	shca_object_cache_await(qp->ctx->hca, SHCA_QP, qp->idx);
 	mask = without_other_half(ibqp->qp_type, mask);
 	if (!is_target(qp))
 		return modify(qp, attr, mask);

@@ -93,6 +93,7 @@ struct ibv_srq *shca_create_srq_ex(struct ibv_context *ibctx, struct ibv_srq_ini
 	srq->entry->async_channel = ctx->async_channel;
 	attach(srq, attr, type);
 	shca_context_objects_add(ibctx, &srq->context_node, SHCA_OBJECT_SRQ, srq);
+	shca_object_cache_add(ctx->hca, SHCA_SRQ, srq->idx);
 	shca_table_publish(srq->entry);
 	return &srq->ibv;
 free_rq:
@@ -126,7 +127,7 @@ int ibv_modify_srq(struct ibv_srq *ibsrq, struct ibv_srq_attr *attr, int mask)
 
 	if (!shca_ours(ibsrq->context))
 		return EIO;
-	shca_object_cache_use(shca_ctx(ibsrq->context)->hca, SHCA_SRQ, srq->idx);
+	shca_object_cache_await(shca_ctx(ibsrq->context)->hca, SHCA_SRQ, srq->idx);
 	/* mlx5 can't resize an SRQ. */
 	if (mask & ~IBV_SRQ_LIMIT)
 		return EINVAL;
@@ -225,6 +226,7 @@ int ibv_destroy_srq(struct ibv_srq *ibsrq)
 		return EIO;
 	if (atomic_load(&srq->refs))
 		return EBUSY;
+	shca_object_cache_drop(shca_ctx(ibsrq->context)->hca, SHCA_SRQ, srq->idx);
 	shca_context_objects_remove(&srq->context_node);
 	shca_srq_end(srq);
 	shca_event_ack_wait(&ibsrq->mutex, &ibsrq->cond, &ibsrq->events_completed,
