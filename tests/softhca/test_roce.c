@@ -54,6 +54,7 @@ static void test_table(void **state)
 	t_eq(dev->port.lid, 0);
 	t_eq(dev->port.sm_lid, 0);
 	t_eq(dev->port.pkey_tbl_len, 1);
+	t_eq(dev->port.flags, IBV_QPF_GRH_REQUIRED);
 	t_eq(ibv_query_gid_table(dev->ctx, e, GIDS + 1, 0), GIDS);
 	t_eq(ibv_query_gid_table(dev->ctx, e, GIDS - 1, 0), -EINVAL);
 	for (int i = 0; i < dev->port.gid_tbl_len; i++) {

@@ -43,8 +43,9 @@ static void fill_port(const struct shca_hca *hca, struct ibv_port_attr *attr)
 		.active_speed = shca_config_port_speed(&fabric->hdr->config)->code,
 		.phys_state = PHYS_LINK_UP,
 		.link_layer = ethernet ? IBV_LINK_LAYER_ETHERNET : IBV_LINK_LAYER_INFINIBAND,
-		.flags = !ethernet && shca_opt(fabric, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED
-									    : 0,
+		/* The kernel says so of each RoCE port. */
+		.flags = ethernet || shca_opt(fabric, SHCA_O_GRH_REQUIRED) ? IBV_QPF_GRH_REQUIRED
+									   : 0,
 	};
 }
 

@@ -14,6 +14,7 @@
 #define PAGE_SIZES 0xfffffffffffff000ULL /* 4 KiB and all powers of two above */
 #define ACK_DELAY  16                    /* 4.096 us * 2^16, as the ConnectX has it */
 #define CLOCK_KHZ  1000000               /* time stamps count nanoseconds */
+#define TIMESTAMPS 0x7fffffffffffffffULL /* the bits of a time stamp, as with mlx5 */
 
 static int clip_int(int64_t n)
 {
@@ -119,7 +120,7 @@ int shca_query_device_ex(struct ibv_context *context, const struct ibv_query_dev
 		return EINVAL;
 	fill_device(shca_ctx(context), &a.orig_attr);
 	fill_odp(&shca_self.fabric, &a);
-	a.completion_timestamp_mask = UINT64_MAX;
+	a.completion_timestamp_mask = TIMESTAMPS;
 	a.hca_core_clock = CLOCK_KHZ;
 	a.device_cap_flags_ex = a.orig_attr.device_cap_flags;
 	a.phys_port_cnt_ex = SHCA_PORTS;
