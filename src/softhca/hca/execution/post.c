@@ -232,8 +232,8 @@ int shca_post_send(struct ibv_qp *ibqp, struct ibv_send_wr *wr, struct ibv_send_
 	for (; wr; wr = wr->next) {
 		struct shca_swqe *wqe = shca_sq_next(qp, &rc);
 
-		if (wqe)
-			rc = build(qp, wqe, wr);
+		/* As with mlx5, a state without sends is like a full queue. */
+		rc = wqe ? build(qp, wqe, wr) : ENOMEM;
 		if (rc)
 			break;
 		qp->head++;
