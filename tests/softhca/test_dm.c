@@ -106,6 +106,7 @@ static void test_register(void **state)
 	t_rc(ibv_free_dm(dm), EBUSY);
 	t_eq(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, ACCESS),
 	     IBV_REREG_MR_ERR_CMD);
+	t_eq(errno, EINVAL);
 	t_ok(ibv_dereg_mr(mr));
 	t_ok(ibv_free_dm(dm));
 }

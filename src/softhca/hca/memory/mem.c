@@ -42,6 +42,14 @@ bool shca_mem_on_demand(const struct shca_run *runs, unsigned n)
 	return false;
 }
 
+/* Returns true if the kernel knows the advice, by a page that can be populated. */
+static bool knows_populate(void)
+{
+	uintptr_t here = (uintptr_t)&here & ~(uintptr_t)4095;
+
+	return !madvise((void *)here, 4096, MADV_POPULATE_READ);
+}
+
 int shca_mem_populate(uint64_t addr, uint64_t len, bool write)
 {
 	uint64_t first = addr & ~4095ULL;
@@ -52,12 +60,10 @@ int shca_mem_populate(uint64_t addr, uint64_t len, bool write)
 	if (!madvise((void *)(uintptr_t)first, bytes,
 		     write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
 		return 0;
-	/* A mapping that may not be written gives EINVAL too. */
-	if (errno != EINVAL ||
-	    (write && !madvise((void *)(uintptr_t)first, bytes, MADV_POPULATE_READ)))
+	/* A mapping that may not be accessed so gives EINVAL, too. */
+	if (errno != EINVAL || knows_populate())
 		return -EFAULT;
-	/* A kernel before 5.14, or a mapping that can't be populated: check at least that it is
-	 * mapped. */
+	/* A kernel before 5.14: check at least that the memory is mapped. */
 	for (uint64_t at = first; at < first + bytes; at += 4096) {
 		unsigned char in;
 

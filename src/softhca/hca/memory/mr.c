@@ -69,16 +69,25 @@ static int pin(struct shca_context *ctx, uint64_t addr, uint64_t len, uint64_t *
 	return -ENOMEM;
 }
 
+int shca_mr_check_access_flags(uint32_t access)
+{
+	if (access & ~(uint32_t)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
+		return -EINVAL;
+	if ((access & REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
+		return -EINVAL;
+	if ((access & IBV_ACCESS_ON_DEMAND) &&
+	    shca_opt(&shca_self.fabric, SHCA_O_ODP) == SHCA_ODP_OFF)
+		return -EOPNOTSUPP;
+	return 0;
+}
+
 int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access)
 {
 	int64_t odp = shca_opt(&shca_self.fabric, SHCA_O_ODP);
+	int rc = shca_mr_check_access_flags(access);
 
-	if (access & ~(uint32_t)(ACCESS_KNOWN | IBV_ACCESS_OPTIONAL_RANGE))
-		return -EOPNOTSUPP;
-	if ((access & REMOTE_CHANGES) && !(access & IBV_ACCESS_LOCAL_WRITE))
-		return -EINVAL;
-	if ((access & IBV_ACCESS_ON_DEMAND) && odp == SHCA_ODP_OFF)
-		return -EOPNOTSUPP;
+	if (rc)
+		return rc;
 	if (!len)
 		return -EINVAL;
 	if (len == SIZE_MAX && !addr)

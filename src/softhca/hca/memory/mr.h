@@ -66,6 +66,9 @@ static inline void *shca_mr_translate(const struct shca_mr_entry *entry, uint64_
 	return (void *)(uintptr_t)(entry->va + (addr - entry->iova));
 }
 
+/* Checks whether a region may have that access, as the kernel does before it looks at the memory.
+ * Returns 0 or -errno. */
+int shca_mr_check_access_flags(uint32_t access);
 /* Checks whether a region of that place and length may have that access. Returns 0 or -errno. */
 int shca_mr_check_access(uint64_t addr, uint64_t len, uint32_t access);
 /* Checks and pins the memory of a region, and describes it in *entry. Returns 0 or -errno; *pinned

@@ -176,18 +176,30 @@ struct ibv_mr *shca_reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibdm, uint64_t o
 	return &mr->ibv;
 }
 
-/* Returns true if the arguments of ibv_rereg_mr() make sense together. */
-static bool may_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *pd,
-		      const void *addr, size_t length, int access)
+/* Returns true if the arguments of ibv_rereg_mr() make sense together: the checks of libibverbs. */
+static bool may_rereg(const struct shca_mr *mr, int flags, const void *addr, size_t length,
+		      int access)
 {
-	if (!flags || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED))
-		return false;
-	if ((flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->ibv.context))
+	if (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED)
 		return false;
 	if ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!length || !addr))
 		return false;
 	return (!access || (flags & IBV_REREG_MR_CHANGE_ACCESS)) && mr->pd &&
 	       !(mr->entry->flags & SHCA_MR_NULL);
+}
+
+/* Returns 0, or -errno if the kernel refuses the change before it looks at the memory. */
+static int check_rereg(const struct shca_mr *mr, int flags, const struct ibv_pd *pd, int access)
+{
+	int rc = 0;
+
+	if (!flags || mr->dm)
+		return -EINVAL;
+	if (flags & IBV_REREG_MR_CHANGE_ACCESS)
+		rc = shca_mr_check_access_flags((uint32_t)access);
+	if (!rc && (flags & IBV_REREG_MR_CHANGE_PD) && (!pd || pd->context != mr->ibv.context))
+		rc = -EINVAL;
+	return rc;
 }
 
 /* Returns false if a memory window is bound to a region, which stays then. */
@@ -246,12 +258,13 @@ int ibv_rereg_mr(struct ibv_mr *ibmr, int flags, struct ibv_pd *pd, void *addr, 
 		errno = EIO;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (!may_rereg(mr, flags, pd, addr, length, access)) {
+	if (!may_rereg(mr, flags, addr, length, access)) {
 		errno = EINVAL;
 		return IBV_REREG_MR_ERR_INPUT;
 	}
-	if (mr->dm) {
-		errno = EOPNOTSUPP;
+	rc = check_rereg(mr, flags, pd, access);
+	if (rc) {
+		errno = -rc;
 		return IBV_REREG_MR_ERR_CMD;
 	}
 	if (!translate) {
