@@ -3,6 +3,8 @@
  * test_windows.c [none|three] - memory windows of both types: binding, access, invalidation and
  * their errors; or, with an argument, their absence, or the limit of three.
  */
+#include <sys/mman.h>
+
 #include "windows.h"
 
 #define LEN      T_REGION
@@ -207,8 +209,10 @@ static void test_busy(void **state)
 	struct t_place place = t_place(dev, BINDABLE);
 	struct ibv_mw *mw = t_mw(dev, IBV_MW_TYPE_2);
 	uint32_t key = ibv_inc_rkey(mw->rkey);
+	void *nowhere = mmap(NULL, PART, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
 	(void)state;
+	t_true(nowhere != MAP_FAILED, "mmap: %s", strerror(errno));
 	t_eq(t_bind_2(place.pair.b, mw, key, t_part(&place.region, IBV_ACCESS_REMOTE_READ)),
 	     IBV_WC_SUCCESS);
 	t_rc(ibv_dereg_mr(place.region.mr), EBUSY);
@@ -216,9 +220,14 @@ static void test_busy(void **state)
 	t_eq(ibv_rereg_mr(place.region.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, BINDABLE),
 	     IBV_REREG_MR_ERR_CMD);
 	t_eq(errno, EBUSY);
+	/* The new memory is looked at first. */
+	t_eq(ibv_rereg_mr(place.region.mr, IBV_REREG_MR_CHANGE_TRANSLATION, NULL, nowhere, PART, 0),
+	     IBV_REREG_MR_ERR_CMD);
+	t_eq(errno, EFAULT);
 	t_eq(t_invalidate(place.pair.b, key), IBV_WC_SUCCESS);
 	t_eq(ibv_rereg_mr(place.region.mr, IBV_REREG_MR_CHANGE_ACCESS, NULL, NULL, 0, BINDABLE), 0);
 	t_ok(ibv_dealloc_mw(mw));
+	munmap(nowhere, PART);
 	t_place_free(&place);
 }
 
@@ -265,19 +274,54 @@ static void race_once(struct race *race)
 	t_ok(ibv_rereg_mr(region->mr, change, NULL, region->addr, LEN, 0));
 }
 
-static void test_busy_at_once(void **state)
+/* Deregisters a region while a window is bound to it: one of the two fails. */
+static void race_of_end(struct race *race)
+{
+	struct t_buf *region = &race->place->region;
+	pthread_t thread;
+	int rc;
+
+	race->key = ibv_inc_rkey(race->key);
+	t_ok(pthread_create(&thread, NULL, bind_at_once, race));
+	pthread_barrier_wait(&race->begin);
+	rc = ibv_dereg_mr(region->mr);
+	t_ok(pthread_join(thread, NULL));
+	t_true((rc == 0) != (race->status == IBV_WC_SUCCESS), "%d, and the bind has status %d", rc,
+	       race->status);
+	if (!rc) {
+		region->mr = ibv_reg_mr(dev->pd, region->addr, LEN, BINDABLE);
+		t_true(region->mr, "ibv_reg_mr: %s", strerror(errno));
+		t_mend(&race->place->pair);
+		return;
+	}
+	t_eq(rc, EBUSY);
+	t_eq(t_invalidate(race->place->pair.b, race->key), IBV_WC_SUCCESS);
+}
+
+static void race_often(void (*once)(struct race *race))
 {
 	struct t_place place = t_place(dev, BINDABLE);
 	struct race race = {.place = &place, .mw = t_mw(dev, IBV_MW_TYPE_2)};
 
-	(void)state;
 	race.key = race.mw->rkey;
 	t_ok(pthread_barrier_init(&race.begin, NULL, 2));
 	for (int i = 0; i < RACES; i++)
-		race_once(&race);
+		once(&race);
 	pthread_barrier_destroy(&race.begin);
 	t_ok(ibv_dealloc_mw(race.mw));
 	t_place_free(&place);
+}
+
+static void test_busy_at_once(void **state)
+{
+	(void)state;
+	race_often(race_once);
+}
+
+static void test_end_at_once(void **state)
+{
+	(void)state;
+	race_often(race_of_end);
 }
 
 /* Posts a SEND of n bytes that ends the binding of that key. */
@@ -464,8 +508,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(test_type_2),        cmocka_unit_test(test_zero_based),
 		cmocka_unit_test(test_bind_errors),   cmocka_unit_test(test_arguments),
 		cmocka_unit_test(test_busy),          cmocka_unit_test(test_busy_at_once),
-		cmocka_unit_test(test_send_with_inv), cmocka_unit_test(test_inv_of_others),
-		cmocka_unit_test(test_extended),      cmocka_unit_test(test_left),
+		cmocka_unit_test(test_end_at_once),   cmocka_unit_test(test_send_with_inv),
+		cmocka_unit_test(test_inv_of_others), cmocka_unit_test(test_extended),
+		cmocka_unit_test(test_left),
 	};
 	const struct CMUnitTest absent[] = {cmocka_unit_test(test_none)};
 	const struct CMUnitTest limit[] = {cmocka_unit_test(test_three)};
