@@ -24,7 +24,6 @@ static int clip_int(int64_t n)
 static unsigned int cap_flags(const struct shca_fabric *fabric)
 {
 	unsigned int flags = IBV_DEVICE_BAD_PKEY_CNTR | IBV_DEVICE_BAD_QKEY_CNTR |
-			     IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_CURR_QP_STATE_MOD |
 			     IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
 
 	if (shca_opt(fabric, SHCA_O_XRC))
