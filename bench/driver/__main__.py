@@ -24,6 +24,7 @@ import portals
 import rate
 import rma
 import sp
+import tuples
 import virtual
 
 PARTS = {
@@ -101,6 +102,7 @@ def _make_parser():
     parser.add_argument("--rounds", type=_positive, metavar="N", help="rounds, in each of which every column runs once (5, patterns and picture: 15, virtual: 3, quick: 2)")
     parser.add_argument("--details", action="store_true", help="overlap: show transfer time too, and the overhead of all sizes")
     parser.add_argument("--samples", action="store_true", help="overlap, bandwidth, rate: write each iteration's time to the JSON file")
+    parser.add_argument("--tuples", action="store_true", help="rate: long messages, by the number of tags, each of which has a queue")
     parser.add_argument("--variants", action="store_true", help="overlap: both sides at once and late peers too")
     parser.add_argument(
         "--link", action=argparse.BooleanOptionalAction, help="with the link model, or without it; each part has its default"
@@ -138,6 +140,8 @@ def _check_options(parser, settings):
         parser.error(f"--one-node is for {', '.join(ONE_NODE_PARTS)} in real time")
     if settings.part != "overlap" and settings.variants:
         parser.error("--variants is for overlap alone")
+    if settings.part != "rate" and settings.tuples:
+        parser.error("--tuples is for rate alone")
     if settings.part != "sp" and (settings.problem or settings.npb):
         parser.error("--class and --npb are for sp alone")
     if settings.part != "picture" and (settings.source or settings.output):

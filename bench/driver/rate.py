@@ -4,6 +4,7 @@
 import by_size
 import columns
 import report
+import tuples
 import virtual
 from rounds import program_task, take_turns
 
@@ -54,6 +55,8 @@ def _judge(values):
 
 def main(settings):
     """Measures, prints and writes all figures. Returns the tasks."""
+    if settings.tuples:
+        return tuples.main(settings)
     report.print_head(settings)
     tasks = [_task(settings, column) for column in columns.choose(settings.columns, columns.DEVICE + columns.SHARED_MEMORY)]
     take_turns(tasks, settings.rounds)

@@ -21,8 +21,14 @@ struct settings {
 	long window;
 	long tags[MAX_COUNTS]; /* numbers of tags that are measured */
 	unsigned ntags;
+	long passes;
 	bool both_ways, samples;
 	struct effort effort;
+};
+
+/* The next of several tags. Both ranks go through them alike, a window after the other. */
+struct turn {
+	long receive, send;
 };
 
 /* Returns the next message's tag. Several tags are used in turn, from TAG_OTHER on. */
@@ -35,20 +41,20 @@ static int nth_tag(long tags, long *next)
 }
 
 /* Returns the time of one window in ns. Its messages share a buffer, as in the usual benchmarks. */
-static uint64_t one_window(const struct settings *settings, size_t bytes, long tags)
+static uint64_t one_window(const struct settings *settings, size_t bytes, long tags,
+			   struct turn *turn)
 {
 	const struct job_pair *pair = &settings->pair;
 	MPI_Request request[2 * MAX_WINDOW];
 	uint64_t start = clock_ns();
-	long receive = 0, send = 0;
 	int n = 0;
 
 	for (long i = 0; i < settings->window && (pair->rank || settings->both_ways); i++)
-		MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer, nth_tag(tags, &receive),
-			  MPI_COMM_WORLD, &request[n++]);
+		MPI_Irecv(pair->recv_buf, (int)bytes, MPI_BYTE, pair->peer,
+			  nth_tag(tags, &turn->receive), MPI_COMM_WORLD, &request[n++]);
 	for (long i = 0; i < settings->window && (!pair->rank || settings->both_ways); i++)
-		MPI_Isend(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer, nth_tag(tags, &send),
-			  MPI_COMM_WORLD, &request[n++]);
+		MPI_Isend(pair->send_buf, (int)bytes, MPI_BYTE, pair->peer,
+			  nth_tag(tags, &turn->send), MPI_COMM_WORLD, &request[n++]);
 	MPI_Waitall(n, request, MPI_STATUSES_IGNORE);
 	if (settings->both_ways)
 		return clock_ns() - start;
@@ -61,10 +67,10 @@ static uint64_t one_window(const struct settings *settings, size_t bytes, long t
 
 /* Measures the time of each of n windows, in us. */
 static struct sample_summary measure(const struct settings *settings, size_t bytes, long tags,
-				     double *us, long n)
+				     struct turn *turn, double *us, long n)
 {
 	for (long i = 0; i < n; i++)
-		us[i] = (double)one_window(settings, bytes, tags) / 1e3;
+		us[i] = (double)one_window(settings, bytes, tags, turn) / 1e3;
 	return sample_summarise(us, (size_t)n);
 }
 
@@ -86,16 +92,26 @@ static void print_result(const struct settings *settings, size_t bytes, long tag
 	fflush(stdout);
 }
 
+/* Sends so many messages with each tag: a library may set something up after some of them. */
+static void go_through_tags(const struct settings *settings, size_t bytes, long tags,
+			    struct turn *turn)
+{
+	for (long i = 0; i * settings->window < settings->passes * tags; i++)
+		one_window(settings, bytes, tags, turn);
+}
+
 static void run_tags(const struct settings *settings, size_t bytes, long tags)
 {
 	double *us = effort_samples(&settings->effort);
 	struct sample_summary sum;
+	struct turn turn = {0};
 	long n;
 
 	pair_clear(&settings->pair, bytes);
-	sum = measure(settings, bytes, tags, us, settings->effort.warm_up);
+	go_through_tags(settings, bytes, tags, &turn);
+	sum = measure(settings, bytes, tags, &turn, us, settings->effort.warm_up);
 	n = effort_agree(&settings->effort, sum.median);
-	sum = measure(settings, bytes, tags, us, n);
+	sum = measure(settings, bytes, tags, &turn, us, n);
 	if (settings->pair.rank || settings->both_ways)
 		pair_check(&settings->pair, bytes);
 	if (!settings->pair.rank)
@@ -116,7 +132,8 @@ static void run(const void *input, size_t bytes)
 static const struct argp_option options[] = {
 	{"window", 'n', "N", 0, "messages under way, each way; 64", 0},
 	{"both-ways", 'b', NULL, 0, "both ranks send and receive", 0},
-	{"tags", 'g', "LIST", 0, "numbers of tags, which a window's messages have in turn; 1", 0},
+	{"tags", 'g', "LIST", 0, "numbers of tags, which the messages have in turn; 1", 0},
+	{"passes", 'p', "N", 0, "messages with each tag before the warm-up; 0", 0},
 	{0},
 };
 
@@ -130,6 +147,9 @@ static error_t parse_option(int key, char *arg, struct argp_state *state)
 		return 0;
 	case 'b':
 		settings->both_ways = true;
+		return 0;
+	case 'p':
+		settings->passes = parse_number("passes", arg, 0, 1000);
 		return 0;
 	case 'g':
 		settings->ntags =
