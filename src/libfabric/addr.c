@@ -88,3 +88,27 @@ bool tf_addr_parse(const char *text, struct tf_addr *addr)
 	*addr = tf_addr_make(&(struct tq_locator){port, number}, endpoint);
 	return true;
 }
+
+bool tf_addr_read(struct tf_addr *addr, uint32_t format, const void *from, size_t len)
+{
+	bool valid;
+
+	if (format == FI_ADDR_STR) {
+		valid = memchr(from, '\0', len) && tf_addr_parse(from, addr);
+	} else {
+		valid = len == sizeof(*addr) && tf_addr_is_valid(from);
+		if (valid)
+			memcpy(addr, from, sizeof(*addr));
+	}
+	if (!valid)
+		memset(addr, 0, sizeof(*addr));
+	return valid;
+}
+
+size_t tf_addr_write(const struct tf_addr *addr, uint32_t format, void *to, size_t room)
+{
+	if (format == FI_ADDR_STR)
+		return tf_addr_print(addr, to, room);
+	memcpy(to, addr, room < sizeof(*addr) ? room : sizeof(*addr));
+	return sizeof(*addr);
+}

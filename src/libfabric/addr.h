@@ -51,4 +51,13 @@ size_t tf_addr_print(const struct tf_addr *addr, char *text, size_t size);
 /* Reads such a text. Returns false if it isn't one. */
 bool tf_addr_parse(const char *text, struct tf_addr *addr);
 
+/* ---- addresses as users have them: TF_ADDR_FORMAT, or texts (FI_ADDR_STR) ---- */
+
+/* Reads a user's address of `len` bytes in this format. Returns false, with an address of zeros, if
+ * it isn't one. */
+bool tf_addr_read(struct tf_addr *addr, uint32_t format, const void *from, size_t len);
+/* Writes the address in this format, as far as there is room. Returns the size that the whole
+ * address takes. */
+size_t tf_addr_write(const struct tf_addr *addr, uint32_t format, void *to, size_t room);
+
 #endif

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,18 +71,14 @@ static void publish(struct tf_av *av, struct tf_dest *dest)
 }
 
 /* Inserts an address. Returns 0 or a negative error. */
-static int insert_one(struct tf_av *av, const void *bytes, fi_addr_t *index)
+static int insert_one(struct tf_av *av, const struct tf_addr *addr, fi_addr_t *index)
 {
 	struct tf_peer *peer = NULL;
 	struct tq_locator locator;
 	struct tf_dest *dest;
-	struct tf_addr addr;
 
-	if (!tf_addr_is_valid(bytes))
-		return -FI_EINVAL;
-	memcpy(&addr, bytes, sizeof(addr));
-	if (addr.kind == TF_ADDR_ENDPOINT) {
-		locator = tf_addr_locator(&addr);
+	if (addr->kind == TF_ADDR_ENDPOINT) {
+		locator = tf_addr_locator(addr);
 		peer = tf_peer_get(av->domain, &locator);
 		if (!peer)
 			return -FI_ENOMEM;
@@ -92,8 +87,8 @@ static int insert_one(struct tf_av *av, const void *bytes, fi_addr_t *index)
 	pthread_mutex_lock(&av->lock);
 	dest = new_dest(av);
 	if (dest) {
-		dest->addr = addr;
-		dest->number = tf_addr_endpoint(&addr);
+		dest->addr = *addr;
+		dest->number = tf_addr_endpoint(addr);
 		atomic_store(&dest->peer, peer);
 		atomic_store(&dest->tq, NULL);
 		atomic_store(&dest->until, 0);
@@ -276,11 +271,22 @@ static void report_error(struct tf_av *av, void *context, size_t which, int erro
 	tf_eq_add_error(av->eq, &entry);
 }
 
-static int insert(struct fid_av *fid, const void *addrs, size_t count, fi_addr_t *indices,
-		  uint64_t flags, void *context)
+/* Reads address `i` of a list in this format: texts are pointed to. Returns false if it isn't
+ * one. */
+static bool read_at(struct tf_addr *addr, uint32_t format, const void *list, size_t i)
 {
-	struct tf_av *av = av_of(fid);
+	const char *const *texts = list;
+
+	if (format == FI_ADDR_STR)
+		return texts[i] && tf_addr_parse(texts[i], addr);
+	return tf_addr_read(addr, format, (const struct tf_addr *)list + i, sizeof(*addr));
+}
+
+static int insert_all(struct tf_av *av, uint32_t format, const void *addrs, size_t count,
+		      fi_addr_t *indices, uint64_t flags, void *context)
+{
 	size_t inserted = 0;
+	struct tf_addr addr;
 	int rc;
 
 	if ((av->events && !av->eq) || (flags & ~(FI_MORE | FI_SYNC_ERR)) || (count && !addrs))
@@ -288,7 +294,7 @@ static int insert(struct fid_av *fid, const void *addrs, size_t count, fi_addr_t
 	for (size_t i = 0; i < count; i++) {
 		fi_addr_t index = FI_ADDR_NOTAVAIL;
 
-		rc = insert_one(av, (const struct tf_addr *)addrs + i, &index);
+		rc = read_at(&addr, format, addrs, i) ? insert_one(av, &addr, &index) : -FI_EINVAL;
 		if (indices)
 			indices[i] = index;
 		if (!rc)
@@ -305,6 +311,14 @@ static int insert(struct fid_av *fid, const void *addrs, size_t count, fi_addr_t
 	return (int)inserted;
 }
 
+static int insert(struct fid_av *fid, const void *addrs, size_t count, fi_addr_t *indices,
+		  uint64_t flags, void *context)
+{
+	struct tf_av *av = av_of(fid);
+
+	return insert_all(av, av->domain->addr_format, addrs, count, indices, flags, context);
+}
+
 static int insertsvc(struct fid_av *fid, const char *node, const char *service, fi_addr_t *index,
 		     uint64_t flags, void *context)
 {
@@ -314,22 +328,9 @@ static int insertsvc(struct fid_av *fid, const char *node, const char *service, 
 	if (!node || (!service && !tf_addr_parse(node, &addr)))
 		return -FI_EINVAL;
 	rc = tf_service_resolve(node, service, flags & FI_NUMERICHOST, &addr);
-	return rc ? rc : insert(fid, &addr, 1, index, flags & ~FI_NUMERICHOST, context);
-}
-
-/* Writes the name with its number at the end increased by `add`. Returns false if it has none. */
-static bool add_to_name(const char *name, size_t add, char *to, size_t size)
-{
-	size_t len = strlen(name), digits = 0;
-
-	if (!add)
-		return (size_t)snprintf(to, size, "%s", name) < size;
-	while (digits < len && name[len - digits - 1] >= '0' && name[len - digits - 1] <= '9')
-		digits++;
-	if (!digits)
-		return false;
-	return (size_t)snprintf(to, size, "%.*s%0*llu", (int)(len - digits), name, (int)digits,
-				strtoull(name + len - digits, NULL, 10) + add) < size;
+	return rc ? rc
+		  : insert_all(av_of(fid), TF_ADDR_FORMAT, &addr, 1, index, flags & ~FI_NUMERICHOST,
+			       context);
 }
 
 static int insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const char *service,
@@ -347,14 +348,15 @@ static int insertsym(struct fid_av *fid, const char *node, size_t nodecnt, const
 		return -FI_ENOMEM;
 	for (size_t i = 0; i < nodecnt * svccnt; i++) {
 		rc = -FI_EINVAL;
-		if (!add_to_name(node, i / svccnt, node_name, sizeof(node_name)) ||
-		    !add_to_name(service, i % svccnt, service_name, sizeof(service_name)))
+		if (!tf_service_add(node, i / svccnt, node_name, sizeof(node_name)) ||
+		    !tf_service_add(service, i % svccnt, service_name, sizeof(service_name)))
 			goto out;
 		rc = tf_service_resolve(node_name, service_name, flags & FI_NUMERICHOST, &addrs[i]);
 		if (rc)
 			goto out;
 	}
-	rc = insert(fid, addrs, nodecnt * svccnt, indices, flags & ~FI_NUMERICHOST, context);
+	rc = insert_all(av_of(fid), TF_ADDR_FORMAT, addrs, nodecnt * svccnt, indices,
+			flags & ~FI_NUMERICHOST, context);
 out:
 	free(addrs);
 	return rc;
@@ -389,21 +391,19 @@ static int remove_addrs(struct fid_av *fid, fi_addr_t *indices, size_t count, ui
 static int lookup(struct fid_av *fid, fi_addr_t index, void *addr, size_t *len)
 {
 	const struct tf_dest *dest = tf_av_dest(av_of(fid), index);
-	size_t room = *len;
 
 	if (!dest)
 		return -FI_EINVAL;
-	*len = sizeof(dest->addr);
-	memcpy(addr, &dest->addr, room < *len ? room : *len);
+	*len = tf_addr_write(&dest->addr, dest->av->domain->addr_format, addr, *len);
 	return 0;
 }
 
 static const char *straddr(struct fid_av *fid, const void *bytes, char *buf, size_t *len)
 {
-	struct tf_addr addr;
+	uint32_t format = av_of(fid)->domain->addr_format;
+	struct tf_addr addr = {0};
 
-	(void)fid;
-	memcpy(&addr, bytes, sizeof(addr));
+	read_at(&addr, format, format == FI_ADDR_STR ? (const void *)&bytes : bytes, 0);
 	*len = tf_addr_print(&addr, buf, *len);
 	return buf;
 }

@@ -34,6 +34,7 @@ struct tf_domain {
 	struct tq_ep *tq;
 	struct tq_locator locator;
 	char name[64];
+	uint32_t addr_format; /* of the addresses that the user has: see addr.h */
 	uint32_t api_version; /* that the caller was built for */
 	struct tf_active *active;
 	atomic_bool events;   /* the caller has asked for FI_RMA_EVENT */

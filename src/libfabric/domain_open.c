@@ -149,6 +149,7 @@ int tf_domain_open(struct tf_fabric *fabric, struct fi_info *info, struct fid_do
 	domain->fid.fid.ops = &fid_ops;
 	domain->fabric = fabric;
 	domain->api_version = fabric->fid.api_version;
+	domain->addr_format = info->addr_format;
 	atomic_init(&domain->events, info->caps & FI_RMA_EVENT);
 	pthread_mutex_init(&domain->lock, NULL);
 	if (attr && attr->name)

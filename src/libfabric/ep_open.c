@@ -142,12 +142,12 @@ static struct tf_addr addr_of(const struct tf_ep *ep)
 
 static int getname(fid_t fid, void *addr, size_t *len)
 {
-	const struct tf_addr name = addr_of(ep_of_fid(fid));
+	const struct tf_ep *ep = ep_of_fid(fid);
+	const struct tf_addr name = addr_of(ep);
 	size_t room = *len;
 
-	*len = sizeof(name);
-	memcpy(addr, &name, room < sizeof(name) ? room : sizeof(name));
-	return room < sizeof(name) ? -FI_ETOOSMALL : 0;
+	*len = tf_addr_write(&name, ep->domain->addr_format, addr, room);
+	return room < *len ? -FI_ETOOSMALL : 0;
 }
 
 static int no_getpeer(struct fid_ep *fid, void *addr, size_t *len)
@@ -399,9 +399,9 @@ static int give_name(struct tf_ep *ep, const struct fi_info *info)
 	const struct tf_addr addr = addr_of(ep);
 	struct tf_addr service;
 
-	if (!info->src_addr || info->src_addrlen != sizeof(service))
+	if (!info->src_addr ||
+	    !tf_addr_read(&service, info->addr_format, info->src_addr, info->src_addrlen))
 		return 0;
-	memcpy(&service, info->src_addr, sizeof(service));
 	return tf_name_give(&service, &addr, &ep->name);
 }
 

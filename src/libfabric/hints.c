@@ -104,19 +104,25 @@ uint64_t tf_hints_caps(uint32_t version, const struct fi_info *hints)
 	return caps;
 }
 
+/* Returns true if there is no address, or a valid one. */
+static bool addr_fits(uint32_t format, const void *addr, size_t len)
+{
+	struct tf_addr read;
+
+	return !addr || tf_addr_read(&read, format, addr, len);
+}
+
 bool tf_hints_fit(uint32_t version, const struct fi_info *hints)
 {
 	if (!hints)
 		return true;
 	if (lacks(hints->caps, TF_CAPS))
 		return false;
-	if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != TF_ADDR_FORMAT)
+	if (hints->addr_format != FI_FORMAT_UNSPEC && hints->addr_format != TF_ADDR_FORMAT &&
+	    hints->addr_format != FI_ADDR_STR)
 		return false;
-	if ((hints->src_addr && hints->src_addrlen != sizeof(struct tf_addr)) ||
-	    (hints->dest_addr && hints->dest_addrlen != sizeof(struct tf_addr)))
-		return false;
-	if ((hints->src_addr && !tf_addr_is_valid(hints->src_addr)) ||
-	    (hints->dest_addr && !tf_addr_is_valid(hints->dest_addr)))
+	if (!addr_fits(hints->addr_format, hints->src_addr, hints->src_addrlen) ||
+	    !addr_fits(hints->addr_format, hints->dest_addr, hints->dest_addrlen))
 		return false;
 	if ((hints->caps & TF_ONE_SIDED) && !can_register(version, hints))
 		return false;

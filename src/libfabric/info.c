@@ -148,6 +148,11 @@ static struct fi_info *allocate_info(void)
 	return info;
 }
 
+static uint32_t addr_format(const struct fi_info *hints)
+{
+	return hints && hints->addr_format ? hints->addr_format : TF_ADDR_FORMAT;
+}
+
 /* Returns the description of a port for such hints; NULL without memory. */
 static struct fi_info *make_info(uint32_t version, const struct fi_info *hints,
 				 const struct tq_port *port)
@@ -158,7 +163,7 @@ static struct fi_info *make_info(uint32_t version, const struct fi_info *hints,
 	if (!info)
 		return NULL;
 	info->caps = tf_hints_caps(version, hints);
-	info->addr_format = TF_ADDR_FORMAT;
+	info->addr_format = addr_format(hints);
 	fill_in_tx(info->tx_attr, hints ? hints->tx_attr : NULL, info->caps);
 	fill_in_rx(info->rx_attr, hints ? hints->rx_attr : NULL, info->caps);
 	fill_in_ep(info->ep_attr, hints ? hints->ep_attr : NULL);
@@ -179,49 +184,60 @@ static struct fi_info *make_info(uint32_t version, const struct fi_info *hints,
 
 /* ---- addresses ---- */
 
-/* Sets an address. Returns 0 or -FI_ENOMEM. */
-static int set_addr(void **addr, size_t *len, const struct tf_addr *value)
+/* Sets an address in this format. Returns 0 or -FI_ENOMEM. */
+static int set_addr(void **addr, size_t *len, uint32_t format, const struct tf_addr *value)
 {
-	*addr = malloc(sizeof(*value));
+	char text[TF_ADDR_TEXT];
+
+	*len = tf_addr_write(value, format, text, sizeof(text));
+	*addr = malloc(*len);
 	if (!*addr)
 		return -FI_ENOMEM;
-	memcpy(*addr, value, sizeof(*value));
-	*len = sizeof(*value);
+	memcpy(*addr, text, *len);
 	return 0;
 }
 
 /* The addresses that the caller has named. */
 struct addrs {
-	const struct tf_addr *source;
-	const struct tf_addr *dest; /* NULL: none */
-	struct tf_addr any, named;
+	struct tf_addr source, dest;
+	bool has_dest;
 };
 
 /* Finds out the addresses. Returns 0 or -FI_ENODATA. */
 static int find_addrs(const char *node, const char *service, uint64_t flags,
 		      const struct fi_info *hints, struct addrs *addrs)
 {
+	struct tf_addr named;
+
 	/* An endpoint has an address whatever its name is. */
-	addrs->any = tf_addr_service(0, 0);
-	addrs->source = hints && hints->src_addr ? hints->src_addr : &addrs->any;
-	addrs->dest = hints ? hints->dest_addr : NULL;
+	addrs->source = tf_addr_service(0, 0);
+	addrs->has_dest = hints && hints->dest_addr;
+	if (hints && hints->src_addr)
+		tf_addr_read(&addrs->source, hints->addr_format, hints->src_addr,
+			     hints->src_addrlen);
+	if (addrs->has_dest)
+		tf_addr_read(&addrs->dest, hints->addr_format, hints->dest_addr,
+			     hints->dest_addrlen);
 	if (!node && !service)
 		return 0;
-	if (tf_service_resolve(node, service, flags, &addrs->named))
+	if (tf_service_resolve(node, service, flags, &named))
 		return -FI_ENODATA;
-	if (flags & FI_SOURCE)
-		addrs->source = &addrs->named;
-	else
-		addrs->dest = &addrs->named;
+	if (flags & FI_SOURCE) {
+		addrs->source = named;
+	} else {
+		addrs->dest = named;
+		addrs->has_dest = true;
+	}
 	return 0;
 }
 
 static int set_addrs(struct fi_info *info, const struct addrs *addrs)
 {
-	int rc = set_addr(&info->src_addr, &info->src_addrlen, addrs->source);
+	int rc = set_addr(&info->src_addr, &info->src_addrlen, info->addr_format, &addrs->source);
 
-	if (!rc && addrs->dest)
-		rc = set_addr(&info->dest_addr, &info->dest_addrlen, addrs->dest);
+	if (!rc && addrs->has_dest)
+		rc = set_addr(&info->dest_addr, &info->dest_addrlen, info->addr_format,
+			      &addrs->dest);
 	return rc;
 }
 

@@ -3,6 +3,8 @@
 
 #include <netdb.h>
 #include <netinet/in.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -27,4 +29,18 @@ int tf_service_resolve(const char *node, const char *service, uint64_t flags, st
 	*addr = tf_addr_service(ip->sin_addr.s_addr, ip->sin_port);
 	freeaddrinfo(found);
 	return 0;
+}
+
+bool tf_service_add(const char *name, size_t add, char *to, size_t size)
+{
+	size_t len = strlen(name), digits = 0;
+
+	if (!add)
+		return (size_t)snprintf(to, size, "%s", name) < size;
+	while (digits < len && name[len - digits - 1] >= '0' && name[len - digits - 1] <= '9')
+		digits++;
+	if (!digits)
+		return false;
+	return (size_t)snprintf(to, size, "%.*s%0*llu", (int)(len - digits), name, (int)digits,
+				strtoull(name + len - digits, NULL, 10) + add) < size;
 }

@@ -12,5 +12,8 @@
  * looked up. Returns 0 or -FI_ENODATA.
  */
 int tf_service_resolve(const char *node, const char *service, uint64_t flags, struct tf_addr *addr);
+/* Writes the name of a host or service with its number at the end increased by `add`. Returns false
+ * if it has none. */
+bool tf_service_add(const char *name, size_t add, char *to, size_t size);
 
 #endif

@@ -25,13 +25,15 @@ static struct {
 	struct fid_av *av;
 } all;
 
-static void open_all(enum fi_av_type type, uint64_t flags)
+/* Opens a vector of addresses in this format; FI_FORMAT_UNSPEC: the provider's own. */
+static void open_format(uint32_t format, enum fi_av_type type, uint64_t flags)
 {
 	struct fi_info *hints = fi_allocinfo();
 	struct fi_av_attr attr = {.type = type, .flags = flags};
 
 	t_holds(hints);
 	hints->ep_attr->type = FI_EP_RDM;
+	hints->addr_format = format;
 	hints->fabric_attr->prov_name = strdup("tupleq");
 	t_ok(fi_getinfo(FI_VERSION(1, 15), NULL, NULL, 0, hints, &all.info));
 	fi_freeinfo(hints);
@@ -39,6 +41,11 @@ static void open_all(enum fi_av_type type, uint64_t flags)
 	t_ok(fi_domain(all.fabric, all.info, &all.domain, NULL));
 	t_ok(fi_av_open(all.domain, &attr, &all.av, NULL));
 	t_true(attr.type != FI_AV_UNSPEC, "the type was not chosen");
+}
+
+static void open_all(enum fi_av_type type, uint64_t flags)
+{
+	open_format(FI_FORMAT_UNSPEC, type, flags);
 }
 
 static void close_all(void)
@@ -123,6 +130,45 @@ static void texts(void **state)
 	t_true(!memcmp(addr, again, ADDR), "the text is another address's");
 	t_eq(fi_av_insertsvc(all.av, "fi_tupleq://1:6b/7x", NULL, &index, 0, NULL), -FI_EINVAL);
 	t_eq(fi_av_insertsvc(all.av, NULL, "7", &index, 0, NULL), -FI_EINVAL);
+	close_all();
+}
+
+/* With FI_ADDR_STR an address is a text, and vectors take arrays of pointers to texts. */
+static void strings(void **state)
+{
+	const char *const texts[] = {"fi_tupleq://1:6b/7", "fi_tupleq://1:6b", NULL,
+				     "fi_tupleq://10.0.0.9:1099/service"};
+	char text[64] = "", small[8];
+	int errors[4];
+	fi_addr_t index[4];
+	size_t len;
+
+	(void)state;
+	open_format(FI_ADDR_STR, FI_AV_TABLE, 0);
+	t_eq(all.info->addr_format, FI_ADDR_STR);
+	t_eq(all.info->src_addrlen, strlen(all.info->src_addr) + 1);
+	t_eq(fi_av_insert(all.av, texts, 4, index, FI_SYNC_ERR, errors), 2);
+	for (unsigned i = 0; i < 4; i++) {
+		bool valid = i == 0 || i == 3;
+
+		t_eq(errors[i], valid ? 0 : FI_EINVAL);
+		t_true((index[i] != FI_ADDR_NOTAVAIL) == valid, "index %u is wrong", i);
+		if (!valid)
+			continue;
+		len = sizeof(text);
+		t_ok(fi_av_lookup(all.av, index[i], text, &len));
+		t_eq(len, strlen(texts[i]) + 1);
+		t_true(!strcmp(text, texts[i]), "the text is %s", text);
+		len = sizeof(text);
+		t_true(fi_av_straddr(all.av, texts[i], text, &len) == text, "another buffer");
+		t_eq(len, strlen(texts[i]) + 1);
+		t_true(!strcmp(text, texts[i]), "the text is %s", text);
+	}
+	len = sizeof(small);
+	t_ok(fi_av_lookup(all.av, index[0], small, &len));
+	t_eq(len, strlen(texts[0]) + 1);
+	t_true(!strcmp(small, "fi_tupl"), "the text is %s", small);
+	t_eq(fi_av_insertsvc(all.av, texts[0], NULL, index, 0, NULL), 1);
 	close_all();
 }
 
@@ -225,7 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(indices), cmocka_unit_test(texts),  cmocka_unit_test(services),
-		cmocka_unit_test(wrong),   cmocka_unit_test(events),
+		cmocka_unit_test(wrong),   cmocka_unit_test(events), cmocka_unit_test(strings),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

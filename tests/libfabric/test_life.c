@@ -143,12 +143,24 @@ static void want_wrong_dest(struct fi_info *hints)
 	hints->dest_addrlen = 16;
 }
 
+static void want_wrong_text(struct fi_info *hints)
+{
+	hints->addr_format = FI_ADDR_STR;
+	hints->dest_addr = strdup("fi_tupleq://1:2");
+	hints->dest_addrlen = sizeof("fi_tupleq://1:2");
+}
+
+static void want_triggered(struct fi_info *hints)
+{
+	hints->caps = FI_MSG | FI_TRIGGER;
+}
+
 static void refused_part(unsigned me, void *arg)
 {
 	static change_fn *const changes[] = {
 		want_msg_endpoint, want_multicast,       want_long_inject,  want_sockaddr,
 		want_strict_order, want_no_registration, want_other_domain, want_contexts,
-		want_long_data,    want_wrong_dest,
+		want_long_data,    want_wrong_dest,      want_wrong_text,   want_triggered,
 	};
 	struct fi_info *info;
 
@@ -258,9 +270,19 @@ static void closing(void **state)
 
 /* ---- names ---- */
 
-/* A client knows a host and a service, and the server learns the client's address from it. */
+static fi_addr_t insert(struct fid_av *av, uint32_t format, const void *addr)
+{
+	fi_addr_t index;
+
+	t_eq(fi_av_insert(av, format == FI_ADDR_STR ? &addr : addr, 1, &index, 0, NULL), 1);
+	return index;
+}
+
+/* A client knows a host and a service, and the server learns the client's address from it.
+ * `arg`: the format of addresses. */
 static void names_part(unsigned me, void *arg)
 {
+	const uint32_t *format = arg;
 	const char *service = "47611";
 	struct fi_info *hints = new_hints(), *info;
 	struct fi_cq_attr cq_attr = {.format = FI_CQ_FORMAT_TAGGED};
@@ -272,13 +294,13 @@ static void names_part(unsigned me, void *arg)
 	struct fid_ep *ep;
 	struct fid_av *av;
 	struct fid_cq *cq;
-	uint64_t name[2] = {0, 0};
+	char name[64] = "";
 	size_t len = sizeof(name);
 	fi_addr_t peer;
 	ssize_t rc;
 
-	(void)arg;
 	hints->caps = FI_MSG;
+	hints->addr_format = *format;
 	t_ok(ask(FI_VERSION(1, 17), me ? "127.0.0.1" : NULL, service, me ? 0 : FI_SOURCE, hints,
 		 &info));
 	t_ok(fi_fabric(info->fabric_attr, &fabric, NULL));
@@ -291,7 +313,8 @@ static void names_part(unsigned me, void *arg)
 	t_ok(fi_enable(ep));
 	if (me) {
 		t_ok(fi_getname(&ep->fid, name, &len));
-		t_eq(fi_av_insert(av, info->dest_addr, 1, &peer, 0, NULL), 1);
+		t_eq(len, *format == FI_ADDR_STR ? strlen(name) + 1 : info->src_addrlen);
+		peer = insert(av, *format, info->dest_addr);
 		/* The server may not be there yet. */
 		while ((rc = fi_inject(ep, name, sizeof(name), peer)) == -FI_EAGAIN)
 			;
@@ -301,7 +324,7 @@ static void names_part(unsigned me, void *arg)
 		while (fi_cq_read(cq, &entry, 1) == -FI_EAGAIN)
 			;
 		t_eq(entry.len, sizeof(name));
-		t_eq(fi_av_insert(av, name, 1, &peer, 0, NULL), 1);
+		insert(av, *format, name);
 	}
 	procs_barrier();
 	t_ok(fi_close(&ep->fid));
@@ -314,8 +337,11 @@ static void names_part(unsigned me, void *arg)
 
 static void names(void **state)
 {
+	uint32_t formats[] = {FI_FORMAT_UNSPEC, FI_ADDR_STR};
+
 	(void)state;
-	procs_run(NPROCS, nodes, names_part, NULL);
+	procs_run(NPROCS, nodes, names_part, &formats[0]);
+	procs_run(NPROCS, nodes, names_part, &formats[1]);
 }
 
 int main(int argc, char **argv)
