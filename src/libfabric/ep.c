@@ -16,6 +16,13 @@ void tf_ep_release(struct tf_ep *ep)
 	free(ep);
 }
 
+int tf_op_check_flags(uint64_t flags, uint64_t known)
+{
+	if (flags & ~known & FI_TRIGGER)
+		return -FI_ENOSYS; /* as fi_trigger(3) has it */
+	return flags & ~known ? -FI_EINVAL : 0;
+}
+
 int tf_op_begin(struct tf_op *op, struct tf_ep *ep, struct tf_side *side, bool copied)
 {
 	if (!ep->enabled)

@@ -86,6 +86,8 @@ static inline bool tf_side_reports(const struct tf_side *side, uint64_t flags)
 	return side->cq && (!side->selective || (flags & FI_COMPLETION));
 }
 
+/* Returns 0 if all flags of an operation are known, otherwise an error. */
+int tf_op_check_flags(uint64_t flags, uint64_t known);
 /* Begins an operation. Returns 0; -FI_EAGAIN if too many are under way, or their completions were
  * not read; -FI_EOPBADSTATE if the endpoint isn't enabled. An operation whose data are copied is
  * bounded by memory alone: a program may inject any number of messages before it receives. */

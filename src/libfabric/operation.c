@@ -17,8 +17,10 @@
 /* Returns 0 if the flags are valid and the operation may start now. */
 static int check(struct tf_ep *ep, uint64_t flags)
 {
-	if (flags & ~KNOWN_FLAGS)
-		return -FI_EINVAL;
+	int rc = tf_op_check_flags(flags, KNOWN_FLAGS);
+
+	if (rc)
+		return rc;
 	/* Earlier operations end by themselves, so the caller only tries again. */
 	if ((flags & FI_FENCE) && atomic_load(&ep->tx.busy)) {
 		tf_domain_progress(ep->domain);

@@ -96,7 +96,10 @@ ssize_t tf_recv(struct tf_ep *ep, const struct tf_recv_args *args)
 	struct tf_recv *recv;
 	int rank, rc;
 
-	if (args->count > TF_IOV_LIMIT || (args->flags & ~KNOWN_FLAGS) ||
+	rc = tf_op_check_flags(args->flags, KNOWN_FLAGS);
+	if (rc)
+		return rc;
+	if (args->count > TF_IOV_LIMIT ||
 	    ((args->flags & FI_MULTI_RECV) && (args->count != 1 || !args->iov->iov_len)))
 		return -FI_EINVAL;
 	rc = tf_recv_source(ep, args->kind, args->source, &source, &rank);

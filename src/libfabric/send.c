@@ -91,8 +91,11 @@ static struct send *make(const struct tf_ep *ep, const struct tf_send_args *args
 static int check(struct tf_ep *ep, const struct tf_send_args *args, const struct tf_dest *dest)
 {
 	size_t len = tf_vector_len(args->iov, args->count);
+	int rc = tf_op_check_flags(args->flags, KNOWN_FLAGS);
 
-	if (!dest || args->count > TF_IOV_LIMIT || (args->flags & ~KNOWN_FLAGS))
+	if (rc)
+		return rc;
+	if (!dest || args->count > TF_IOV_LIMIT)
 		return -FI_EINVAL;
 	if (len > TF_MAX_MESSAGE)
 		return -FI_EMSGSIZE;

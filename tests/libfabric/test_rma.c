@@ -8,6 +8,7 @@
 #define _GNU_SOURCE 1
 #include "member.h"
 
+#include <rdma/fi_trigger.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -352,12 +353,72 @@ static void wrong(void **state)
 	run(wrong_part);
 }
 
+/* There are no triggered operations, in either form. */
+static void triggered_part(struct member *member, unsigned peer)
+{
+	struct fi_triggered_context context = {
+		.event_type = FI_TRIGGER_THRESHOLD,
+		.trigger.threshold = {member->writes, 1},
+	};
+	struct iovec iov = {member->memory, 8};
+	struct fi_rma_iov there = {member->addrs[peer], 8, member->keys[peer]};
+	struct fi_ioc item = {member->memory, 1};
+	struct fi_rma_ioc item_there = {member->addrs[peer], 1, member->keys[peer]};
+	struct fi_msg_rma write = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = member->peers[peer],
+		.rma_iov = &there,
+		.rma_iov_count = 1,
+		.context = &context,
+	};
+	struct fi_msg_atomic add = {
+		.msg_iov = &item,
+		.iov_count = 1,
+		.addr = member->peers[peer],
+		.rma_iov = &item_there,
+		.rma_iov_count = 1,
+		.datatype = FI_UINT64,
+		.op = FI_SUM,
+		.context = &context,
+	};
+	struct fi_msg msg = {
+		.msg_iov = &iov,
+		.iov_count = 1,
+		.addr = member->peers[peer],
+		.context = &context,
+	};
+	struct fi_op_rma deferred_write = {member->ep, write, 0};
+	struct fi_deferred_work work = {
+		.threshold = 1,
+		.triggering_cntr = member->writes,
+		.op_type = FI_OP_WRITE,
+		.op.rma = &deferred_write,
+	};
+
+	t_eq(fi_writemsg(member->ep, &write, FI_TRIGGER), -FI_ENOSYS);
+	t_eq(fi_readmsg(member->ep, &write, FI_TRIGGER), -FI_ENOSYS);
+	t_eq(fi_atomicmsg(member->ep, &add, FI_TRIGGER), -FI_ENOSYS);
+	t_eq(fi_sendmsg(member->ep, &msg, FI_TRIGGER), -FI_ENOSYS);
+	t_eq(fi_recvmsg(member->ep, &msg, FI_TRIGGER), -FI_ENOSYS);
+	t_eq(fi_control(&member->domain->fid, FI_QUEUE_WORK, &work), -FI_ENOSYS);
+	t_eq(fi_control(&member->domain->fid, FI_CANCEL_WORK, &work), -FI_ENOSYS);
+	t_eq(fi_control(&member->domain->fid, FI_FLUSH_WORK, NULL), -FI_ENOSYS);
+	member_silent(member);
+}
+
+static void triggered(void **state)
+{
+	(void)state;
+	run(triggered_part);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(sizes),   cmocka_unit_test(pieces), cmocka_unit_test(injected),
-		cmocka_unit_test(data),    cmocka_unit_test(wrong),  cmocka_unit_test(counted),
-		cmocka_unit_test(leaving),
+		cmocka_unit_test(sizes),   cmocka_unit_test(pieces),    cmocka_unit_test(injected),
+		cmocka_unit_test(data),    cmocka_unit_test(wrong),     cmocka_unit_test(counted),
+		cmocka_unit_test(leaving), cmocka_unit_test(triggered),
 	};
 	const struct CMUnitTest long_tests[] = {cmocka_unit_test(very_long)};
 
