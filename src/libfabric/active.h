@@ -21,6 +21,9 @@ enum tf_request_kind {
 	TF_REQUEST_KINDS
 };
 
+/* TF_REQUEST_EVENT: only the registration counts. No endpoint has this number. */
+#define TF_NO_ENDPOINT UINT32_MAX
+
 #define TF_REQUEST_DATA  1u /* `data` are for the completion queue of the target's endpoint */
 #define TF_REQUEST_READ  2u /* TF_REQUEST_EVENT: the operation was a read */
 #define TF_REQUEST_FETCH 4u /* TF_REQUEST_ATOMIC: the answer has the old items */
@@ -31,7 +34,7 @@ struct tf_request {
 	uint8_t kind;  /* enum tf_request_kind */
 	uint8_t flags; /* TF_REQUEST_* */
 	uint8_t op, type;
-	uint32_t endpoint; /* the number of the target's endpoint */
+	uint32_t endpoint; /* the number of the target's endpoint, or TF_NO_ENDPOINT */
 	union {
 		uint64_t addr;   /* TF_REQUEST_ATOMIC: of the items */
 		uint64_t length; /* TF_REQUEST_EVENT: of the operation, for the completion */

@@ -247,7 +247,6 @@ static ssize_t start(struct fid_ep *fid, const struct args *args)
 	atomic->size = arith_size(args->type);
 	atomic->len = len;
 	operation.kind = FI_ATOMIC;
-	operation.key = args->remote->key;
 	operation.count = args->family == BASE ? TF_COUNT_WRITE : TF_COUNT_READ;
 	operation.len = len;
 	rc = tf_operation_begin(&atomic->operation, tf_ep_of(fid), &operation);
@@ -255,6 +254,8 @@ static ssize_t start(struct fid_ep *fid, const struct args *args)
 		free(atomic);
 		return rc;
 	}
+	for (size_t i = 0; i < args->remote_count; i++)
+		tf_operation_name(&atomic->operation, args->remote[i].key);
 	copy_args(atomic, args);
 	for (size_t i = 0; i < args->remote_count && !rc; i++) {
 		if (!args->remote[i].count)

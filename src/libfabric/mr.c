@@ -44,13 +44,13 @@ struct tf_mr *tf_mr_find(struct tf_domain *domain, uint64_t key, uint64_t addr, 
 	return *error ? NULL : mr;
 }
 
-void tf_mr_count(struct tf_domain *domain, uint64_t key)
+void tf_mr_count(struct tf_domain *domain, uint64_t key, bool read)
 {
 	struct tf_mr *mr;
 
 	HASH_FIND(hh, domain->mrs, &key, sizeof(key), mr);
 	if (mr)
-		tf_cntr_count(mr->cntr, false);
+		tf_cntr_count(read ? mr->reads : mr->writes, false);
 }
 
 /* ---- the object ---- */
@@ -65,30 +65,44 @@ static int close_mr(struct fid *fid)
 		pthread_mutex_unlock(&mr->domain->lock);
 		tq_mr_deregister(mr->tq);
 	}
-	if (mr->cntr)
-		atomic_fetch_sub(&mr->cntr->users, 1);
+	if (mr->reads)
+		atomic_fetch_sub(&mr->reads->users, 1);
+	if (mr->writes)
+		atomic_fetch_sub(&mr->writes->users, 1);
 	atomic_fetch_sub(&mr->domain->users, 1);
 	free(mr);
 	return 0;
+}
+
+static void set_cntr(struct tf_cntr **place, struct tf_cntr *cntr)
+{
+	*place = cntr;
+	atomic_fetch_add(&cntr->users, 1);
 }
 
 /* Binds a counter. An endpoint may be named, too, but a registration belongs to the domain. */
 static int bind_mr(struct fid *fid, struct fid *bfid, uint64_t flags)
 {
 	struct tf_mr *mr = tf_container(fid, struct tf_mr, fid.fid);
+	bool reads = flags & FI_REMOTE_READ, writes = flags & FI_REMOTE_WRITE;
+	struct tf_cntr *cntr;
 	int rc = 0;
 
 	if (bfid->fclass == FI_CLASS_EP)
 		return 0;
-	if (bfid->fclass != FI_CLASS_CNTR || (flags & ~REMOTE))
+	if (bfid->fclass != FI_CLASS_CNTR || !flags || (flags & ~REMOTE))
 		return -FI_EINVAL;
+	/* Peers don't tell of what they do with such a key. */
+	if (!tf_key_has_events(mr->fid.key))
+		return -FI_ENOSYS;
+	cntr = tf_container(bfid, struct tf_cntr, fid.fid);
 	pthread_mutex_lock(&mr->domain->lock);
-	if (mr->cntr) {
+	if ((reads && mr->reads) || (writes && mr->writes))
 		rc = -FI_EBUSY;
-	} else {
-		mr->cntr = tf_container(bfid, struct tf_cntr, fid.fid);
-		atomic_fetch_add(&mr->cntr->users, 1);
-	}
+	if (!rc && reads)
+		set_cntr(&mr->reads, cntr);
+	if (!rc && writes)
+		set_cntr(&mr->writes, cntr);
 	pthread_mutex_unlock(&mr->domain->lock);
 	return rc;
 }

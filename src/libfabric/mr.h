@@ -37,7 +37,8 @@ struct tf_mr {
 	void *addr;
 	size_t len;
 	uint64_t access;
-	struct tf_cntr *cntr; /* counts what peers have done here (FI_RMA_EVENT); or NULL */
+	struct tf_cntr *reads,
+		*writes; /* count what peers have done here (FI_RMA_EVENT); or NULL */
 	UT_hash_handle hh;
 };
 
@@ -48,8 +49,8 @@ extern struct fi_ops_mr tf_mr_ops;
  * tq_rma(); NULL if there is none that covers the buffer and gives the right. */
 struct tq_mr *tf_mr_local(void *desc, const void *addr, size_t len, bool write);
 
-/* Counts an operation of a peer that names this key. Called with the domain's lock. */
-void tf_mr_count(struct tf_domain *domain, uint64_t key);
+/* Counts a read or a write of a peer that names this key. Called with the domain's lock. */
+void tf_mr_count(struct tf_domain *domain, uint64_t key, bool read);
 
 /* Returns the registration with this key if it covers the memory and gives peers the rights in
  * `access`, after setting *error to 0; otherwise NULL, with a negative *error. Called with the

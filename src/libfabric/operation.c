@@ -47,9 +47,8 @@ int tf_operation_begin(struct tf_operation *operation, struct tf_ep *ep,
 	op->context = args->context;
 	op->flags = args->kind | (args->count == TF_COUNT_READ ? FI_READ : FI_WRITE);
 	operation->number = dest->number;
-	operation->tells = (args->flags & FI_REMOTE_CQ_DATA) || tf_key_has_events(args->key);
 	operation->flags = args->flags & FI_REMOTE_CQ_DATA ? TF_REQUEST_DATA : 0;
-	operation->key = args->key;
+	operation->nkeys = 0;
 	operation->data = args->data;
 	operation->len = args->len;
 	atomic_init(&operation->parts, 1);
@@ -57,22 +56,46 @@ int tf_operation_begin(struct tf_operation *operation, struct tf_ep *ep,
 	return tf_op_begin(op, ep, &ep->tx, args->flags & FI_INJECT);
 }
 
-/* Tells the target's endpoint that the operation has ended. A message that is sent now comes after
- * the operation's data (tq_rma()). */
-static int tell(struct tf_operation *operation)
+void tf_operation_name(struct tf_operation *operation, uint64_t key)
+{
+	if (!tf_key_has_events(key))
+		return;
+	for (unsigned i = 0; i < operation->nkeys; i++) {
+		if (operation->keys[i] == key)
+			return;
+	}
+	operation->keys[operation->nkeys++] = key;
+}
+
+/* Tells the target's endpoint, or a registration alone, that the operation has ended. A message
+ * that is sent now comes after the operation's data (tq_rma()). */
+static int tell(struct tf_operation *operation, uint32_t endpoint, uint64_t key)
 {
 	struct tf_request request = {
 		.kind = TF_REQUEST_EVENT,
 		.flags = operation->flags | (operation->op.flags & FI_READ ? TF_REQUEST_READ : 0) |
 			 (operation->op.flags & FI_ATOMIC ? TF_REQUEST_ATOM : 0),
-		.endpoint = operation->number,
+		.endpoint = endpoint,
 		.data = operation->data,
-		.key = operation->key,
+		.key = key,
 		.length = operation->len,
 	};
 
 	return tf_active_send(operation->op.ep->domain, operation->peer, &request, NULL, 0, NULL,
 			      NULL);
+}
+
+/* Tells all that have to know of the operation's end. */
+static int tell_all(struct tf_operation *operation)
+{
+	uint64_t first = operation->nkeys ? operation->keys[0] : FI_KEY_NOTAVAIL;
+	int rc = 0;
+
+	if (operation->nkeys || (operation->flags & TF_REQUEST_DATA))
+		rc = tell(operation, operation->number, first);
+	for (unsigned i = 1; i < operation->nkeys && !rc; i++)
+		rc = tell(operation, TF_NO_ENDPOINT, operation->keys[i]);
+	return rc;
 }
 
 void tf_operation_end(struct tf_operation *operation, int error)
@@ -85,8 +108,8 @@ void tf_operation_end(struct tf_operation *operation, int error)
 	if (atomic_fetch_sub_explicit(&operation->parts, 1, memory_order_acq_rel) != 1)
 		return;
 	error = atomic_load(&operation->error);
-	if (!error && operation->tells) {
-		error = tell(operation);
+	if (!error) {
+		error = tell_all(operation);
 		/* The operation is done, even if its target is gone, with its counters. */
 		if (error == -EIO && !(operation->flags & TF_REQUEST_DATA))
 			error = 0;

@@ -2,8 +2,8 @@
 /*
  * One-sided operations that are under way. An operation has parts, one for each piece of memory at
  * the target, and ends with the last of them. Then the target gets the data for its completion
- * queue, if the user has given any, or an event for its counters (FI_RMA_EVENT), and the operation
- * is reported.
+ * queue, if the user has given any, and events for the counters of its endpoint and of the
+ * registrations (FI_RMA_EVENT), and the operation is reported.
  */
 #ifndef TF_OPERATION_H
 #define TF_OPERATION_H
@@ -15,14 +15,15 @@
 
 #include "active.h"
 #include "ep.h"
+#include "vector.h"
 
 struct tf_operation {
 	struct tf_op op;
 	struct tq_peer *peer;
 	uint32_t number; /* of the target's endpoint */
-	bool tells;      /* the target gets the data, or learns of the end (FI_RMA_EVENT) */
 	uint8_t flags;   /* TF_REQUEST_DATA */
-	uint64_t key;    /* of the memory there */
+	uint8_t nkeys;
+	uint64_t keys[TF_IOV_LIMIT]; /* of registrations there that count the operation */
 	uint64_t data;
 	size_t len;
 	atomic_size_t parts; /* under way, and one for the function that starts them */
@@ -40,7 +41,6 @@ struct tf_operation_args {
 	bool quiet;          /* success is never reported: fi_inject_write() */
 	enum tf_count count; /* TF_COUNT_READ or TF_COUNT_WRITE */
 	uint64_t kind;       /* FI_RMA or FI_ATOMIC */
-	uint64_t key;        /* of the memory at the target, or of its first piece */
 	size_t len;
 };
 
@@ -51,6 +51,9 @@ struct tf_operation_args {
  */
 int tf_operation_begin(struct tf_operation *operation, struct tf_ep *ep,
 		       const struct tf_operation_args *args);
+
+/* Names a registration at the target to an operation that has begun. */
+void tf_operation_name(struct tf_operation *operation, uint64_t key);
 
 /* Counts a part before it is started. */
 static inline void tf_operation_add(struct tf_operation *operation)

@@ -115,7 +115,6 @@ static ssize_t start(struct fid_ep *fid, const struct args *args)
 
 	operation.len = tf_vector_len(args->iov, args->count);
 	operation.kind = FI_RMA;
-	operation.key = args->remote_count ? args->remote->key : FI_KEY_NOTAVAIL;
 	operation.count = read ? TF_COUNT_READ : TF_COUNT_WRITE;
 	if (operation.len > TF_MAX_MESSAGE)
 		return -FI_EMSGSIZE;
@@ -132,6 +131,8 @@ static ssize_t start(struct fid_ep *fid, const struct args *args)
 		free(transfer);
 		return rc;
 	}
+	for (size_t i = 0; i < args->remote_count; i++)
+		tf_operation_name(&transfer->operation, args->remote[i].key);
 	if (inject)
 		tf_vector_gather(args->iov, args->count, transfer->copy);
 	parts = start_parts(transfer, args, inject, &rc);

@@ -39,7 +39,7 @@ static int tell(struct tf_domain *domain, const struct tf_request *request)
 	};
 
 	pthread_mutex_lock(&domain->lock);
-	tf_mr_count(domain, request->key);
+	tf_mr_count(domain, request->key, read);
 	pthread_mutex_unlock(&domain->lock);
 	if (!ep)
 		return 0; /* was closed */
