@@ -17,6 +17,7 @@
 
 #include "fabric/actors.h"
 #include "fabric/proc.h"
+#include "fabric/reap.h"
 #include "job.h"
 
 /* Time between two looks: at first, and at most. */
@@ -36,6 +37,7 @@ struct world {
 	unsigned from;    /* thread at which the next look begins: the one that was busy last */
 	char busy;        /* its state then; 0: none was busy */
 	bool waiting_too; /* threads that wait for the turn have to sleep, too */
+	bool ended;       /* a thread with a clock was found to have ended */
 	pid_t only;       /* process that is looked at, beside those that are not clocked; 0: all */
 };
 
@@ -93,8 +95,9 @@ static bool need_not_sleep(const struct world *world, unsigned i)
 	const struct shca_clock *clock = &world->job.fabric->hdr->clock;
 	uint32_t actor = world->job.threads[i].actor;
 
+	/* The signal may be one that ends the process. */
 	if (world->job.threads[i].engine)
-		return !world->waiting_too;
+		return !world->waiting_too && !atomic_load(&clock->signalled);
 	if (actor == SHCA_NO_ACTOR ||
 	    atomic_load(&clock->actors[actor].tid) != world->job.threads[i].tid)
 		return false;
@@ -129,6 +132,8 @@ static enum look look_at(struct world *world, unsigned i)
 	world->job.threads[i].engine =
 		world->job.threads[i].clocked && strstr(text, " (" SHCA_ENGINE_NAME ") ");
 	state = shca_proc_state_in(text);
+	if (state == 'Z' || state == 'X')
+		return GONE;
 	if ((state != 'R' && state != 'D') || need_not_sleep(world, i))
 		return SLEEPS;
 	world->busy = state;
@@ -148,6 +153,7 @@ static bool look_at_threads(struct world *world)
 			world->from = i;
 			return false;
 		case GONE:
+			world->ended |= world->job.threads[i].clocked;
 			shca_job_forget_thread(&world->job, i);
 			k = 0;
 			break;
@@ -159,14 +165,21 @@ static bool look_at_threads(struct world *world)
 	return true;
 }
 
-/* Looks which threads the job has. Returns true if all sleep, and used no CPU time meanwhile. */
+/* Looks which threads the job has. Returns true if all sleep, and used no CPU time meanwhile, and
+ * no process has ended since the last look: others may wait for what its end does. */
 static bool look_for_quiet(struct world *world)
 {
 	uint64_t cpu;
+	bool quiet;
 
 	shca_job_refresh(&world->job);
 	cpu = cpu_time(world, world->only);
-	return look_at_threads(world) && cpu_time(world, world->only) == cpu;
+	quiet = look_at_threads(world) && cpu_time(world, world->only) == cpu;
+	if (!world->ended)
+		return quiet;
+	world->ended = false;
+	shca_reap_all(world->job.fabric);
+	return false;
 }
 
 bool shca_world_sleeps(struct shca_fabric *fabric)
