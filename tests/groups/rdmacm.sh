@@ -78,11 +78,22 @@ own_test() {
 	! wanted "$test $*" || run "$test $*" 120 softhca run --nodes 2 "$@" -- "$build/tests/rdmacm/$test"
 }
 
+# timed_test LATENCY TRIP: a message of 256 bytes takes TRIP ns on a link of that latency and of 256 bytes each microsecond.
+timed_test() {
+	local price free=(--clock-cpu 0)
+
+	for price in event call time wait; do
+		free+=("--price-$price" 0)
+	done
+	! wanted "test_time $1" || run "test_time $1" 120 softhca run --nodes 2 --clock virtual "${free[@]}" \
+		--link "latency=$1,bandwidth=256MB/s" -- "$build/tests/rdmacm/test_time" "$2"
+}
+
 build_own_tests() {
 	local test
 
 	mkdir -p "$build/tests/rdmacm"
-	for test in test_address test_connection test_death test_descriptors; do
+	for test in test_address test_connection test_death test_descriptors test_time; do
 		logged "$build/tests/rdmacm/$test.log" gcc -std=gnu11 -Wall -Wextra -Werror -D_GNU_SOURCE -o "$build/tests/rdmacm/$test" \
 			"$rdmacm/$test.c" "$rdmacm/cm.c" "$top/tests/softhca/check.c" "$top/tests/softhca/stat.c" \
 			-lcmocka -ljansson -lrdmacm -libverbs || die "$test.c couldn't be built"
@@ -102,6 +113,8 @@ group_rdmacm() {
 	own_test test_descriptors
 	own_test test_descriptors --clock virtual
 	own_test test_death
+	timed_test 1us 2000
+	timed_test 1ms 1001000
 	for layer in infiniband ethernet; do
 		own_test test_address --link-layer $layer
 		own_test test_connection --link-layer $layer

@@ -242,7 +242,7 @@ static int get_event(const struct call *call)
 {
 	const struct rdma_ucm_get_event *cmd = call->in;
 	struct shca_cm_channel *channel = shca_cell(call->fabric, SHCA_CM_CHANNEL, call->channel);
-	struct shca_cm_event *event = shca_events_first(call->fabric, channel);
+	struct shca_cm_event *event = shca_events_arrived(call->fabric, channel);
 	struct shca_cm_id *id;
 	struct shca_cm_group *group;
 

@@ -12,9 +12,10 @@
  */
 int shca_connection_accept(struct shca_fabric *fabric, struct shca_cm_id *id,
 			   const struct rdma_ucm_accept *cmd);
-/* Returns true if the node that a REQ or REP of `from` goes to has a connection with the QP which
- * the message names. That connection is ended then, and the message rejected. */
-bool shca_connection_is_stale(struct shca_fabric *fabric, struct shca_cm_id *from);
+/* Returns true if the node at which a REQ or REP of `from` arrives at time `at` (0: now) has a
+ * connection with the QP which the message names. That connection is ended then, and the message
+ * rejected. */
+bool shca_connection_is_stale(struct shca_fabric *fabric, struct shca_cm_id *from, uint64_t at);
 /* Takes data that have arrived for the confirmation, which may be lost. */
 int shca_connection_notify(struct shca_fabric *fabric, struct shca_cm_id *id, uint32_t event);
 int shca_connection_reject(struct shca_fabric *fabric, struct shca_cm_id *id, uint8_t reason,

@@ -15,22 +15,26 @@ uint64_t shca_deadline_now(const struct shca_fabric *fabric)
 	return clock ? atomic_load(&clock->now) : shca_real_now();
 }
 
-void shca_deadline_set(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t ms)
+void shca_deadline_announce(struct shca_fabric *fabric, unsigned proc, uint64_t when)
 {
-	struct shca_proc *proc = &fabric->hdr->procs[id->proc];
-	uint64_t first = atomic_load(&proc->cm_due);
+	struct shca_proc *record = &fabric->hdr->procs[proc];
+	uint64_t first = atomic_load(&record->cm_due);
 
-	id->deadline = shca_deadline_now(fabric) + ms * NS_PER_MS;
-	if (first && first <= id->deadline)
+	if (first && first <= when)
 		return;
-	atomic_store(&proc->cm_due, id->deadline);
-	shca_proc_notify(fabric, proc);
+	atomic_store(&record->cm_due, when);
+	shca_proc_notify(fabric, record);
 }
 
-void shca_deadline_renew(struct shca_fabric *fabric, unsigned proc)
+void shca_deadline_set(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t from,
+		       uint64_t ms)
 {
-	uint64_t first = 0;
+	id->deadline = (from ? from : shca_deadline_now(fabric)) + ms * NS_PER_MS;
+	shca_deadline_announce(fabric, id->proc, id->deadline);
+}
 
+void shca_deadline_renew(struct shca_fabric *fabric, unsigned proc, uint64_t first)
+{
 	for (uint32_t i = 0; i < shca_cells_high(fabric, SHCA_CM_ID); i++) {
 		const struct shca_cm_id *id = shca_cell(fabric, SHCA_CM_ID, i);
 

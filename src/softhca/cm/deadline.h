@@ -18,10 +18,13 @@
 
 /* Returns the fabric's time (ns), also in a process without a clock. */
 uint64_t shca_deadline_now(const struct shca_fabric *fabric);
-/* Sets when the process of an identifier looks at it, after `ms`, and has the process's engine
- * know. */
-void shca_deadline_set(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t ms);
-/* Stores when the first deadline of a process is, which has passed all deadlines up to now. */
-void shca_deadline_renew(struct shca_fabric *fabric, unsigned proc);
+/* Makes the engine of a process look at what is due at that time (ns). */
+void shca_deadline_announce(struct shca_fabric *fabric, unsigned proc, uint64_t when);
+/* Sets when the process of an identifier looks at it: `ms` after `from`; 0: from now on. */
+void shca_deadline_set(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t from,
+		       uint64_t ms);
+/* Stores when a process has to look again, which has passed all deadlines up to now: at the first
+ * deadline, or at `first`, unless that is 0. */
+void shca_deadline_renew(struct shca_fabric *fabric, unsigned proc, uint64_t first);
 
 #endif

@@ -3,12 +3,13 @@
  * events.c - the list of events of a channel. A FIFO has a token for each event, so the program can
  * poll the descriptor. If a process dies between two stores, an event may lack its token: a reader
  * looks at the list before it waits, and the reaper adds an event about each connection of a dead
- * process.
+ * process. An event of a message that is on its way gets its token from the receiver's engine.
  */
 #include "events.h"
 
 #include <errno.h>
 
+#include "deadline.h"
 #include "fabric/event.h"
 
 int64_t shca_channel_make(struct shca_fabric *fabric, unsigned proc, uint32_t fifo)
@@ -41,23 +42,37 @@ struct shca_cm_event *shca_events_next(const struct shca_fabric *fabric,
 	return event_at(fabric, event->next);
 }
 
-static void link_last(struct shca_fabric *fabric, struct shca_cm_channel *channel,
-		      struct shca_cm_event *event)
+struct shca_cm_event *shca_events_arrived(const struct shca_fabric *fabric,
+					  const struct shca_cm_channel *channel)
+{
+	struct shca_cm_event *first = shca_events_first(fabric, channel);
+
+	return first && !first->arrives_at ? first : NULL;
+}
+
+/* Puts an event behind those that arrive before it, or with it. */
+static void link_event(struct shca_fabric *fabric, struct shca_cm_channel *channel,
+		       struct shca_cm_event *event)
 {
 	uint32_t link = shca_cells_index(fabric, SHCA_CM_EVENT, event) + 1;
-	struct shca_cm_event *last, *next;
+	struct shca_cm_event *before = shca_events_first(fabric, channel), *next;
 
-	event->next = 0;
-	if (!channel->first) {
-		channel->last = link;
+	if (!before || before->arrives_at > event->arrives_at) {
+		event->next = channel->first;
+		if (!before)
+			channel->last = link;
 		channel->first = link;
 		return;
 	}
-	last = event_at(fabric, channel->last);
-	while ((next = event_at(fabric, last->next)))
-		last = next;
-	last->next = link;
-	channel->last = link;
+	next = event_at(fabric, channel->last);
+	if (next && next->arrives_at <= event->arrives_at)
+		before = next;
+	while ((next = event_at(fabric, before->next)) && next->arrives_at <= event->arrives_at)
+		before = next;
+	event->next = before->next;
+	before->next = link;
+	if (!event->next)
+		channel->last = link;
 }
 
 static void unlink_event(struct shca_fabric *fabric, struct shca_cm_channel *channel,
@@ -73,6 +88,8 @@ static void unlink_event(struct shca_fabric *fabric, struct shca_cm_channel *cha
 	if (!at)
 		return;
 	if (!before) {
+		if (channel->last == link)
+			channel->last = event->next;
 		channel->first = event->next;
 		return;
 	}
@@ -92,7 +109,8 @@ static void put_token(struct shca_fabric *fabric, const struct shca_cm_channel *
 }
 
 static struct shca_cm_event *add(struct shca_fabric *fabric, const struct shca_cm_id *id,
-				 enum shca_cm_event_type type, int status, uint32_t request)
+				 uint64_t arrives_at, enum shca_cm_event_type type, int status,
+				 uint32_t request)
 {
 	struct shca_cm_channel *channel = shca_cells_find(fabric, SHCA_CM_CHANNEL, id->channel);
 	struct shca_cm_event *event;
@@ -105,26 +123,70 @@ static struct shca_cm_event *add(struct shca_fabric *fabric, const struct shca_c
 		return NULL;
 	event->id = shca_cm_id_index(fabric, id);
 	event->request = request;
+	event->arrives_at = arrives_at;
 	event->resp.uid = id->uid;
 	event->resp.id = request ? request - 1 : event->id;
 	event->resp.event = type;
 	event->resp.status = (uint32_t)status;
 	event->used = 1;
-	link_last(fabric, channel, event);
-	put_token(fabric, channel, id);
+	if (arrives_at)
+		shca_deadline_announce(fabric, channel->proc, arrives_at);
+	link_event(fabric, channel, event);
+	if (!arrives_at)
+		put_token(fabric, channel, id);
 	return event;
 }
 
 struct shca_cm_event *shca_events_add(struct shca_fabric *fabric, const struct shca_cm_id *id,
 				      enum shca_cm_event_type type, int status)
 {
-	return id->uid ? add(fabric, id, type, status, 0) : NULL;
+	return shca_events_add_at(fabric, id, 0, type, status);
+}
+
+struct shca_cm_event *shca_events_add_at(struct shca_fabric *fabric, const struct shca_cm_id *id,
+					 uint64_t arrives_at, enum shca_cm_event_type type,
+					 int status)
+{
+	return id->uid ? add(fabric, id, arrives_at, type, status, 0) : NULL;
 }
 
 struct shca_cm_event *shca_events_add_request(struct shca_fabric *fabric,
-					      const struct shca_cm_id *listener, uint32_t request)
+					      const struct shca_cm_id *listener,
+					      uint64_t arrives_at, uint32_t request)
 {
-	return add(fabric, listener, SHCA_CM_CONNECT_REQUEST, 0, request + 1);
+	return add(fabric, listener, arrives_at, SHCA_CM_CONNECT_REQUEST, 0, request + 1);
+}
+
+/* Does what shca_events_arrive() says for one channel. */
+static uint64_t arrive(struct shca_fabric *fabric, const struct shca_cm_channel *channel,
+		       uint64_t now)
+{
+	struct shca_cm_event *event = shca_events_first(fabric, channel);
+
+	for (; event; event = shca_events_next(fabric, event)) {
+		if (!event->arrives_at)
+			continue;
+		if (event->arrives_at > now)
+			return event->arrives_at;
+		put_token(fabric, channel, shca_cm_id(fabric, event->id));
+		event->arrives_at = 0;
+	}
+	return 0;
+}
+
+uint64_t shca_events_arrive(struct shca_fabric *fabric, unsigned proc, uint64_t now)
+{
+	uint64_t first = 0;
+
+	for (uint32_t i = 0; i < shca_cells_high(fabric, SHCA_CM_CHANNEL); i++) {
+		const struct shca_cm_channel *channel = shca_cell(fabric, SHCA_CM_CHANNEL, i);
+		uint64_t next =
+			channel->used && channel->proc == proc ? arrive(fabric, channel, now) : 0;
+
+		if (next && (!first || next < first))
+			first = next;
+	}
+	return first;
 }
 
 void shca_events_remove(struct shca_fabric *fabric, struct shca_cm_channel *channel,
@@ -132,7 +194,7 @@ void shca_events_remove(struct shca_fabric *fabric, struct shca_cm_channel *chan
 {
 	unlink_event(fabric, channel, event);
 	event->used = 0;
-	if (!token_was_read)
+	if (!token_was_read && !event->arrives_at)
 		shca_event_take(fabric, channel->proc, channel->fifo);
 }
 
@@ -146,8 +208,10 @@ void shca_events_move(struct shca_fabric *fabric, uint32_t id, struct shca_cm_ch
 		if (event->id != id)
 			continue;
 		unlink_event(fabric, from, event);
-		shca_event_take(fabric, from->proc, from->fifo);
-		link_last(fabric, to, event);
-		put_token(fabric, to, shca_cm_id(fabric, id));
+		if (!event->arrives_at)
+			shca_event_take(fabric, from->proc, from->fifo);
+		link_event(fabric, to, event);
+		if (!event->arrives_at)
+			put_token(fabric, to, shca_cm_id(fabric, id));
 	}
 }

@@ -30,14 +30,25 @@ enum shca_cm_event_type {
 /* Makes a channel of a process, whose FIFO is there already. Returns its index or -ENOMEM. */
 int64_t shca_channel_make(struct shca_fabric *fabric, unsigned proc, uint32_t fifo);
 
-/* Appends an event about an identifier to its channel, with nothing but type and status. Returns
- * the event, whose details the caller fills in before the lock is released; NULL if the program
- * isn't told: it hasn't accepted the request yet, or there is no memory. */
+/* Adds an event about an identifier to its channel, with nothing but type and status. Returns the
+ * event, whose details the caller fills in before the lock is released; NULL if the program isn't
+ * told: it hasn't accepted the request yet, or there is no memory. */
 struct shca_cm_event *shca_events_add(struct shca_fabric *fabric, const struct shca_cm_id *id,
 				      enum shca_cm_event_type type, int status);
-/* Appends the event of a connection request, `request`, to its listener's channel. */
+/* Adds an event that reports a message, which arrives at that time; 0: it is there. */
+struct shca_cm_event *shca_events_add_at(struct shca_fabric *fabric, const struct shca_cm_id *id,
+					 uint64_t arrives_at, enum shca_cm_event_type type,
+					 int status);
+/* Adds the event of a connection request, `request`, to its listener's channel. */
 struct shca_cm_event *shca_events_add_request(struct shca_fabric *fabric,
-					      const struct shca_cm_id *listener, uint32_t request);
+					      const struct shca_cm_id *listener,
+					      uint64_t arrives_at, uint32_t request);
+/* Shows the programs of a process the events whose messages have arrived at time `now`. Returns
+ * when the next message arrives, 0: none is on its way. */
+uint64_t shca_events_arrive(struct shca_fabric *fabric, unsigned proc, uint64_t now);
+/* Returns the first event of a channel that its program may see, or NULL. */
+struct shca_cm_event *shca_events_arrived(const struct shca_fabric *fabric,
+					  const struct shca_cm_channel *channel);
 /* Returns the first event of a channel, or NULL. */
 struct shca_cm_event *shca_events_first(const struct shca_fabric *fabric,
 					const struct shca_cm_channel *channel);

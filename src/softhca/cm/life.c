@@ -194,7 +194,7 @@ void shca_life_serve(struct shca_fabric *fabric, unsigned proc)
 		if (id->used && id->proc == proc && id->deadline && id->deadline <= now)
 			serve(fabric, id);
 	}
-	shca_deadline_renew(fabric, proc);
+	shca_deadline_renew(fabric, proc, shca_events_arrive(fabric, proc, now));
 	shca_cells_unlock(fabric, cancel);
 }
 

@@ -22,7 +22,8 @@ uint32_t shca_life_leave(struct shca_fabric *fabric, struct shca_cm_group *group
 
 /* Closes a channel of the calling process, and destroys its identifiers. */
 void shca_life_close(struct shca_fabric *fabric, uint32_t channel);
-/* Serves the deadlines of the calling process that have passed. */
+/* Serves the deadlines of the calling process that have passed, and shows it the messages that have
+ * arrived. */
 void shca_life_serve(struct shca_fabric *fabric, unsigned proc);
 /* Has the reaper end the connections of dead processes. */
 void shca_life_watch(void);

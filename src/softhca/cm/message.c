@@ -7,7 +7,23 @@
 #include <errno.h>
 #include <string.h>
 
+#include "deadline.h"
 #include "route.h"
+
+#define MAD 256u /* bytes of each message (IBA 13.4.2) */
+
+uint64_t shca_message_arrives(const struct shca_fabric *fabric, const struct shca_cm_id *id,
+			      uint64_t leaves_at)
+{
+	const struct shca_config *config = &fabric->hdr->config;
+
+	if (!config->link_on)
+		return 0;
+	if (!leaves_at)
+		leaves_at = shca_deadline_now(fabric);
+	return leaves_at + config->link_latency_ns +
+	       shca_config_busy_time(config, id->hca == id->dest_hca, MAD);
+}
 
 void shca_message_copy_data(uint8_t *to, uint8_t *to_len, const uint8_t *from, uint8_t from_len,
 			    uint8_t room)

@@ -33,6 +33,10 @@ static inline bool shca_message_is_datagram(const struct shca_cm_id *id)
 	return id->qp_type == IBV_QPT_UD;
 }
 
+/* Returns when a message that leaves at time `leaves_at` (0: now) has gone the way between the two
+ * ends of an identifier's path; 0: at once, as there is no link model. */
+uint64_t shca_message_arrives(const struct shca_fabric *fabric, const struct shca_cm_id *id,
+			      uint64_t leaves_at);
 /* Copies private data, and sets its length to what the message has room for. */
 void shca_message_copy_data(uint8_t *to, uint8_t *to_len, const uint8_t *from, uint8_t from_len,
 			    uint8_t room);

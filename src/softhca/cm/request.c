@@ -77,12 +77,12 @@ static struct shca_cm_id *make_passive(struct shca_fabric *fabric, struct shca_c
 	return id;
 }
 
-/* Reports the request to the listener's program. Returns false without memory. */
-static bool report(struct shca_fabric *fabric, const struct shca_cm_id *from,
+/* Reports the request to the listener's program, when it arrives. Returns false without memory. */
+static bool report(struct shca_fabric *fabric, const struct shca_cm_id *from, uint64_t arrives_at,
 		   const struct shca_cm_id *id, const struct shca_cm_id *listener)
 {
 	struct shca_cm_event *event =
-		shca_events_add_request(fabric, listener, shca_cm_id_index(fabric, id));
+		shca_events_add_request(fabric, listener, arrives_at, shca_cm_id_index(fabric, id));
 	struct rdma_ucm_conn_param *conn;
 
 	if (!event)
@@ -108,27 +108,27 @@ static bool report(struct shca_fabric *fabric, const struct shca_cm_id *from,
 
 /* ---- at the sender ---- */
 
-/* Ends a request that was refused. */
-static void refused(struct shca_fabric *fabric, struct shca_cm_id *id, unsigned reason)
+/* Ends a request that was refused. The refusal arrives at time `at`. */
+static void refused(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t at, unsigned reason)
 {
 	struct shca_cm_event *event;
 
 	id->link = SHCA_CM_LINK_IDLE;
 	id->deadline = 0;
-	event = shca_events_add(fabric, id, SHCA_CM_REJECTED, (int)reason);
+	event = shca_events_add_at(fabric, id, at, SHCA_CM_REJECTED, (int)reason);
 	if (event)
 		event->resp.param.conn.private_data_len = SHCA_MESSAGE_REJ_DATA;
 }
 
-static void nobody_listens(struct shca_fabric *fabric, struct shca_cm_id *id)
+static void nobody_listens(struct shca_fabric *fabric, struct shca_cm_id *id, uint64_t at)
 {
 	if (!shca_message_is_datagram(id)) {
-		refused(fabric, id, SHCA_REJ_INVALID_SERVICE_ID);
+		refused(fabric, id, at, SHCA_REJ_INVALID_SERVICE_ID);
 		return;
 	}
 	id->link = SHCA_CM_LINK_IDLE;
 	id->deadline = 0;
-	shca_events_add(fabric, id, SHCA_CM_UNREACHABLE, SHCA_SIDR_UNSUPPORTED);
+	shca_events_add_at(fabric, id, at, SHCA_CM_UNREACHABLE, SHCA_SIDR_UNSUPPORTED);
 }
 
 static bool takes_type(const struct shca_cm_id *listener, const struct shca_cm_id *from)
@@ -141,15 +141,17 @@ static bool takes_type(const struct shca_cm_id *listener, const struct shca_cm_i
 static void deliver(struct shca_fabric *fabric, struct shca_cm_id *from)
 {
 	struct shca_cm_id *listener = shca_bind_listener(fabric, from), *id;
+	uint64_t there = shca_message_arrives(fabric, from, 0);
+	uint64_t back = shca_message_arrives(fabric, from, there);
 
-	if (!shca_message_is_datagram(from) && shca_connection_is_stale(fabric, from))
+	if (!shca_message_is_datagram(from) && shca_connection_is_stale(fabric, from, there))
 		return;
 	if (!listener) {
-		nobody_listens(fabric, from);
+		nobody_listens(fabric, from, back);
 		return;
 	}
 	if (!takes_type(listener, from)) {
-		refused(fabric, from, SHCA_REJ_CONSUMER);
+		refused(fabric, from, back, SHCA_REJ_CONSUMER);
 		return;
 	}
 	if (!listener->backlog)
@@ -157,7 +159,7 @@ static void deliver(struct shca_fabric *fabric, struct shca_cm_id *from)
 	id = make_passive(fabric, from, listener);
 	if (!id)
 		return;
-	if (!report(fabric, from, id, listener)) {
+	if (!report(fabric, from, there, id, listener)) {
 		from->peer = 0;
 		id->used = 0;
 		return;
@@ -192,7 +194,7 @@ int shca_request_send(struct shca_fabric *fabric, struct shca_cm_id *id,
 	id->state = SHCA_CM_CONNECT;
 	id->link = shca_message_is_datagram(id) ? SHCA_CM_LINK_SIDR_SENT : SHCA_CM_LINK_REQ_SENT;
 	id->retries = SHCA_DEADLINE_RETRIES;
-	shca_deadline_set(fabric, id, patience(id));
+	shca_deadline_set(fabric, id, 0, patience(id));
 	deliver(fabric, id);
 	return 0;
 }
@@ -212,10 +214,10 @@ void shca_request_resend(struct shca_fabric *fabric, struct shca_cm_id *id)
 	}
 	id->retries--;
 	if (peer && !shca_message_is_datagram(id)) {
-		shca_deadline_set(fabric, id, SHCA_DEADLINE_MRA);
+		shca_deadline_set(fabric, id, 0, SHCA_DEADLINE_MRA);
 		return;
 	}
-	shca_deadline_set(fabric, id, patience(id));
+	shca_deadline_set(fabric, id, 0, patience(id));
 	if (!peer)
 		deliver(fabric, id);
 }

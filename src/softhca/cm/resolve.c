@@ -75,7 +75,7 @@ int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 	id->destination = *destination;
 	if (!group && to == -ETIMEDOUT) {
 		id->state = SHCA_CM_RESOLVING;
-		shca_deadline_set(fabric, id, timeout_ms);
+		shca_deadline_set(fabric, id, 0, timeout_ms);
 		return 0;
 	}
 	if (!group && to < 0) {

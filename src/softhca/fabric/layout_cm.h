@@ -50,7 +50,9 @@ union shca_cm_address {
 	struct shca_cm_ib_address ib;
 };
 
-/* An open descriptor of /dev/infiniband/rdma_cm: a FIFO with a token for each event of its list. */
+/* An open descriptor of /dev/infiniband/rdma_cm: a FIFO with a token for each event of its list,
+ * but for those at the end whose messages are still on their way, in the order in which they
+ * arrive. */
 struct shca_cm_channel {
 	uint32_t used;
 	uint32_t proc;  /* slot of its process */
@@ -142,6 +144,9 @@ struct shca_cm_event {
 	uint32_t id;      /* the identifier that it is reported to */
 	uint32_t group;   /* membership + 1 */
 	uint32_t request; /* identifier of a connection request + 1 */
+	/* When the message that it reports arrives (ns): until then the program doesn't see the
+	 * event. 0: the event has a token. */
+	uint64_t arrives_at;
 	struct rdma_ucm_event_resp resp;
 };
 

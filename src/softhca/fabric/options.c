@@ -349,6 +349,18 @@ const struct shca_port_speed *shca_config_port_speed(const struct shca_config *c
 	return &speeds[i];
 }
 
+uint64_t shca_config_busy_time(const struct shca_config *config, bool loopback, uint64_t bytes)
+{
+	uint64_t limit = loopback ? config->loopback_bytes_per_sec : config->link_bytes_per_sec;
+	uint64_t busy = 0, least = 0;
+
+	if (limit)
+		busy = (uint64_t)((double)bytes * 1e9 / (double)limit);
+	if (config->link_msgs_per_sec)
+		least = 1000000000u / config->link_msgs_per_sec;
+	return busy < least ? least : busy;
+}
+
 int shca_config_finish(struct shca_config *config, char *err, size_t errlen)
 {
 	int64_t nodes = config->value[SHCA_O_NODES], devices = config->value[SHCA_O_DEVICES];

@@ -79,6 +79,9 @@ struct shca_port_speed {
 };
 /* Returns the slowest speed that carries the bandwidth of the link model; without one, EDR. */
 const struct shca_port_speed *shca_config_port_speed(const struct shca_config *config);
+/* Returns how long (ns) a message keeps a port of the link model busy. `loopback`: it goes from an
+ * adapter to itself. */
+uint64_t shca_config_busy_time(const struct shca_config *config, bool loopback, uint64_t bytes);
 
 /*
  * The functions below return 0 or -EINVAL. Functions with `err` store one sentence there that names

@@ -85,9 +85,14 @@ static void announce_virtual(uint64_t when)
 
 static void set_due(uint64_t when)
 {
+	uint64_t connections;
+
 	shca_clock_due(shca_self.slot, when ? when : shca_now());
-	/* The attention is read after that, because a reaper, which has no turn, asks for attention
-	 * before it makes the adapters due. */
+	/* The rest is read after that, because a reaper, which has no turn, asks for attention, or
+	 * for a look at connections, before it makes the adapters due. */
+	connections = atomic_load(&shca_self.proc->cm_due);
+	if (connections)
+		shca_actor_sooner(shca_clk, shca_self.slot, connections);
 	if (atomic_load(&shca_self.proc->attention))
 		shca_clock_due(shca_self.slot, shca_now());
 }

@@ -34,14 +34,7 @@ static uint64_t bandwidth(const struct shca_hca *from, const struct shca_hca *to
 /* Returns how long (ns) a message keeps a port busy. */
 static uint64_t busy_time(const struct shca_hca *from, const struct shca_hca *to, uint64_t bytes)
 {
-	const struct shca_config *config = &shca_self.fabric.hdr->config;
-	uint64_t limit = bandwidth(from, to), busy = 0, least = 0;
-
-	if (limit)
-		busy = (uint64_t)((double)bytes * 1e9 / (double)limit);
-	if (config->link_msgs_per_sec)
-		least = 1000000000u / config->link_msgs_per_sec;
-	return busy < least ? least : busy;
+	return shca_config_busy_time(&shca_self.fabric.hdr->config, from == to, bytes);
 }
 
 /* The part of a slot that is taken, in ns from its start. Free time within it is lost: at most a

@@ -1,0 +1,244 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+/*
+ * test_time.c - messages of the connection manager take the time of the link, each the same. The
+ * argument is that time in ns; the clock is virtual, and calls and computing take no time.
+ */
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cm.h"
+
+static uint64_t trip; /* ns that a message takes */
+static pid_t server;
+static unsigned ports[2]; /* where the server listens, for connections and for datagrams */
+static int ended[2];      /* a pipe whose end lets the server end */
+
+/* Checks that so many messages, one after the other, have taken the time since t0. */
+static void took(uint64_t t0, unsigned messages)
+{
+	t_eq(t_now() - t0, messages * trip);
+}
+
+/* ---- the server, on the other node ---- */
+
+static struct rdma_cm_id *listen_on(struct rdma_event_channel *channel, enum rdma_port_space ps)
+{
+	struct rdma_cm_id *id = new_id(channel, ps);
+
+	t_ok(bind_to(id, "0.0.0.0", 0));
+	t_ok(rdma_listen(id, 1));
+	return id;
+}
+
+/* Accepts a connection, and agrees to its end. */
+static void serve_connection(struct rdma_event_channel *channel)
+{
+	struct rdma_conn_param param = {.retry_count = 3};
+	struct rdma_cm_id *id = expect_request(channel);
+	uint64_t t0;
+
+	make_qp(id);
+	t0 = t_now();
+	t_ok(rdma_accept(id, &param));
+	expect_status(channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	took(t0, 2); /* REP, RTU */
+	expect_status(channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	t_ok(rdma_disconnect(id));
+	end_id(id);
+}
+
+static void serve_rejection(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = expect_request(channel);
+
+	t_ok(rdma_reject(id, NULL, 0));
+	end_id(id);
+}
+
+static void serve_datagrams(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_id *id = expect_request(channel);
+	struct rdma_conn_param param = {.qp_num = 0};
+
+	make_qp(id);
+	t_ok(rdma_accept(id, &param));
+	end_id(id);
+}
+
+static void be_server(int told)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener, *datagrams;
+	char byte;
+
+	t_child_begin();
+	setenv("SOFTHCA_NODE", "1", 1);
+	channel = rdma_create_event_channel();
+	t_true(channel != NULL, "no channel: %s", strerror(errno));
+	listener = listen_on(channel, RDMA_PS_TCP);
+	datagrams = listen_on(channel, RDMA_PS_UDP);
+	ports[0] = ntohs(rdma_get_src_port(listener));
+	ports[1] = ntohs(rdma_get_src_port(datagrams));
+	t_eq(write(told, ports, sizeof(ports)), sizeof(ports));
+	serve_connection(channel);
+	serve_rejection(channel);
+	serve_datagrams(channel);
+	close(ended[1]);
+	t_eq(read(ended[0], &byte, 1), 0);
+	end_id(listener);
+	end_id(datagrams);
+	rdma_destroy_event_channel(channel);
+	exit(0);
+}
+
+/* The child is forked before this process uses librdmacm, which supports nothing else. */
+static int begin(void **state)
+{
+	int told[2];
+
+	(void)state;
+	t_ok(pipe(told));
+	t_ok(pipe(ended));
+	server = fork();
+	if (!server)
+		be_server(told[1]);
+	close(told[1]);
+	t_eq(read(told[0], ports, sizeof(ports)), sizeof(ports));
+	close(told[0]);
+	return 0;
+}
+
+static int end(void **state)
+{
+	int status;
+
+	(void)state;
+	close(ended[1]);
+	t_eq(waitpid(server, &status, 0), server);
+	t_eq(status, 0);
+	return 0;
+}
+
+/* ---- the client ---- */
+
+static struct rdma_cm_id *new_client(struct rdma_event_channel *channel, enum rdma_port_space ps,
+				     unsigned port)
+{
+	struct rdma_cm_id *id;
+
+	t_true(channel != NULL, "no channel: %s", strerror(errno));
+	id = new_id(channel, ps);
+	resolve(id, NODE1, port);
+	make_qp(id);
+	return id;
+}
+
+static void test_connection(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_client(channel, RDMA_PS_TCP, ports[0]);
+	struct rdma_conn_param param = {.retry_count = 3};
+	uint64_t t0 = t_now();
+
+	(void)state;
+	t_ok(rdma_connect(id, &param));
+	took(t0, 0);
+	expect_status(channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	took(t0, 2); /* REQ, REP */
+	t0 = t_now();
+	t_ok(rdma_disconnect(id));
+	expect_status(channel, RDMA_CM_EVENT_DISCONNECTED, 0);
+	/* The RTU leaves with the DREQ. */
+	took(t0, 2); /* DREQ, DREP */
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_rejection(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_client(channel, RDMA_PS_TCP, ports[0]);
+	struct rdma_conn_param param = {.retry_count = 3};
+	uint64_t t0 = t_now();
+
+	(void)state;
+	t_ok(rdma_connect(id, &param));
+	expect_status(channel, RDMA_CM_EVENT_REJECTED, 28); /* by the consumer */
+	took(t0, 2);                                        /* REQ, REJ */
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_datagrams(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_client(channel, RDMA_PS_UDP, ports[1]);
+	struct rdma_conn_param param = {.qp_num = 0};
+	uint64_t t0 = t_now();
+
+	(void)state;
+	t_ok(rdma_connect(id, &param));
+	expect_status(channel, RDMA_CM_EVENT_ESTABLISHED, 0);
+	took(t0, 2); /* SIDR_REQ, SIDR_REP */
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* The kernel of the other node answers. */
+static void test_nobody_listens(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_client(channel, RDMA_PS_TCP, 9);
+	struct rdma_conn_param param = {.retry_count = 3};
+	uint64_t t0 = t_now();
+
+	(void)state;
+	t_ok(rdma_connect(id, &param));
+	expect_status(channel, RDMA_CM_EVENT_REJECTED, 8); /* invalid service ID */
+	took(t0, 2);
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* What a program does itself is seen before messages that are on their way. */
+static void test_order(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_client(channel, RDMA_PS_TCP, 9), *other;
+	struct rdma_conn_param param = {.retry_count = 3};
+	struct sockaddr_in in = address(NODE1, 9);
+	struct rdma_event_channel *second = rdma_create_event_channel();
+	uint64_t t0 = t_now();
+
+	(void)state;
+	other = new_id(channel, RDMA_PS_TCP);
+	t_ok(rdma_connect(id, &param));
+	t_ok(rdma_resolve_addr(other, NULL, (struct sockaddr *)&in, 2000));
+	t_true(is_readable(channel, 0), "the address isn't resolved");
+	expect_status(channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	t_true(!is_readable(channel, 0), "a message has come too early");
+	t_ok(rdma_migrate_id(id, second));
+	t_true(!is_readable(second, 0), "a message of another channel has come too early");
+	expect_status(second, RDMA_CM_EVENT_REJECTED, 8);
+	took(t0, 2);
+	end_id(id);
+	end_id(other);
+	rdma_destroy_event_channel(second);
+	rdma_destroy_event_channel(channel);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_connection), cmocka_unit_test(test_rejection),
+		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_order),
+	};
+
+	if (argc != 2) {
+		fprintf(stderr, "Usage: %s NANOSECONDS\n", argv[0]);
+		return 2;
+	}
+	trip = strtoull(argv[1], NULL, 10);
+	return cmocka_run_group_tests(tests, begin, end);
+}
