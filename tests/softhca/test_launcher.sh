@@ -245,12 +245,13 @@ deaths() {
 	check "both killed: the fabric is left" test -d "$dir"
 	"$SOFTHCA" list > "$tmp/out"
 	check "both killed: it isn't listed" not says "$tmp/out" "${dir##*/}"
-	check "both killed: list removes it" gone "$dir"
+	# Another program that is started now may do that at the same time.
+	check "both killed: list removes it" within gone "$dir"
 
 	start 'exec sleep 60'
 	kill_both
 	"$SOFTHCA" run -- true
-	check "both killed: the next run removes it" gone "$dir"
+	check "both killed: the next run removes it" within gone "$dir"
 }
 
 no_procs() { "$SOFTHCA" stat --json "${1##*/}" | grep -q '"procs": \[\]'; }
