@@ -7,6 +7,7 @@ needs rdmacm "${rdmacm_packages[@]}"
 
 rdmacm=$top/tests/rdmacm
 server=10.77.0.1               # node 0
+server_ipv6=fd00:10:77::1      # the same
 port=$((20000 + RANDOM % 12000)) # of TCP, for the programs that meet there, each at the next one
 
 # on LAYER NAME COMMAND...: runs a command on two nodes.
@@ -28,6 +29,9 @@ program() {
 	ucmatose-migrate) set -- listening ucmatose -m -- ucmatose -m -s $server ;;
 	rdma_xclient) set -- listening rdma_xserver -- rdma_xclient -s $server ;;
 	rdma_xclient-XRC) set -- listening rdma_xserver -c x -- rdma_xclient -c x -s $server ;;
+	rping-IPv6) set -- listening rping -s -a $server_ipv6 -C 20 -V -- rping -c -a $server_ipv6 -C 20 -V ;;
+	ucmatose-IPv6) set -- listening ucmatose -b $server_ipv6 -c 10 -- ucmatose -s $server_ipv6 -c 10 ;;
+	udaddy-IPv6) set -- listening udaddy -b $server_ipv6 -c 4 -- udaddy -s $server_ipv6 -c 4 ;;
 	udaddy) set -- listening udaddy -c 4 -- udaddy -c 4 -s $server ;;
 	cmtime) set -- listening -k cmtime -c 200 -- cmtime -c 200 -s $server ;;
 	# Its exit status says nothing.
@@ -101,7 +105,7 @@ build_own_tests() {
 }
 
 group_rdmacm() {
-	local layer name programs=(rping rdma_client ucmatose ucmatose-migrate rdma_xclient rdma_xclient-XRC udaddy cmtime mckey rstream
+	local layer name programs=(rping rping-IPv6 ucmatose-IPv6 udaddy-IPv6 rdma_client ucmatose ucmatose-migrate rdma_xclient rdma_xclient-XRC udaddy cmtime mckey rstream
 		riostream rcopy ib_send_bw ib_send_lat ib_write_bw ib_write_lat ib_read_bw ib_read_lat ib_atomic_bw ib_atomic_lat
 		ib_send_bw-UD ib_write_bw-8-QPs ib_send_bw-UD-8-QPs ib_send_bw-SRQ ib_send_bw-events ib_read_bw-events
 		ib_send_bw-both-ways ib_write_bw-both-ways ib_read_bw-both-ways ib_send_bw-inline ib_write_bw-inline qperf fi_pingpong-msg

@@ -8,7 +8,7 @@
 
 #include "util.h"
 
-#define GIDS 4
+#define GIDS 6
 
 /* libibverbs exports this, and ibv_devinfo uses it. */
 int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
@@ -33,7 +33,7 @@ static union ibv_gid gid_at(int index)
 
 static bool is_ipv4(int index)
 {
-	return index >= 2;
+	return index / 2 == 1;
 }
 
 static bool is_v2(int index)
@@ -76,8 +76,10 @@ static void test_table(void **state)
 		t_eq(type, is_v2(i));
 		if (is_ipv4(i))
 			t_ok(memcmp(gid.raw, mapped, sizeof(mapped)));
-		else
+		else if (i < 2)
 			t_true(gid.raw[0] == 0xfe && gid.raw[1] == 0x80, "it isn't link-local");
+		else
+			t_true(gid.raw[0] == 0xfd, "it isn't global");
 	}
 	gid = gid_at(0);
 	t_ok(memcmp(&e[1].gid, &gid, sizeof(gid)));
@@ -143,6 +145,12 @@ static void test_address_vectors(void **state)
 	a = way(3);
 	a.grh.dgid.raw[15] ^= 0x80;
 	check("an IPv4 address that nobody has", a, ETIMEDOUT);
+	for (int i = 4; i < GIDS; i++) {
+		struct ibv_ah_attr global = way(i);
+
+		global.grh.dgid.raw[15] ^= 0x80;
+		check("a global IPv6 address that nobody has", global, ETIMEDOUT);
+	}
 	a.grh.dgid = gid_at(1);
 	check("from an IPv4 address to an IPv6 one", a, ETIMEDOUT);
 }

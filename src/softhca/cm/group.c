@@ -84,11 +84,11 @@ static uint16_t lid(const uint8_t gid[16])
 static void fill(struct shca_fabric *fabric, const struct shca_cm_id *id,
 		 const struct shca_cm_group *group, struct rdma_ucm_ud_param *ud)
 {
-	uint16_t family = id->source.family;
+	enum shca_route_kind kind = shca_route_kind(&id->source);
 
 	ud->qp_num = MULTICAST_QPN;
 	ud->qkey = id->qkey;
-	shca_route_vector(fabric->hdr, id->hca - 1, id->hca - 1, family, &ud->ah_attr);
+	shca_route_vector(fabric->hdr, id->hca - 1, id->hca - 1, kind, &ud->ah_attr);
 	ud->ah_attr.is_global = 1;
 	ud->ah_attr.dlid = shca_is_ethernet(fabric->hdr) ? 0 : lid(group->gid);
 	memcpy(ud->ah_attr.grh.dgid, group->gid, 16);

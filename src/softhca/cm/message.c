@@ -52,6 +52,6 @@ void shca_message_fill_ud(struct shca_fabric *fabric, const struct shca_cm_id *i
 {
 	ud->qp_num = id->remote_qpn;
 	ud->qkey = id->qkey;
-	shca_route_vector(fabric->hdr, id->hca - 1, id->dest_hca - 1, id->destination.family,
-			  &ud->ah_attr);
+	shca_route_vector(fabric->hdr, id->hca - 1, id->dest_hca - 1,
+			  shca_route_kind(&id->destination), &ud->ah_attr);
 }

@@ -37,7 +37,7 @@ static void put_gid(const struct shca_fabric *fabric, uint32_t hca,
 		ib = address->ib;
 	ib.pkey = htobe16(0xffff);
 	if (hca)
-		shca_route_gid(fabric->hdr, hca - 1, address->family, ib.gid);
+		shca_route_gid(fabric->hdr, hca - 1, shca_route_kind(address), ib.gid);
 	memcpy(to, &ib, sizeof(ib));
 }
 
@@ -76,7 +76,8 @@ void shca_query_gids(const struct shca_fabric *fabric, const struct shca_cm_id *
 static void fill_route(const struct shca_fabric *fabric, const struct shca_cm_id *id,
 		       struct ib_user_path_rec *path)
 {
-	shca_route_path(fabric->hdr, id->hca - 1, id->dest_hca - 1, id->destination.family, path);
+	shca_route_path(fabric->hdr, id->hca - 1, id->dest_hca - 1,
+			shca_route_kind(&id->destination), path);
 	path->traffic_class = id->tos;
 }
 
@@ -99,9 +100,10 @@ void shca_query_route(const struct shca_fabric *fabric, const struct shca_cm_id 
 		return;
 	}
 	resp->ib_route[0].pkey = htobe16(fabric->hdr->hcas[id->hca - 1].pkeys[0]);
-	shca_route_gid(fabric->hdr, id->hca - 1, id->source.family, resp->ib_route[0].sgid);
+	shca_route_gid(fabric->hdr, id->hca - 1, shca_route_kind(&id->source),
+		       resp->ib_route[0].sgid);
 	if (id->dest_hca)
-		shca_route_gid(fabric->hdr, id->dest_hca - 1, id->destination.family,
+		shca_route_gid(fabric->hdr, id->dest_hca - 1, shca_route_kind(&id->destination),
 			       resp->ib_route[0].dgid);
 }
 
@@ -112,8 +114,8 @@ size_t shca_query_path(const struct shca_fabric *fabric, const struct shca_cm_id
 	if (!has_path(id) || len < sizeof(*resp) + sizeof(resp->path_data[0]))
 		return sizeof(*resp);
 	resp->num_paths = 1;
-	shca_route_record(fabric->hdr, id->hca - 1, id->dest_hca - 1, id->destination.family,
-			  &resp->path_data[0]);
+	shca_route_record(fabric->hdr, id->hca - 1, id->dest_hca - 1,
+			  shca_route_kind(&id->destination), &resp->path_data[0]);
 	return sizeof(*resp) + sizeof(resp->path_data[0]);
 }
 
@@ -172,8 +174,8 @@ static int to_rtr(const struct shca_fabric *fabric, struct shca_cm_id *id,
 		return -EINVAL;
 	attr->qp_attr_mask =
 		IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN;
-	shca_route_vector(fabric->hdr, id->hca - 1, id->dest_hca - 1, id->destination.family,
-			  &attr->ah_attr);
+	shca_route_vector(fabric->hdr, id->hca - 1, id->dest_hca - 1,
+			  shca_route_kind(&id->destination), &attr->ah_attr);
 	attr->ah_attr.grh.traffic_class = attr->ah_attr.is_global ? id->tos : 0;
 	attr->path_mtu = IBV_MTU_256 + (uint32_t)fabric->hdr->config.value[SHCA_O_MTU];
 	attr->dest_qp_num = id->remote_qpn;

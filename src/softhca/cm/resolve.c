@@ -42,7 +42,7 @@ static void choose_source(struct shca_fabric *fabric, struct shca_cm_id *id, int
 		shca_route_set_loopback(&id->source);
 		return;
 	}
-	shca_route_of(hdr, hca, id->destination.family, &id->source);
+	shca_route_of(hdr, hca, shca_route_kind(&id->destination), &id->source);
 }
 
 static void failed(struct shca_fabric *fabric, struct shca_cm_id *id, int status)

@@ -30,6 +30,24 @@ size_t shca_route_size(uint16_t family)
 	}
 }
 
+enum shca_route_kind shca_route_kind(const union shca_cm_address *address)
+{
+	const struct in6_addr *ipv6 = &address->in6.sin6_addr;
+
+	switch (address->family) {
+	case AF_INET:
+		return SHCA_ROUTE_IPV4;
+	case AF_INET6:
+		/* The own node's ports answer for the loopback address by their first GIDs. */
+		return IN6_IS_ADDR_LINKLOCAL(ipv6) || IN6_IS_ADDR_MC_LINKLOCAL(ipv6) ||
+				       shca_route_is_any(address)
+			       ? SHCA_ROUTE_LINK_LOCAL
+			       : SHCA_ROUTE_IPV6;
+	default:
+		return SHCA_ROUTE_GID;
+	}
+}
+
 bool shca_route_is_any(const union shca_cm_address *address)
 {
 	struct in6_addr gid;
@@ -126,21 +144,28 @@ static void link_local(const struct shca_fabric_header *hdr, unsigned hca, uint8
 		address[8] |= 2;
 }
 
-void shca_route_of(const struct shca_fabric_header *hdr, unsigned hca, uint16_t family,
+void shca_route_of(const struct shca_fabric_header *hdr, unsigned hca, enum shca_route_kind kind,
 		   union shca_cm_address *address)
 {
-	uint16_t port = address->family == family ? shca_route_port(address) : 0;
+	static const uint16_t families[] = {AF_INET, AF_INET6, AF_INET6, SHCA_AF_IB};
+	uint16_t port = address->family == families[kind] ? shca_route_port(address) : 0;
 	uint64_t sid = address->ib.sid, mask = address->ib.sid_mask;
 
 	memset(address, 0, sizeof(*address));
-	address->family = family;
-	if (family == AF_INET) {
+	address->family = families[kind];
+	switch (kind) {
+	case SHCA_ROUTE_IPV4:
 		address->in.sin_addr.s_addr = htonl(SHCA_IPV4_BASE + hca);
-	} else if (family == AF_INET6) {
+		break;
+	case SHCA_ROUTE_IPV6:
+		shca_ipv6(hdr, &hdr->hcas[hca], address->in6.sin6_addr.s6_addr);
+		break;
+	case SHCA_ROUTE_LINK_LOCAL:
 		link_local(hdr, hca, address->in6.sin6_addr.s6_addr);
-		address->in6.sin6_scope_id = SHCA_ROUTE_INTERFACE + hdr->hcas[hca].device;
-	} else {
-		shca_route_gid(hdr, hca, family, address->ib.gid);
+		address->in6.sin6_scope_id = SHCA_INTERFACE + hdr->hcas[hca].device;
+		break;
+	case SHCA_ROUTE_GID:
+		shca_route_gid(hdr, hca, kind, address->ib.gid);
 		address->ib.pkey = htobe16(hdr->hcas[hca].pkeys[0]);
 		address->ib.sid = sid;
 		address->ib.sid_mask = mask;
@@ -164,11 +189,12 @@ static bool needs_scope(const union shca_cm_address *address)
 /* Returns the HCA of the fabric whose interface has the address, or -1. */
 static int find(const struct shca_fabric_header *hdr, const union shca_cm_address *address)
 {
+	enum shca_route_kind kind = shca_route_kind(address);
 	union shca_cm_address own;
 
 	for (unsigned i = 0; i < hdr->nhcas; i++) {
 		memset(&own, 0, sizeof(own));
-		shca_route_of(hdr, i, address->family, &own);
+		shca_route_of(hdr, i, kind, &own);
 		if (shca_route_same(&own, address))
 			return (int)i;
 	}
@@ -186,10 +212,25 @@ int shca_route_local(const struct shca_fabric_header *hdr, unsigned node,
 	return hca >= 0 && hdr->hcas[hca].node == node ? hca : -EADDRNOTAVAIL;
 }
 
+/* Returns true if an interface leads to the address, whoever has it. */
+static bool is_near(const union shca_cm_address *address)
+{
+	uint64_t network;
+
+	switch (shca_route_kind(address)) {
+	case SHCA_ROUTE_IPV4:
+		return (ntohl(address->in.sin_addr.s_addr) & SUBNET) == (SHCA_IPV4_BASE & SUBNET);
+	case SHCA_ROUTE_IPV6:
+		memcpy(&network, address->in6.sin6_addr.s6_addr, sizeof(network));
+		return be64toh(network) == SHCA_IPV6_NETWORK;
+	default:
+		return true;
+	}
+}
+
 int shca_route_remote(const struct shca_fabric_header *hdr, unsigned node,
 		      const union shca_cm_address *address)
 {
-	bool here;
 	int hca;
 
 	if (needs_scope(address))
@@ -199,20 +240,20 @@ int shca_route_remote(const struct shca_fabric_header *hdr, unsigned node,
 	hca = find(hdr, address);
 	if (hca >= 0)
 		return hca;
-	here = address->family == AF_INET
-		       ? (ntohl(address->in.sin_addr.s_addr) & SUBNET) == (SHCA_IPV4_BASE & SUBNET)
-		       : address->family == SHCA_AF_IB ||
-				 IN6_IS_ADDR_LINKLOCAL(&address->in6.sin6_addr);
-	return here ? -ETIMEDOUT : -ENODEV;
+	return is_near(address) ? -ETIMEDOUT : -ENODEV;
 }
 
 /* ---- paths ---- */
 
-unsigned shca_route_gid(const struct shca_fabric_header *hdr, unsigned hca, uint16_t family,
-			uint8_t gid[16])
+unsigned shca_route_gid(const struct shca_fabric_header *hdr, unsigned hca,
+			enum shca_route_kind kind, uint8_t gid[16])
 {
 	/* On Ethernet RoCE v2 is what the kernel prefers. */
-	unsigned index = !shca_is_ethernet(hdr) ? 0 : family == AF_INET ? 3 : 1;
+	static const unsigned roce_v2[] = {[SHCA_ROUTE_IPV4] = 3,
+					   [SHCA_ROUTE_IPV6] = 5,
+					   [SHCA_ROUTE_LINK_LOCAL] = 1,
+					   [SHCA_ROUTE_GID] = 1};
+	unsigned index = shca_is_ethernet(hdr) ? roce_v2[kind] : 0;
 	enum ibv_gid_type type;
 	union ibv_gid own;
 
@@ -227,7 +268,7 @@ static bool is_global(const struct shca_fabric_header *hdr)
 }
 
 void shca_route_vector(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		       uint16_t family, struct ib_uverbs_ah_attr *vector)
+		       enum shca_route_kind kind, struct ib_uverbs_ah_attr *vector)
 {
 	uint8_t own[16];
 
@@ -237,9 +278,9 @@ void shca_route_vector(const struct shca_fabric_header *hdr, unsigned from, unsi
 	if (!is_global(hdr))
 		return;
 	vector->is_global = 1;
-	vector->grh.sgid_index = (uint8_t)shca_route_gid(hdr, from, family, own);
+	vector->grh.sgid_index = (uint8_t)shca_route_gid(hdr, from, kind, own);
 	vector->grh.hop_limit = HOP_LIMIT;
-	shca_route_gid(hdr, to, family, vector->grh.dgid);
+	shca_route_gid(hdr, to, kind, vector->grh.dgid);
 }
 
 /* Returns the code of the ports' rate (enum ibv_rate). */
@@ -264,11 +305,11 @@ static uint8_t rate(const struct shca_fabric_header *hdr)
 }
 
 void shca_route_path(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		     uint16_t family, struct ib_user_path_rec *path)
+		     enum shca_route_kind kind, struct ib_user_path_rec *path)
 {
 	memset(path, 0, sizeof(*path));
-	shca_route_gid(hdr, to, family, path->dgid);
-	shca_route_gid(hdr, from, family, path->sgid);
+	shca_route_gid(hdr, to, kind, path->dgid);
+	shca_route_gid(hdr, from, kind, path->sgid);
 	path->dlid = htobe16(hdr->hcas[to].lid);
 	path->slid = htobe16(hdr->hcas[from].lid);
 	path->reversible = 1;
@@ -282,7 +323,7 @@ void shca_route_path(const struct shca_fabric_header *hdr, unsigned from, unsign
 }
 
 void shca_route_record(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		       uint16_t family, struct ib_path_rec_data *data)
+		       enum shca_route_kind kind, struct ib_path_rec_data *data)
 {
 	/* A PathRecord as on the wire (IBA 15.2.5.16), and the selector "exactly". */
 	enum { DGID = 8, SGID = 24, DLID = 40, SLID = 42, HOPS = 47, NUMB = 49, PKEY = 50 };
@@ -290,7 +331,7 @@ void shca_route_record(const struct shca_fabric_header *hdr, unsigned from, unsi
 	uint8_t *record = (uint8_t *)data->path_rec;
 	struct ib_user_path_rec path;
 
-	shca_route_path(hdr, from, to, family, &path);
+	shca_route_path(hdr, from, to, kind, &path);
 	memset(data, 0, sizeof(*data));
 	data->flags = IB_PATH_GMP | IB_PATH_PRIMARY | IB_PATH_BIDIRECTIONAL;
 	memcpy(record + DGID, path.dgid, 16);

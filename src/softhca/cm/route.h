@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * route.h - the addresses by which programs name ports, and the way from one port to another. Each
- * HCA has an interface, with an IPv4 address of 10.77.0.0/16 and a link-local IPv6 address, on both
- * link layers. No function here needs the lock.
+ * HCA has an interface, with an IPv4 address of 10.77.0.0/16, a global IPv6 address of
+ * fd00:10:77::/64 and a link-local one, on both link layers. No function here needs the lock.
  */
 #ifndef SHCA_CM_ROUTE_H
 #define SHCA_CM_ROUTE_H
 
 #include "fabric/fabric.h"
 
-/* Index of the interface of a node's first device, as in the scope of a link-local address. */
-#define SHCA_ROUTE_INTERFACE 7700
+/* Addresses of an interface, in the order in which programs find them, and its GID as an address of
+ * family AF_IB. */
+enum shca_route_kind {
+	SHCA_ROUTE_IPV4,
+	SHCA_ROUTE_IPV6,
+	SHCA_ROUTE_LINK_LOCAL,
+	SHCA_ROUTE_GID,
+	SHCA_ROUTE_IP_KINDS = SHCA_ROUTE_GID,
+};
 
+/* Returns the kind of address by which an interface reaches, or is reached by, an address. */
+enum shca_route_kind shca_route_kind(const union shca_cm_address *address);
 /* Returns the bytes of an address of that family, or 0 if there is no such family. */
 size_t shca_route_size(uint16_t family);
 /* Returns true if the address names no port: it is zero, or the loopback address, which Linux takes
@@ -28,8 +37,8 @@ void shca_route_set_port(union shca_cm_address *address, uint16_t port);
 
 /* Makes an address the loopback one of its family; the port stays. */
 void shca_route_set_loopback(union shca_cm_address *address);
-/* Stores the address of that family of an HCA's interface, and keeps the port. */
-void shca_route_of(const struct shca_fabric_header *hdr, unsigned hca, uint16_t family,
+/* Stores the address of that kind of an HCA's interface, and keeps the port. */
+void shca_route_of(const struct shca_fabric_header *hdr, unsigned hca, enum shca_route_kind kind,
 		   union shca_cm_address *address);
 /* Returns the HCA of a node that has the address, or -EADDRNOTAVAIL; -EINVAL: a link-local address
  * without a scope. */
@@ -40,18 +49,18 @@ int shca_route_local(const struct shca_fabric_header *hdr, unsigned node,
 int shca_route_remote(const struct shca_fabric_header *hdr, unsigned node,
 		      const union shca_cm_address *address);
 
-/* Stores the GID by which connections to and from an address of that family name an HCA, and
- * returns its index in the port's table. */
-unsigned shca_route_gid(const struct shca_fabric_header *hdr, unsigned hca, uint16_t family,
-			uint8_t gid[16]);
+/* Stores the GID by which connections between addresses of that kind name an HCA, and returns its
+ * index in the port's table. */
+unsigned shca_route_gid(const struct shca_fabric_header *hdr, unsigned hca,
+			enum shca_route_kind kind, uint8_t gid[16]);
 /* Fills in the address vector from one HCA to another. */
 void shca_route_vector(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		       uint16_t family, struct ib_uverbs_ah_attr *vector);
+		       enum shca_route_kind kind, struct ib_uverbs_ah_attr *vector);
 /* Fill in the path from one HCA to another, in the two forms in which programs get it. */
 void shca_route_path(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		     uint16_t family, struct ib_user_path_rec *path);
+		     enum shca_route_kind kind, struct ib_user_path_rec *path);
 void shca_route_record(const struct shca_fabric_header *hdr, unsigned from, unsigned to,
-		       uint16_t family, struct ib_path_rec_data *data);
+		       enum shca_route_kind kind, struct ib_path_rec_data *data);
 /* Exponent of the packet lifetime of all paths (4.096 us * 2^n): what OpenSM says. */
 #define SHCA_ROUTE_LIFETIME 18
 

@@ -6,11 +6,16 @@
 
 #include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #define PORT 1
 
 #define IPV4_PREFIX 0x0000ffffu /* in front of a mapped IPv4 address */
+
+/* Entries of a GID table: one of an InfiniBand port; those of a RoCE port, two for each address. */
+#define IB_GIDS  1
+#define ETH_GIDS 6
 
 /* ---- GIDs ---- */
 
@@ -58,6 +63,21 @@ uint32_t shca_gid_unmap(const union ibv_gid *gid)
 	return (uint32_t)be64toh(gid->global.interface_id);
 }
 
+void shca_interface_name(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
+			 char name[IF_NAMESIZE])
+{
+	snprintf(name, IF_NAMESIZE, shca_is_ethernet(hdr) ? "roce%u" : "ib%u", hca->device);
+}
+
+void shca_ipv6(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
+	       uint8_t address[16])
+{
+	const uint64_t halves[2] = {htobe64(SHCA_IPV6_NETWORK),
+				    htobe64((uint64_t)(hca - hdr->hcas) + 1)};
+
+	memcpy(address, halves, sizeof(halves));
+}
+
 bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hca, unsigned index,
 		 union ibv_gid *gid, enum ibv_gid_type *type)
 {
@@ -65,12 +85,14 @@ bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hc
 
 	memset(gid, 0, sizeof(*gid));
 	*type = IBV_GID_TYPE_IB;
-	if (index >= (ethernet ? 4 : 1))
+	if (index >= (ethernet ? ETH_GIDS : IB_GIDS))
 		return false;
 	if (index < 2)
 		link_local(hdr, hca, gid);
-	else
+	else if (index < 4)
 		shca_gid_map(SHCA_IPV4_BASE + (uint32_t)(hca - hdr->hcas), gid);
+	else
+		shca_ipv6(hdr, hca, gid->raw);
 	if (ethernet)
 		*type = index % 2 ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_ROCE_V1;
 	return true;
@@ -97,10 +119,20 @@ int shca_address_by_lid(const struct shca_fabric_header *hdr, uint16_t lid)
 	return !shca_is_ethernet(hdr) && lid >= 1 && lid <= hdr->nhcas ? lid - 1 : -1;
 }
 
+/* Returns the number of the HCA that may have the GID. IP addresses count HCAs, as does the last
+ * byte of a GUID or MAC address. */
+static unsigned number_in(const union ibv_gid *gid)
+{
+	if (shca_gid_is_ipv4(gid))
+		return shca_gid_unmap(gid) - SHCA_IPV4_BASE;
+	if (be64toh(gid->global.subnet_prefix) == SHCA_IPV6_NETWORK)
+		return gid->raw[15] - 1u;
+	return gid->raw[15];
+}
+
 int shca_address_by_gid(const struct shca_fabric_header *hdr, const union ibv_gid *gid)
 {
-	/* An IPv4 address counts HCAs, as does the last byte of a GUID or MAC address. */
-	unsigned i = shca_gid_is_ipv4(gid) ? shca_gid_unmap(gid) - SHCA_IPV4_BASE : gid->raw[15];
+	unsigned i = number_in(gid);
 	enum ibv_gid_type type;
 	union ibv_gid own;
 

@@ -8,6 +8,7 @@
 #ifndef SHCA_ADDRESS_H
 #define SHCA_ADDRESS_H
 
+#include <net/if.h>
 #include <stdbool.h>
 
 #include "fabric.h"
@@ -16,6 +17,9 @@
 
 /* IPv4 address of the first HCA's interface, 10.77.0.1; the next HCA has the next one. */
 #define SHCA_IPV4_BASE 0x0a4d0001u
+/* Global IPv6 addresses, of HCAs counted from 1: the network, fd00:10:77::/64, and its bits. */
+#define SHCA_IPV6_NETWORK 0xfd00001000770000ULL
+#define SHCA_IPV6_BITS    64
 
 static inline bool shca_is_ethernet(const struct shca_fabric_header *hdr)
 {
@@ -29,6 +33,14 @@ bool shca_gid_at(const struct shca_fabric_header *hdr, const struct shca_hca *hc
 /* Returns the index of a GID of that type in the port's table, or -1. */
 int shca_gid_index(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 		   const union ibv_gid *gid, enum ibv_gid_type type);
+/* Index of the interface of a node's first device, as in the scope of a link-local address. */
+#define SHCA_INTERFACE 7700
+/* Stores the name of an HCA's interface. */
+void shca_interface_name(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
+			 char name[IF_NAMESIZE]);
+/* Stores the global IPv6 address of an HCA's interface. */
+void shca_ipv6(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
+	       uint8_t address[16]);
 /* Map an IPv4 address to a GID, as IPv6 maps it (RFC 4291, 2.5.5.2); recognise such a GID; and
  * return its address. */
 void shca_gid_map(uint32_t ip, union ibv_gid *gid);

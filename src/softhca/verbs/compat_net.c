@@ -2,13 +2,15 @@
 /*
  * compat_net.c - the interfaces of a node's HCAs, as sockets see them. getifaddrs() lists them. TCP
  * and UDP to their IPv4 addresses, 10.77.x.y, go to 127.77.x.y, which the kernel takes for this
- * machine, so a program that has both sockets and librdmacm needs one address of its peer.
+ * machine, so a program that has both sockets and librdmacm needs one address of its peer. Those to
+ * their global IPv6 addresses go to the same places, as IPv6 maps them.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
 #endif
 #include "verbs.h"
 
+#include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
 #include <net/if.h>
@@ -18,6 +20,7 @@
 
 #include "clock/next.h"
 #include "cm/route.h"
+#include "fabric/address.h"
 
 #define SUBNET_BITS 16
 #define LOOPBACK    (0x7f000000u | (SHCA_IPV4_BASE & 0x00ff0000u)) /* 127.77.0.0 */
@@ -25,6 +28,8 @@
 #define FUNCTIONS(FN)                                                        \
 	FN(int, getifaddrs, (struct ifaddrs * *list))                        \
 	FN(void, freeifaddrs, (struct ifaddrs * list))                       \
+	FN(unsigned, if_nametoindex, (const char *name))                     \
+	FN(char *, if_indextoname, (unsigned index, char *name))             \
 	FN(int, connect, (int fd, const struct sockaddr *to, socklen_t len)) \
 	FN(int, bind, (int fd, const struct sockaddr *at, socklen_t len))
 
@@ -51,15 +56,14 @@ static bool has_fabric(void)
 }
 
 static void fill_entry(struct entry *entry, const struct shca_fabric_header *hdr, unsigned hca,
-		       uint16_t family)
+		       enum shca_route_kind kind)
 {
 	struct ifaddrs *ifaddrs = &entry->ifaddrs;
 
-	snprintf(entry->name, sizeof(entry->name), shca_is_ethernet(hdr) ? "roce%u" : "ib%u",
-		 hdr->hcas[hca].device);
-	shca_route_of(hdr, hca, family, &entry->address);
-	entry->mask.family = entry->broadcast.family = family;
-	if (family == AF_INET) {
+	shca_interface_name(hdr, &hdr->hcas[hca], entry->name);
+	shca_route_of(hdr, hca, kind, &entry->address);
+	entry->mask.family = entry->broadcast.family = entry->address.family;
+	if (kind == SHCA_ROUTE_IPV4) {
 		uint32_t hosts = (1u << SUBNET_BITS) - 1;
 
 		entry->mask.in.sin_addr.s_addr = htonl(~hosts);
@@ -67,7 +71,7 @@ static void fill_entry(struct entry *entry, const struct shca_fabric_header *hdr
 			entry->address.in.sin_addr.s_addr | htonl(hosts);
 		ifaddrs->ifa_broadaddr = (struct sockaddr *)&entry->broadcast;
 	} else {
-		memset(&entry->mask.in6.sin6_addr, 0xff, 8);
+		memset(&entry->mask.in6.sin6_addr, 0xff, SHCA_IPV6_BITS / 8);
 	}
 	ifaddrs->ifa_name = entry->name;
 	ifaddrs->ifa_flags = IFF_UP | IFF_BROADCAST | IFF_RUNNING | IFF_MULTICAST;
@@ -81,14 +85,15 @@ static void fill_entry(struct entry *entry, const struct shca_fabric_header *hdr
 static struct ifaddrs *with_own(struct ifaddrs *others)
 {
 	const struct shca_fabric_header *hdr = shca_self.fabric.hdr;
-	unsigned count = hdr->devices * 2;
+	unsigned count = hdr->devices * SHCA_ROUTE_IP_KINDS;
 	struct entry *entries = calloc(count, sizeof(*entries));
 
 	if (!entries)
 		return others;
 	for (unsigned i = 0; i < count; i++) {
-		fill_entry(&entries[i], hdr, shca_self.node * hdr->devices + i / 2,
-			   i % 2 ? AF_INET6 : AF_INET);
+		fill_entry(&entries[i], hdr,
+			   shca_self.node * hdr->devices + i / SHCA_ROUTE_IP_KINDS,
+			   i % SHCA_ROUTE_IP_KINDS);
 		entries[i].ifaddrs.ifa_next = i + 1 < count ? &entries[i + 1].ifaddrs : others;
 	}
 	return &entries->ifaddrs;
@@ -114,35 +119,106 @@ void shca_freeifaddrs(struct ifaddrs *list)
 	NEXT(freeifaddrs)(others);
 }
 
+/* Returns a device of this node, or NULL if there is no fabric or no such device. */
+static const struct shca_hca *device(unsigned number)
+{
+	const struct shca_fabric_header *hdr;
+
+	if (!has_fabric() || shca_process_attach() <= 0)
+		return NULL;
+	hdr = shca_self.fabric.hdr;
+	return number < hdr->devices ? &hdr->hcas[shca_self.node * hdr->devices + number] : NULL;
+}
+
+unsigned shca_if_nametoindex(const char *name)
+{
+	const struct shca_hca *hca;
+	char own[IF_NAMESIZE];
+
+	for (unsigned i = 0; (hca = device(i)); i++) {
+		shca_interface_name(shca_self.fabric.hdr, hca, own);
+		if (!strcmp(name, own))
+			return SHCA_INTERFACE + i;
+	}
+	return NEXT(if_nametoindex)(name);
+}
+
+char *shca_if_indextoname(unsigned index, char *name)
+{
+	const struct shca_hca *hca =
+		index >= SHCA_INTERFACE ? device(index - SHCA_INTERFACE) : NULL;
+
+	if (!hca)
+		return NEXT(if_indextoname)(index, name);
+	shca_interface_name(shca_self.fabric.hdr, hca, name);
+	return name;
+}
+
 /* ---------------------------------------------------------------- sockets */
+
+/* An address of a socket. */
+union place {
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+};
+
+static uint32_t on_machine(uint32_t ip)
+{
+	return LOOPBACK | (ip & ((1u << SUBNET_BITS) - 1));
+}
+
+/* Makes the global IPv6 address of an interface one of this machine. Returns false for others. */
+static bool place_ipv6(struct sockaddr_in6 *in6)
+{
+	union ibv_gid gid;
+	uint64_t number;
+
+	memcpy(gid.raw, in6->sin6_addr.s6_addr, sizeof(gid.raw));
+	number = be64toh(gid.global.interface_id);
+	if (be64toh(gid.global.subnet_prefix) != SHCA_IPV6_NETWORK || !number ||
+	    number >> SUBNET_BITS)
+		return false;
+	shca_gid_map(on_machine(SHCA_IPV4_BASE + (uint32_t)number - 1), &gid);
+	memcpy(in6->sin6_addr.s6_addr, gid.raw, sizeof(gid.raw));
+	return true;
+}
+
+static bool place_ipv4(struct sockaddr_in *in)
+{
+	uint32_t ip = ntohl(in->sin_addr.s_addr);
+
+	if (ip >> SUBNET_BITS != SHCA_IPV4_BASE >> SUBNET_BITS)
+		return false;
+	in->sin_addr.s_addr = htonl(on_machine(ip));
+	return true;
+}
 
 /* Returns the address at which this machine is reached in place of an interface of the fabric, in
  * `to`, or any other address as it is. */
-static const struct sockaddr *place(const struct sockaddr *address, socklen_t len,
-				    struct sockaddr_in *to)
+static const struct sockaddr *place(const struct sockaddr *address, socklen_t len, union place *to)
 {
-	uint32_t ip;
+	bool placed = false;
 
-	if (!address || len < sizeof(*to) || address->sa_family != AF_INET)
-		return address;
-	memcpy(to, address, sizeof(*to));
-	ip = ntohl(to->sin_addr.s_addr);
-	if (ip >> SUBNET_BITS != SHCA_IPV4_BASE >> SUBNET_BITS || !has_fabric())
-		return address;
-	to->sin_addr.s_addr = htonl(LOOPBACK | (ip & ((1u << SUBNET_BITS) - 1)));
-	return (const struct sockaddr *)to;
+	if (address && len >= sizeof(to->in) && address->sa_family == AF_INET) {
+		memcpy(&to->in, address, sizeof(to->in));
+		placed = place_ipv4(&to->in);
+	} else if (address && len >= sizeof(to->in6) && address->sa_family == AF_INET6) {
+		memcpy(&to->in6, address, sizeof(to->in6));
+		placed = place_ipv6(&to->in6);
+	}
+	return placed && has_fabric() ? (const struct sockaddr *)to : address;
 }
 
 int shca_connect(int fd, const struct sockaddr *to, socklen_t len)
 {
-	struct sockaddr_in in;
+	union place at;
 
-	return NEXT(connect)(fd, place(to, len, &in), len);
+	return NEXT(connect)(fd, place(to, len, &at), len);
 }
 
 int shca_bind(int fd, const struct sockaddr *at, socklen_t len)
 {
-	struct sockaddr_in in;
+	union place here;
 
-	return NEXT(bind)(fd, place(at, len, &in), len);
+	return NEXT(bind)(fd, place(at, len, &here), len);
 }

@@ -95,12 +95,16 @@ int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, unio
  * false if the entry is empty. */
 static bool copy_gid_entry(struct ibv_context *context, unsigned index, void *to, size_t entry_size)
 {
+	const struct shca_hca *hca = shca_ctx(context)->hca;
 	struct ibv_gid_entry entry = {.gid_index = index, .port_num = SHCA_PORT};
 	enum ibv_gid_type type;
 
 	if (!gid_at(context, index, &entry.gid, &type))
 		return false;
 	entry.gid_type = type;
+	/* As with Linux, the GID of an InfiniBand port has no interface. */
+	if (shca_is_ethernet(shca_self.fabric.hdr))
+		entry.ndev_ifindex = SHCA_INTERFACE + hca->device;
 	memset(to, 0, entry_size);
 	memcpy(to, &entry, entry_size < sizeof(entry) ? entry_size : sizeof(entry));
 	return true;
