@@ -42,6 +42,15 @@ is_missing() {
 		sh -c 'cd /sys/class/infiniband/softhca0 && echo $(cat hca_type device/vendor device/device)'
 	SOFTHCA_VENDOR_ID=0x8086 SOFTHCA_PART_ID=5522 check "sysfs: another vendor and part" prints "softhca 0x8086 0x1592" \
 		sh -c 'cd /sys/class/infiniband/softhca0 && echo $(cat hca_type device/vendor device/device)'
+	check "sysfs: a port's interface by the folder of its adapter" prints "ib1 1 32 4092 up" \
+		sh -c 'cd /sys/class/infiniband/softhca1/device/net && echo * $(cd /sys/class/net/$(echo *) && cat carrier type mtu operstate)'
+	SOFTHCA_LINK_LAYER=ethernet check "sysfs: a RoCE port's interface by its GIDs" prints "roce1 softhca1 1 4200 7701 0x15b3" \
+		sh -c 'n=$(cat /sys/class/infiniband/softhca1/ports/1/gid_attrs/ndevs/5) && cd /sys/class/net/$n &&
+			echo $n $(ls device/infiniband) $(cat type mtu ifindex device/vendor)'
+	SOFTHCA_LINK_LAYER=ethernet SOFTHCA_LINK=latency=1us,bandwidth=50GB/s check "sysfs: an interface has the port's speed" prints 400000 \
+		cat /sys/class/net/roce0/speed
+	check "sysfs: the machine's interfaces stay" prints "/sys/class/net/lo" \
+		sh -c 'ls -d /sys/class/net/lo /sys/class/net/ib77 2>/dev/null; true'
 	check "sysfs: ls -lR reports no error" prints "" sh -c 'ls -lR /sys/class/infiniband 2>&1 >/dev/null'
 	check "sysfs: stat names a directory" prints "directory" stat -c %F /sys/class/infiniband/softhca1
 	check "sysfs: grep reads" prints "InfiniBand" grep -h . /sys/class/infiniband/softhca0/ports/1/link_layer

@@ -1,19 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs,_mad}.
+ * sysfs.c - writes the files that the kernel would show below /sys/class/infiniband{,_verbs,_mad},
+ * and below /sys/class/net for the interfaces of the HCAs.
  */
 #include "sysfs.h"
 
 #include <endian.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if_arp.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "address.h"
+
+#define IPOIB_HEADER 4   /* RFC 4391, 6 */
+#define ROCE_HEADERS 104 /* an interface of 4200 bytes, for packets of 4096, is usual */
 
 #define TREE_LEN (sizeof(((struct shca_fabric_header *)0)->dir) + 16)
 
@@ -83,10 +89,11 @@ static void guid_text(uint64_t guid, char *buf, size_t len)
 static void put_gids(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		     const struct shca_hca *hca)
 {
-	char name[64], prefix[24], guid[24];
+	char name[64], prefix[24], guid[24], interface[IF_NAMESIZE];
 	enum ibv_gid_type type;
 	union ibv_gid gid;
 
+	shca_interface_name(hdr, hca, interface);
 	for (unsigned i = 0; shca_gid_at(hdr, hca, i, &gid, &type); i++) {
 		guid_text(be64toh(gid.global.subnet_prefix), prefix, sizeof(prefix));
 		guid_text(be64toh(gid.global.interface_id), guid, sizeof(guid));
@@ -94,6 +101,10 @@ static void put_gids(struct sysdir *dir, const struct shca_fabric_header *hdr,
 		put(dir, name, "%s:%s", prefix, guid);
 		snprintf(name, sizeof(name), "ports/1/gid_attrs/types/%u", i);
 		put(dir, name, type == IBV_GID_TYPE_ROCE_V2 ? "RoCE v2" : "IB/RoCE v1");
+		if (!shca_is_ethernet(hdr))
+			continue;
+		snprintf(name, sizeof(name), "ports/1/gid_attrs/ndevs/%u", i);
+		put(dir, name, "%s", interface);
 	}
 }
 
@@ -125,14 +136,83 @@ static void put_port(struct sysdir *dir, const struct shca_fabric_header *hdr,
 static void put_kind(struct sysdir *dir, const struct shca_fabric_header *hdr)
 {
 	unsigned vendor = (unsigned)hdr->config.value[SHCA_O_VENDOR_ID];
-	unsigned part = (unsigned)hdr->config.value[SHCA_O_PART_ID];
 
-	if (vendor == SHCA_MELLANOX)
-		put(dir, "hca_type", "MT%u", part);
+	put(dir, "device/vendor", "0x%04x", vendor == SHCA_MELLANOX ? 0x15b3 : vendor);
+	put(dir, "device/device", "0x%04x", (unsigned)hdr->config.value[SHCA_O_PART_ID]);
+	put(dir, "device/numa_node", "-1");
+}
+
+static void put_type(struct sysdir *dir, const struct shca_fabric_header *hdr)
+{
+	if (hdr->config.value[SHCA_O_VENDOR_ID] == SHCA_MELLANOX)
+		put(dir, "hca_type", "MT%u", (unsigned)hdr->config.value[SHCA_O_PART_ID]);
 	else
 		put(dir, "hca_type", "softhca");
-	put(dir, "device/vendor", "0x%04x", vendor == SHCA_MELLANOX ? 0x15b3 : vendor);
-	put(dir, "device/device", "0x%04x", part);
+}
+
+/* Writes the address of an interface: a MAC address, or that of IPoIB (RFC 4391, 9.1.1), which has
+ * no queue pair here. */
+static void put_address(struct sysdir *dir, const struct shca_fabric_header *hdr,
+			const struct shca_hca *hca)
+{
+	uint8_t bytes[4 + sizeof(union ibv_gid)] = {0};
+	unsigned len = shca_is_ethernet(hdr) ? 6 : sizeof(bytes);
+	char text[3 * sizeof(bytes) + 1];
+	enum ibv_gid_type type;
+	union ibv_gid gid;
+
+	if (shca_is_ethernet(hdr)) {
+		shca_mac(hca, bytes);
+	} else {
+		shca_gid_at(hdr, hca, 0, &gid, &type);
+		memcpy(bytes + 4, gid.raw, sizeof(gid));
+	}
+	for (unsigned i = 0; i < len; i++)
+		snprintf(text + 3 * (size_t)i, 4, "%02x:", bytes[i]);
+	text[3 * (size_t)len - 1] = '\0';
+	put(dir, "address", "%s", text);
+	put(dir, "addr_len", "%u", len);
+}
+
+/* Returns the longest packet of an interface: on InfiniBand it leaves room for a header of IPoIB,
+ * and on Ethernet it is the usual one that has room for packets of the port. */
+static unsigned interface_mtu(const struct shca_fabric_header *hdr)
+{
+	unsigned mtu = 256u << (hdr->config.value[SHCA_O_MTU]);
+
+	if (!shca_is_ethernet(hdr))
+		return mtu - IPOIB_HEADER;
+	return mtu <= 1024 ? 1500 : mtu + ROCE_HEADERS;
+}
+
+/* Writes what programs look for in the directory of an interface. */
+static void put_interface(struct sysdir *dir, const struct shca_fabric_header *hdr,
+			  const struct shca_hca *hca)
+{
+	const bool ethernet = shca_is_ethernet(hdr);
+	char name[IF_NAMESIZE], of_device[64];
+
+	shca_interface_name(hdr, hca, name);
+	snprintf(dir->sub, sizeof(dir->sub), "class/net/%s", name);
+	put_address(dir, hdr, hca);
+	put(dir, "carrier", "1");
+	put(dir, "dev_id", "0x0");
+	put(dir, "dev_port", "0");
+	put(dir, "duplex", "full");
+	put(dir, "flags", "0x%x", IFF_UP | IFF_BROADCAST | IFF_MULTICAST);
+	put(dir, "ifindex", "%u", SHCA_INTERFACE + hca->device);
+	put(dir, "mtu", "%u", interface_mtu(hdr));
+	put(dir, "operstate", "up");
+	put(dir, "speed", "%ld",
+	    strtol(shca_config_port_speed(&hdr->config)->text, NULL, 10) * 1000);
+	put(dir, "type", "%u", ethernet ? ARPHRD_ETHER : ARPHRD_INFINIBAND);
+	put_kind(dir, hdr);
+	snprintf(of_device, sizeof(of_device), "device/infiniband/%s/node_type", hca->name);
+	put(dir, of_device, "1: CA");
+
+	/* Scripts go from the adapter to its interface by the folder of the device. */
+	snprintf(dir->sub, sizeof(dir->sub), "class/infiniband/%s/device/net/%s", hca->name, name);
+	put(dir, "dev_port", "0");
 }
 
 static void put_hca(struct sysdir *dir, const struct shca_fabric_header *hdr,
@@ -149,14 +229,15 @@ static void put_hca(struct sysdir *dir, const struct shca_fabric_header *hdr,
 	put(dir, "fw_ver", "%s", SHCA_FW_VER);
 	put(dir, "hw_rev", "0");
 	put(dir, "board_id", "%s", SHCA_BOARD_ID);
+	put_type(dir, hdr);
 	put_kind(dir, hdr);
-	put(dir, "device/numa_node", "-1");
 	put_port(dir, hdr, hca);
 
 	snprintf(dir->sub, sizeof(dir->sub), "class/infiniband_verbs/uverbs%u", hca->device);
 	put(dir, "ibdev", "%s", hca->name);
 	put(dir, "abi_version", "1");
 	put(dir, "dev", "231:%u", 192u + hca->device);
+	put_interface(dir, hdr, hca);
 }
 
 int shca_sysfs_make(const struct shca_fabric_header *hdr)

@@ -2,9 +2,10 @@
 /*
  * compat_files.c - files that programs look for beside the verbs. UCX takes a device only if
  * access() and stat() find its /dev/infiniband/uverbsN; ibstat, ibstatus and scripts read
- * /sys/class/infiniband. The functions of libc that look up a path come through here: a path below
- * those directories of /sys leads to the tree of this process's node, and every other path goes to
- * the function that would have been called otherwise.
+ * /sys/class/infiniband, and the directory of an HCA's interface in /sys/class/net. The functions
+ * of libc that look up a path come through here: a path below those directories of /sys leads to
+ * the tree of this process's node, and every other path goes to the function that would have been
+ * called otherwise.
  *
  * The functions have names of their own and get the public symbols by an asm label: the system's
  * declarations promise non-null arguments, but a null path must still reach the kernel and be
@@ -112,18 +113,46 @@ static bool is_class(const char *path)
 	return false;
 }
 
+/* Returns the bytes of the path of an interface that may be an HCA's, /sys/class/net/ib0, at the
+ * beginning of a path, or 0. */
+static size_t interface_in(const char *path)
+{
+	static const char *const kinds[] = {SYS "/class/net/ib", SYS "/class/net/roce"};
+
+	for (unsigned i = 0; path && i < sizeof(kinds) / sizeof(*kinds); i++) {
+		size_t len = strlen(kinds[i]), digits;
+
+		if (strncmp(path, kinds[i], len) != 0)
+			continue;
+		digits = strspn(path + len, "0123456789");
+		if (digits && (!path[len + digits] || path[len + digits] == '/'))
+			return len + digits;
+	}
+	return 0;
+}
+
+/* Stores the path in the tree of this process's node. Returns false if it is too long. */
+static bool put_place(char buf[PLACE_MAX], const char *path, size_t len)
+{
+	return snprintf(buf, PLACE_MAX, "%s%.*s", ibv_get_sysfs_path(), (int)(len - strlen(SYS)),
+			path + strlen(SYS)) < PLACE_MAX;
+}
+
 /* Returns the path in the tree of this process's node, in `buf`, or any other path as it is.
  * Keeps errno. */
 static const char *place(const char *path, char buf[PLACE_MAX])
 {
+	size_t interface = interface_in(path);
 	const char *fabric;
 	int error = errno;
 
-	if (!is_class(path))
+	if (!interface && !is_class(path))
 		return path;
 	fabric = getenv(SHCA_ENV_FABRIC);
+	/* Interfaces that no HCA has are the machine's. */
 	if (fabric && *fabric &&
-	    snprintf(buf, PLACE_MAX, "%s%s", ibv_get_sysfs_path(), path + strlen(SYS)) < PLACE_MAX)
+	    (!interface || (put_place(buf, path, interface) && !NEXT(access)(buf, F_OK))) &&
+	    put_place(buf, path, strlen(path)))
 		path = buf;
 	errno = error;
 	return path;
