@@ -24,7 +24,6 @@ import portals
 import rate
 import rma
 import sp
-import tuples
 import virtual
 
 PARTS = {

@@ -92,7 +92,7 @@ static void print_result(const struct settings *settings, size_t bytes, long tag
 	fflush(stdout);
 }
 
-/* Sends so many messages with each tag: a library may set something up after some of them. */
+/* Sends `passes` messages with each tag: a library may set something up after some of them. */
 static void go_through_tags(const struct settings *settings, size_t bytes, long tags,
 			    struct turn *turn)
 {

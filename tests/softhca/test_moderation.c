@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
- * test_moderation.c [real] - completion events that moderation holds back: until so many
- * completions have come since the last event, or so much time has passed since then. Needs virtual
+ * test_moderation.c [real] - completion events that moderation holds back until a number of
+ * completions have come since the last event, or a period has passed since then. Needs virtual
  * time; with the argument the tests that real time allows.
  */
 #include "util.h"

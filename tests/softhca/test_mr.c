@@ -159,7 +159,7 @@ static void test_zero_based(void **state)
 	munmap(m, LEN);
 }
 
-/* Checks what ibv_rereg_mr() returned, and errno. */
+/* Checks the value and the errno of a call of ibv_rereg_mr(). */
 static void refused(int wanted, int errnum, int rc)
 {
 	t_eq(rc, wanted);

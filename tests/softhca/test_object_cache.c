@@ -173,8 +173,8 @@ static void test_control_verbs(void **state)
 		t_ok(ibv_destroy_srq(others[i]));
 }
 
-/* A context that has ended leaves its place to others. Those that are kept leave one place in each
- * set. */
+/* A context that has ended leaves its place to others: the contexts that are kept leave one place
+ * in each set. */
 static void test_ended(void **state)
 {
 	struct ibv_srq_attr limit = {.srq_limit = 0};

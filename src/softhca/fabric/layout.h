@@ -160,22 +160,17 @@ struct shca_cq_entry {
 	_Atomic uint64_t polled SHCA_ALIGNED; /* positions handed to the user or voided; consumer */
 	_Atomic uint64_t arm SHCA_ALIGNED;    /* SHCA_ARM_* | slot of the producer << 8 */
 	_Atomic uint64_t events;              /* completion events raised */
-	/* Moderation (cq_event.h): completions << 16 | us; 0 = an event is never held back. The
-	 * other fields are used while it isn't 0. */
-	_Atomic uint32_t moderation;
-	_Atomic uint32_t seen;          /* completions that could be seen; producers */
-	_Atomic uint32_t seen_at_event; /* `seen` at the last event */
-	_Atomic uint64_t event_at;      /* time of the last event */
+	_Atomic uint32_t moderation;          /* completions << 16 | us (cq_event.h); 0 = none */
+	_Atomic uint32_t seen, seen_at_event; /* completions: now, and at the last event */
+	_Atomic uint64_t event_at;            /* time of the last event */
 } SHCA_ALIGNED;
 
 enum shca_arm {
 	SHCA_ARM_NONE,
 	SHCA_ARM_SOLICITED,
 	SHCA_ARM_ANY,
-	SHCA_ARM_FIRING, /* a producer writes the event; if it died, the reaper writes the event
-			    again */
-	SHCA_ARM_HELD,   /* moderation holds the event back; if that producer died, the reaper
-			    writes the event */
+	SHCA_ARM_FIRING, /* a producer writes the event; if it died, the reaper does so again */
+	SHCA_ARM_HELD,   /* moderation holds the event back; if it died, the reaper writes it */
 };
 
 struct shca_cq_ring {
@@ -221,8 +216,7 @@ struct shca_cqe {
 	uint8_t wc_flags;
 	uint8_t flags; /* SHCA_CQE_* */
 	uint32_t srqn; /* number of the SRQ that rsc names: the index may be another SRQ's by now */
-	uint16_t bounce; /* bounce buffer of the payload, from 1 (cq_bounce.h); 0 = it follows in
-			    data */
+	uint16_t bounce; /* bounce buffer of the payload (cq_bounce.h), from 1; 0 = it is in data */
 	uint8_t data[10];
 };
 #define SHCA_CQE_SRQ       1u /* rsc is an SRQ */

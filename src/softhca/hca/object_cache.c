@@ -39,7 +39,7 @@ static struct place find(const struct shca_hca *hca, enum shca_kind kind, uint32
 	return place;
 }
 
-/* Copies what a set has in one way to another one. */
+/* Copies the context in one way of a set to another way. */
 static void move(struct shca_context_set *set, unsigned from, unsigned to)
 {
 	atomic_store_explicit(&set->used[to],

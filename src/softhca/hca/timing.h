@@ -21,7 +21,7 @@ struct shca_timing {
 	uint64_t (*date_of)(uint64_t stamp);
 	/* Reads a record of a channel as read() does. */
 	ssize_t (*read_channel)(int fd, void *record, size_t len);
-	/* Lets the calling thread, which is inside of a call, wait for so many ns. */
+	/* Lets the calling thread, which is inside of a call, wait for that time (ns). */
 	void (*elapse)(uint64_t ns);
 	/* Notes that the owner of a queue may see a completion from a time on. NULL in real time,
 	 * like the next one: each message would call them for nothing. */

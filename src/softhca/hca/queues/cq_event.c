@@ -14,7 +14,7 @@
 #include "hca/timers.h"
 #include "hca/timing.h"
 
-/* What is done when an event is due. */
+/* Actions at the time for which an event was added. */
 enum due_kind {
 	LOOK,       /* raise an event if the queue holds completions */
 	COMPLETION, /* also count a completion that may be seen from now on */

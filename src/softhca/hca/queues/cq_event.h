@@ -3,9 +3,9 @@
  * cq_event.h - events of completions. Under the link model and reordering a completion may not be
  * seen yet: then the engine raises the event when it is due.
  *
- * If events are moderated, a completion for which a queue is armed makes the event held: it is
- * raised when so many completions could be seen since the last event, or when so much time has
- * passed since then. mlx5's driver leaves its adapters in this mode, in which the period begins
+ * If events are moderated, the event of a completion for which a queue is armed is held back. The
+ * event is raised when a number of completions could be seen since the last event, or when a period
+ * has passed since then. mlx5's driver leaves its adapters in this mode, in which the period begins
  * with an event rather than with a completion.
  */
 #ifndef SHCA_CQ_EVENT_H
