@@ -117,10 +117,10 @@ struct tq_match_ops {
 /*
  * Adds a context with match bits; the arguments are those of tq_ctx_add(). header_len is the number
  * of bytes in front of each message's data, a multiple of 8 and at most TQ_HEADER_MAX. All
- * processes pass one length. The flags may be TQ_CTX_OPEN and TQ_CTX_CLOSED. *ops and `arg`
- * must stay until the last call of done(). unexpected() may be called before this returns, for
- * messages that came earlier. Returns tq_ctx_add()'s results; -EINVAL also if the flags, header_len
- * or *ops are wrong.
+ * processes pass one length. The flags may be TQ_CTX_OPEN, TQ_CTX_CLOSED and TQ_CTX_SERVED. *ops
+ * and `arg` must stay until the last call of done(). unexpected() may be called before this
+ * returns, for messages that came earlier. Returns tq_ctx_add()'s results; -EINVAL also if the
+ * flags, header_len or *ops are wrong.
  */
 int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[], int npeers,
 		    int rank, unsigned flags, size_t header_len, const struct tq_match_ops *ops,
@@ -133,6 +133,11 @@ int tq_ctx_add_bits(struct tq_ep *ep, uint32_t id, struct tq_peer *const peers[]
  */
 #define TQ_CTX_CLOSED 32u
 
+/* A context whose messages are requests to the process, which their senders may wait for: both
+ * their coming and the end of their transfer wake a service thread with TQ_THREAD_SERVED. Senders
+ * and receivers set the flag. */
+#define TQ_CTX_SERVED 64u
+
 /* Returns true if entries of the context are in queues, or on their way back from there, or if
  * done() has not returned for a message that the HCA has matched there. A closed context has none
  * soon: the caller makes progress and asks again. */
@@ -143,6 +148,10 @@ bool tq_ctx_has_queues(struct tq_ctx *ctx);
 /* The message is matched by the library, because the HCA could not do what it asks for: it has an
  * offset, or is a request that an entry's buffer must not take. */
 #define TQ_SEND_MATCHED 16u
+/* The message is sent only if its send ends with that, as that of most short messages does; else
+ * tq_send_bits() returns -EAGAIN, and the caller, who had no record of the send so far, makes one
+ * and sends without this flag. */
+#define TQ_SEND_AT_ONCE 64u
 
 /* Starts a send of `header` (header_len bytes, which are copied) and the data in `buf`. All else is
  * as with tq_send(), the flags too; complete() gets a status without a tag. */

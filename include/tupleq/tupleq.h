@@ -584,13 +584,25 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
  * or 0 at once if another thread holds the lock of the endpoint. */
 int tq_progress(struct tq_ep *ep);
 
-/* Lets the service thread (parameter service_thread) do all that tq_progress() does, callbacks
- * included, whenever something is to be done. The thread sleeps otherwise, and lets threads that
- * call tq_progress() come first. With `on` false the thread has returned from its callbacks, and
- * calls none from now on: so the caller holds no lock that a callback waits for; called in a
- * callback, it doesn't wait. Returns 0, -ENOTSUP without a service thread, or -EPERM in a forked
- * child. */
-int tq_thread_progress(struct tq_ep *ep, bool on);
+/* What the service thread does beyond the library's own work. */
+enum tq_thread_duty {
+	TQ_THREAD_OWN, /* nothing */
+	/* All that tq_progress() does, callbacks included, whenever something is to be done: for
+	 * users who sleep until a callback wakes them. */
+	TQ_THREAD_ALL,
+	/* The same, but only what others may wait for wakes the thread, and not the end of what
+	 * this process has started: for users who ask for that end, and may compute meanwhile.
+	 * Waking are: announcements of messages with match bits whose data are to be fetched;
+	 * messages of contexts with TQ_CTX_SERVED; and the ends of tq_rma(). */
+	TQ_THREAD_SERVED
+};
+
+/* Sets the duty of the service thread (parameter service_thread), which is TQ_THREAD_OWN at first.
+ * The thread sleeps when nothing is to be done, and lets threads that call tq_progress() come
+ * first. With TQ_THREAD_OWN the thread has returned from its callbacks, and calls none from now on:
+ * so the caller holds no lock that a callback waits for; called in a callback, it doesn't wait.
+ * Returns 0, -ENOTSUP without a service thread, or -EPERM in a forked child. */
+int tq_thread_progress(struct tq_ep *ep, enum tq_thread_duty duty);
 
 /* Waits until all messages and puts of this endpoint are delivered. Returns 0; -EIO if a connection
  * has failed meanwhile; or -EPERM in a forked child. */

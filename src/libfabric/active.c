@@ -219,7 +219,7 @@ int tf_active_open(struct tf_domain *domain, tf_carry_out *carry_out)
 			     &answer_ops, active, &active->answers);
 	if (rc)
 		goto free;
-	rc = tq_ctx_add_bits(domain->tq, REQUESTS, NULL, 0, 0, TQ_CTX_OPEN,
+	rc = tq_ctx_add_bits(domain->tq, REQUESTS, NULL, 0, 0, TQ_CTX_OPEN | TQ_CTX_SERVED,
 			     sizeof(struct tf_request), &request_ops, active, &active->requests);
 	if (rc)
 		goto remove;

@@ -211,6 +211,17 @@ int tf_dest_find(struct tf_dest *dest, struct tf_peer **peer, struct tq_peer **t
 	}
 }
 
+int tf_dest_join(struct tf_dest *dest, enum tf_kind kind, struct tf_contexts *contexts,
+		 struct tq_peer *tq, int *rank)
+{
+	*rank = tq_ctx_join(contexts->ctx[kind], tq);
+	if (*rank < 0)
+		return *rank;
+	atomic_store_explicit(&dest->contexts, contexts, memory_order_release);
+	atomic_store_explicit(&dest->ranks[kind], *rank + 1, memory_order_release);
+	return 0;
+}
+
 /* Joins the process to the contexts of its endpoint's number. */
 static int join(struct tf_dest *dest, enum tf_kind kind, int *rank)
 {
@@ -221,24 +232,16 @@ static int join(struct tf_dest *dest, enum tf_kind kind, int *rank)
 
 	if (rc)
 		return rc;
-	if (!contexts) {
+	if (!contexts)
 		contexts = tf_contexts_get(peer->domain, dest->number);
-		if (!contexts)
-			return -FI_ENOMEM;
-		atomic_store_explicit(&dest->contexts, contexts, memory_order_release);
-	}
-	*rank = tq_ctx_join(contexts->ctx[kind], tq);
-	if (*rank < 0)
-		return *rank;
-	atomic_store_explicit(&dest->ranks[kind], *rank + 1, memory_order_release);
-	return 0;
+	return contexts ? tf_dest_join(dest, kind, contexts, tq, rank) : -FI_ENOMEM;
 }
 
 int tf_dest_resolve(struct tf_dest *dest, enum tf_kind kind, struct tq_ctx **ctx, int *rank)
 {
 	int rc;
 
-	*rank = atomic_load_explicit(&dest->ranks[kind], memory_order_acquire) - 1;
+	*rank = tf_dest_rank(dest, kind);
 	if (*rank < 0) {
 		rc = join(dest, kind, rank);
 		if (rc)

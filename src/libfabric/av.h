@@ -84,6 +84,18 @@ int tf_dest_peer(struct tf_dest *dest, struct tf_peer **peer);
  * be reached. Called without a lock. */
 int tf_dest_find(struct tf_dest *dest, struct tf_peer **peer, struct tq_peer **tq);
 
+/* Returns the process's rank in the context of this kind of its endpoint's number, or -1 if it has
+ * not been joined there. */
+static inline int tf_dest_rank(const struct tf_dest *dest, enum tf_kind kind)
+{
+	return atomic_load_explicit(&dest->ranks[kind], memory_order_acquire) - 1;
+}
+
+/* Joins the process `tq` to that context, one of `contexts`, and sets *rank. Returns 0, or
+ * tq_ctx_join()'s error, which is *rank then, too. */
+int tf_dest_join(struct tf_dest *dest, enum tf_kind kind, struct tf_contexts *contexts,
+		 struct tq_peer *tq, int *rank);
+
 /* Sets *ctx and *rank: where messages of this kind to the endpoint are sent. Returns 0; -FI_EAGAIN
  * if the process's address is not there yet; or the error because of which it will not be. */
 int tf_dest_resolve(struct tf_dest *dest, enum tf_kind kind, struct tq_ctx **ctx, int *rank);

@@ -185,7 +185,7 @@ int tf_cntr_open(struct fid_domain *fid_domain, struct fi_cntr_attr *attr, struc
 	cntr->fid.ops = &cntr_ops;
 	cntr->domain = domain;
 	if (kind != FI_WAIT_NONE)
-		tf_domain_need_thread(domain);
+		tf_domain_need_thread(domain, TQ_THREAD_ALL);
 	atomic_fetch_add(&domain->users, 1);
 	*fid = &cntr->fid;
 	return 0;

@@ -73,6 +73,11 @@ static void *write_entry(const struct tf_cq *cq, const struct tf_completion *com
 		[FI_CQ_FORMAT_TAGGED] = sizeof(struct fi_cq_tagged_entry),
 	};
 
+	/* The format of MPI's libraries, with a length that the compiler knows. */
+	if (cq->format == FI_CQ_FORMAT_TAGGED) {
+		memcpy(to, &completion->entry, sizeof(completion->entry));
+		return (char *)to + sizeof(completion->entry);
+	}
 	/* Each format is the beginning of the next one. */
 	memcpy(to, &completion->entry, sizes[cq->format]);
 	return (char *)to + sizes[cq->format];
@@ -302,7 +307,7 @@ int tf_cq_open(struct fid_domain *fid_domain, struct fi_cq_attr *attr, struct fi
 	cq->size = attr->size > MIN_SIZE ? attr->size : MIN_SIZE;
 	pthread_mutex_init(&cq->lock, NULL);
 	if (attr->wait_obj != FI_WAIT_NONE)
-		tf_domain_need_thread(domain);
+		tf_domain_need_thread(domain, TQ_THREAD_ALL);
 	atomic_fetch_add(&domain->users, 1);
 	*fid = &cq->fid;
 	return 0;

@@ -45,7 +45,7 @@ struct tf_domain {
 	struct tf_contexts *contexts; /* hash by number */
 	struct tf_mr *mrs;            /* hash by key */
 	uint32_t next_number;         /* of an endpoint */
-	bool thread;                  /* the service thread makes progress */
+	enum tq_thread_duty thread;   /* of the service thread */
 };
 
 static inline struct tf_domain *tf_domain_of(struct fid_domain *domain)
@@ -53,8 +53,9 @@ static inline struct tf_domain *tf_domain_of(struct fid_domain *domain)
 	return tf_container(domain, struct tf_domain, fid);
 }
 
-/* Lets the service thread make progress from now on, because a thread may sleep. */
-void tf_domain_need_thread(struct tf_domain *domain);
+/* Gives the service thread this duty from now on, unless it has TQ_THREAD_ALL, which is needed
+ * because a thread may sleep. */
+void tf_domain_need_thread(struct tf_domain *domain, enum tq_thread_duty duty);
 
 /* Makes progress. Called without a lock. */
 static inline void tf_domain_progress(struct tf_domain *domain)

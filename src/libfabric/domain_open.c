@@ -104,8 +104,8 @@ static int domain_close(struct fid *fid)
 
 	if (atomic_load(&domain->users))
 		return -FI_EBUSY;
-	if (domain->thread)
-		tq_thread_progress(domain->tq, false);
+	if (domain->thread != TQ_THREAD_OWN)
+		tq_thread_progress(domain->tq, TQ_THREAD_OWN);
 	report(domain);
 	tf_active_remove(domain);
 	tf_contexts_remove(domain);
@@ -162,7 +162,7 @@ int tf_domain_open(struct tf_fabric *fabric, struct fi_info *info, struct fid_do
 	}
 	domain->manual = attr && attr->data_progress == FI_PROGRESS_MANUAL;
 	if (!domain->manual)
-		tf_domain_need_thread(domain);
+		tf_domain_need_thread(domain, TQ_THREAD_SERVED);
 	atomic_fetch_add(&fabric->users, 1);
 	*fid = &domain->fid;
 	return 0;

@@ -49,18 +49,22 @@ void tf_op_abort(struct tf_op *op)
 	tf_op_drop(op);
 }
 
+void tf_op_report(const struct tf_op *op, const struct tf_completion *completion)
+{
+	const struct tf_side *side = side_of(op);
+
+	if (op->ep->closed)
+		return;
+	if (side->cq && (op->report || completion->err))
+		tf_cq_add(side->cq, completion);
+	tf_cntr_count(op->ep->cntrs[op->count], completion->err);
+}
+
 void tf_op_end(struct tf_op *op, const struct tf_completion *completion)
 {
-	struct tf_side *side = side_of(op);
-	struct tf_ep *ep = op->ep;
-
-	pthread_mutex_lock(&ep->lock);
-	if (!ep->closed) {
-		if (side->cq && (op->report || completion->err))
-			tf_cq_add(side->cq, completion);
-		tf_cntr_count(ep->cntrs[op->count], completion->err);
-	}
-	pthread_mutex_unlock(&ep->lock);
+	pthread_mutex_lock(&op->ep->lock);
+	tf_op_report(op, completion);
+	pthread_mutex_unlock(&op->ep->lock);
 	tf_op_drop(op);
 }
 

@@ -97,6 +97,9 @@ void tf_op_abort(struct tf_op *op);
 /* Ends the operation: adds its completion, if it is reported or has an error, and counts it. The
  * object is the caller's again. Called without libtupleq's lock. */
 void tf_op_end(struct tf_op *op, const struct tf_completion *completion);
+/* The first half of tf_op_end(), with the endpoint's lock; tf_op_drop(), without it, is the other.
+ */
+void tf_op_report(const struct tf_op *op, const struct tf_completion *completion);
 /* Ends an operation of which nothing is to be told but an error (negative, or 0). */
 void tf_op_end_plain(struct tf_op *op, int error);
 /* Ends the operation without a completion and a count. */

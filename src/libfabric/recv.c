@@ -27,13 +27,23 @@ int tf_recv_source(struct tf_ep *ep, enum tf_kind kind, fi_addr_t addr, struct t
 	dest = ep->av ? tf_av_dest(ep->av, addr) : NULL;
 	if (!dest)
 		return -FI_EINVAL;
+	if (dest->number == ep->contexts->number)
+		*rank = tf_dest_rank(dest, kind);
+	if (*rank >= 0) {
+		*source = (struct tf_source){
+			atomic_load_explicit(&dest->peer, memory_order_acquire), dest->number};
+		return 0;
+	}
+	*rank = TQ_ANY_SOURCE;
 	/* A receive from any source would keep queues away from the process's tuples for a while.
 	 * The source of one that can't be found is compared by match(). */
 	rc = tf_dest_find(dest, &peer, &tq);
 	if (rc == -FI_EAGAIN || !peer)
 		return rc;
 	*source = (struct tf_source){peer, dest->number};
-	if (!rc)
+	if (!rc && dest->number == ep->contexts->number)
+		tf_dest_join(dest, kind, ep->contexts, tq, rank);
+	else if (!rc)
 		*rank = tq_ctx_join(ep->contexts->ctx[kind], tq);
 	if (*rank < 0)
 		*rank = TQ_ANY_SOURCE;
@@ -63,7 +73,8 @@ static struct tf_recv *make(struct tf_ep *ep, const struct tf_recv_args *args)
 	}
 	recv->canceled = false;
 	recv->id = 0;
-	recv->held = true;
+	atomic_init(&recv->owners, 2);
+	recv->held = false;
 	recv->ended = false;
 	return recv;
 }
@@ -119,11 +130,19 @@ ssize_t tf_recv(struct tf_ep *ep, const struct tf_recv_args *args)
 	 * receive whose message could not be sent, without waiting for its end. */
 	if (rc)
 		tf_recv_end_error(recv, 0);
-	tf_recv_let_go(recv);
+	tf_recv_disown(recv);
 	return rc == -ENOMEM ? -FI_EAGAIN : rc;
 }
 
 /* ---- taking back ---- */
+
+/* Returns true if the receive is posted, and nobody else takes it back. With the endpoint's lock.
+ */
+static bool may_be_held(const struct tf_recv *recv)
+{
+	return !recv->held && !recv->canceled &&
+	       atomic_load_explicit(&recv->owners, memory_order_acquire) == 1;
+}
 
 /* Takes a receive that the caller holds out of its list. Returns false if a message has taken it,
  * or its source has failed. */
@@ -144,7 +163,7 @@ ssize_t tf_recv_cancel(struct tf_ep *ep, void *context)
 
 	pthread_mutex_lock(&ep->lock);
 	DL_FOREACH(ep->posted, recv) {
-		if (recv->op.context == context && !recv->held && !recv->canceled)
+		if (recv->op.context == context && may_be_held(recv))
 			break;
 	}
 	if (recv)
@@ -166,7 +185,7 @@ static struct tf_recv *hold_any(struct tf_ep *ep)
 
 	pthread_mutex_lock(&ep->lock);
 	DL_FOREACH(ep->posted, recv) {
-		if (!recv->held && !recv->canceled)
+		if (may_be_held(recv))
 			break;
 	}
 	if (recv) {

@@ -42,8 +42,9 @@ struct tf_recv {
 	size_t left, min_left;
 	atomic_uint parts; /* messages under way to the buffer, plus one while it is posted */
 	bool canceled;
+	tq_entry_id id;     /* written by the thread that posts it */
+	atomic_uint owners; /* the thread that posts it, and its list or whoever holds it */
 	/* Guarded by the endpoint's lock: */
-	tq_entry_id id;
 	bool held;                   /* a thread uses the record */
 	bool ended;                  /* but for that thread it is freed */
 	struct tf_recv *prev, *next; /* tf_ep.posted */

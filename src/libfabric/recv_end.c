@@ -42,19 +42,20 @@ void tf_recv_judge(struct tf_completion *completion, int error, uint64_t length,
 
 /* ---- the record ---- */
 
-/* Takes the record out of the list of posted receives, and frees it unless a thread uses it. */
+void tf_recv_disown(struct tf_recv *recv)
+{
+	if (atomic_fetch_sub_explicit(&recv->owners, 1, memory_order_acq_rel) == 1)
+		free(recv);
+}
+
+/* Takes the record out of the list of posted receives, and frees it unless a thread uses it. With
+ * the endpoint's lock. */
 static void retire(struct tf_recv *recv)
 {
-	struct tf_ep *ep = recv->op.ep;
-	bool held;
-
-	pthread_mutex_lock(&ep->lock);
-	DL_DELETE(ep->posted, recv);
+	DL_DELETE(recv->op.ep->posted, recv);
 	recv->ended = true;
-	held = recv->held;
-	pthread_mutex_unlock(&ep->lock);
-	if (!held)
-		free(recv);
+	if (!recv->held)
+		tf_recv_disown(recv);
 }
 
 void tf_recv_let_go(struct tf_recv *recv)
@@ -67,7 +68,7 @@ void tf_recv_let_go(struct tf_recv *recv)
 	ended = recv->ended;
 	pthread_mutex_unlock(&ep->lock);
 	if (ended)
-		free(recv);
+		tf_recv_disown(recv);
 }
 
 /* ---- its end ---- */
@@ -77,13 +78,17 @@ static void *first_byte(const struct tf_recv *recv)
 	return recv->buf.ops ? recv->vector.pieces[0].addr : recv->buf.addr;
 }
 
-/* Ends the operation, after the record, which may be the last thing that refers to the endpoint. */
+/* Ends the operation, after the record; with a completion, or quietly (NULL). */
 static void finish(struct tf_recv *recv, const struct tf_completion *completion)
 {
 	struct tf_op op = recv->op;
 
+	pthread_mutex_lock(&op.ep->lock);
 	retire(recv);
-	tf_op_end(&op, completion);
+	if (completion)
+		tf_op_report(&op, completion);
+	pthread_mutex_unlock(&op.ep->lock);
+	tf_op_drop(&op);
 }
 
 void tf_recv_end(struct tf_recv *recv, const struct tq_arrival *message)
@@ -129,7 +134,6 @@ void tf_recv_end_error(struct tf_recv *recv, int error)
 		.source = recv->op.peer,
 		.err = -error,
 	};
-	struct tf_op op = recv->op;
 
 	if (recv->multi) {
 		recv->canceled = true;
@@ -137,12 +141,7 @@ void tf_recv_end_error(struct tf_recv *recv, int error)
 			return;
 		completion.entry.flags |= FI_MULTI_RECV;
 	}
-	if (error) {
-		finish(recv, &completion);
-		return;
-	}
-	retire(recv);
-	tf_op_drop(&op);
+	finish(recv, error ? &completion : NULL);
 }
 
 void tf_recv_end_part(struct tf_part *part, const struct tq_arrival *message)

@@ -13,8 +13,10 @@ void tf_recv_end(struct tf_recv *recv, const struct tq_arrival *message);
 void tf_recv_end_error(struct tf_recv *recv, int error);
 /* Ends a message that has gone to a buffer with FI_MULTI_RECV, and frees the record. */
 void tf_recv_end_part(struct tf_part *part, const struct tq_arrival *message);
-/* Lets the record be freed as soon as its receive has ended. */
+/* Lets the record that the caller holds be freed as soon as its receive has ended. */
 void tf_recv_let_go(struct tf_recv *recv);
+/* Frees the record if this is its last owner. */
+void tf_recv_disown(struct tf_recv *recv);
 /* Returns the completion of a message. */
 struct tf_completion tf_recv_completion(const struct tf_op *op, enum tf_kind kind,
 					const struct tq_envelope *envelope);

@@ -47,15 +47,61 @@ static unsigned transport_flags(const struct tf_ep *ep, const struct tf_send_arg
 	return flags;
 }
 
+static struct tf_header make_header(const struct tf_ep *ep, const struct tf_send_args *args)
+{
+	return (struct tf_header){
+		.endpoint = htole32(ep->contexts->number),
+		.flags = htole32(args->flags & FI_REMOTE_CQ_DATA ? TF_HEADER_DATA : 0),
+		.data = htole64(args->data),
+	};
+}
+
+static uint64_t completion_flags(const struct tf_send_args *args)
+{
+	return FI_SEND | (args->kind == TF_TAGGED ? FI_TAGGED : FI_MSG);
+}
+
+/* ---- a short message, which has no record if its send ends when it is sent ---- */
+
+/* Returns true if this is to be tried. */
+static bool may_end_at_once(const struct tf_ep *ep, const struct tf_send_args *args)
+{
+	return args->count == 1 && args->iov->iov_len <= TF_INJECT_SIZE && ep->enabled &&
+	       !(args->flags & (SYNC_FLAGS | FI_FENCE)) &&
+	       (args->flags & FI_INJECT || !ep->tx.cq || !tf_cq_is_full(ep->tx.cq));
+}
+
+/* Sends the message if its send ends with that. Returns true if it has. */
+static bool send_at_once(struct tf_ep *ep, const struct tf_send_args *args,
+			 const struct tf_dest *dest, struct tq_ctx *ctx, int rank)
+{
+	const struct tf_header header = make_header(ep, args);
+	const struct tq_buf buf = {.addr = args->iov->iov_base, .len = args->iov->iov_len};
+	struct tq_req *req;
+
+	if (tq_send_bits(ctx, rank, args->tag, &header, &buf,
+			 transport_flags(ep, args, dest) | TQ_SEND_AT_ONCE, NULL, &req) != 1)
+		return false;
+	/* The caller uses the endpoint, so it isn't being closed. */
+	if (!args->quiet && tf_side_reports(&ep->tx, args->flags)) {
+		const struct tf_completion completion = {
+			.entry = {.op_context = args->context, .flags = completion_flags(args)},
+			.source = args->dest,
+		};
+
+		tf_cq_add(ep->tx.cq, &completion);
+	}
+	tf_cntr_count(ep->cntrs[TF_COUNT_SEND], false);
+	return true;
+}
+
+/* ---- all others ---- */
+
 /* Hands the message to libtupleq. Returns its result. */
 static int start(struct send *send, const struct tf_send_args *args, const struct tf_dest *dest,
 		 struct tq_ctx *ctx, int rank)
 {
-	const struct tf_header header = {
-		.endpoint = htole32(send->op.ep->contexts->number),
-		.flags = htole32(args->flags & FI_REMOTE_CQ_DATA ? TF_HEADER_DATA : 0),
-		.data = htole64(args->data),
-	};
+	const struct tf_header header = make_header(send->op.ep, args);
 	struct tq_buf buf;
 	struct tq_req *req;
 
@@ -83,7 +129,7 @@ static struct send *make(const struct tf_ep *ep, const struct tf_send_args *args
 	send->op.report = !args->quiet && tf_side_reports(&ep->tx, args->flags);
 	send->op.peer = args->dest;
 	send->op.context = args->context;
-	send->op.flags = FI_SEND | (args->kind == TF_TAGGED ? FI_TAGGED : FI_MSG);
+	send->op.flags = completion_flags(args);
 	return send;
 }
 
@@ -121,6 +167,8 @@ ssize_t tf_send(struct tf_ep *ep, const struct tf_send_args *args)
 		rc = tf_dest_resolve(dest, args->kind, &ctx, &rank);
 	if (rc)
 		return rc;
+	if (may_end_at_once(ep, args) && send_at_once(ep, args, dest, ctx, rank))
+		return 0;
 	send = make(ep, args);
 	if (!send)
 		return -FI_EAGAIN;

@@ -40,7 +40,7 @@ static void unpack(void *arg, uint64_t offset, const void *from, size_t len)
 
 static const struct tq_buf_ops ops = {pack, unpack};
 
-struct tq_buf tf_vector_buf(struct tf_vector *vector, const struct iovec *iov, size_t count)
+struct tq_buf tf_vector_pieces(struct tf_vector *vector, const struct iovec *iov, size_t count)
 {
 	struct tq_buf buf = {0};
 

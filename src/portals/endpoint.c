@@ -153,7 +153,7 @@ int p4_endpoint_open(const struct p4_endpoint_ops *ops)
 	atomic_store_explicit(&endpoint.ep, ep, memory_order_release);
 	endpoint.ops = ops;
 	tq_look_up_open(ep, ops->on_found, NULL);
-	endpoint.thread = !tq_thread_progress(ep, true);
+	endpoint.thread = !tq_thread_progress(ep, TQ_THREAD_ALL);
 	return PTL_OK;
 unuse:
 	endpoint.users--;
@@ -193,7 +193,7 @@ bool p4_endpoint_close(void)
 
 	if (--endpoint.users)
 		return false;
-	tq_thread_progress(ep, false);
+	tq_thread_progress(ep, TQ_THREAD_OWN);
 	report(ep);
 	tq_close(ep);
 	atomic_store_explicit(&endpoint.ep, NULL, memory_order_release);

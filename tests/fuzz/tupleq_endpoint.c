@@ -128,10 +128,10 @@ int tq_progress(struct tq_ep *ep)
 	return 0;
 }
 
-int tq_thread_progress(struct tq_ep *ep, bool on)
+int tq_thread_progress(struct tq_ep *ep, enum tq_thread_duty duty)
 {
 	(void)ep;
-	(void)on;
+	(void)duty;
 	return 0;
 }
 

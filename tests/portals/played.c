@@ -56,10 +56,10 @@ const char *tq_device_text(const struct tq_ep *ep)
 	return "a device";
 }
 
-int tq_thread_progress(struct tq_ep *ep, bool on)
+int tq_thread_progress(struct tq_ep *ep, enum tq_thread_duty duty)
 {
 	(void)ep;
-	return on ? -ENOTSUP : 0;
+	return duty ? -ENOTSUP : 0;
 }
 
 int tq_locator(const struct tq_ep *ep, struct tq_locator *locator)

@@ -6,6 +6,7 @@
 #include <tupleq/look_up.h>
 
 struct match_side match_sides[2];
+unsigned match_flags;
 void (*match_in_done)(void);
 char match_data[8][MATCH_LONG];
 
@@ -72,7 +73,7 @@ void match_start_each(const char *const *const params[2])
 		many_open_one(i, params[i]);
 	many_know_all();
 	for (int i = 0; i < 2; i++)
-		t_true(!tq_ctx_add_bits(many_eps[i], MATCH_CTX, many_peers[i], 2, i, 0,
+		t_true(!tq_ctx_add_bits(many_eps[i], MATCH_CTX, many_peers[i], 2, i, match_flags,
 					sizeof(struct match_header), &match_ops, &match_sides[i],
 					&match_sides[i].ctx),
 		       "the context can't be made");

@@ -52,6 +52,7 @@ struct match_side {
 };
 
 extern struct match_side match_sides[2];
+extern unsigned match_flags;        /* of the contexts that match_start() makes: TQ_CTX_* */
 extern void (*match_in_done)(void); /* called by done() at endpoint 0, unless NULL */
 extern char match_data[8][MATCH_LONG];
 extern const struct tq_match_ops match_ops;

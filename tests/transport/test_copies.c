@@ -129,14 +129,14 @@ static void by_thread(void)
 	start(params, ctx);
 	post_send(ctx[0], LONG, &sent);
 	many_spin(10);
-	t_ok(tq_thread_progress(many_eps[1], true));
+	t_ok(tq_thread_progress(many_eps[1], TQ_THREAD_ALL));
 	/* So long that the thread sleeps when the receive is posted. */
 	usleep(50000);
 	many_recv_long(ctx[1], 0, MANY_TAG, to, LONG, &got);
 	for (time_t end = time(NULL) + many_deadline;
 	     !__atomic_load_n(&got.ended, __ATOMIC_ACQUIRE) && time(NULL) < end;)
 		usleep(100);
-	t_ok(tq_thread_progress(many_eps[1], false));
+	t_ok(tq_thread_progress(many_eps[1], TQ_THREAD_OWN));
 	comes(&sent, &got, LONG);
 }
 

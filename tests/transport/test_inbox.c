@@ -123,14 +123,14 @@ static void flood(void)
 	next_poll = device->ops.poll_cq;
 	device->ops.poll_cq = poll_floods;
 	tq_unlock(&many_eps[0]->lock);
-	t_ok(tq_thread_progress(many_eps[0], true));
+	t_ok(tq_thread_progress(many_eps[0], TQ_THREAD_ALL));
 	while (!flooded)
 		sched_yield();
 	tq_lock(&many_eps[0]->lock);
 	flood_ended = true;
 	tq_unlock(&many_eps[0]->lock);
 	t_true(flooded < FLOOD, "the lock was held for %d messages", FLOOD);
-	t_ok(tq_thread_progress(many_eps[0], false));
+	t_ok(tq_thread_progress(many_eps[0], TQ_THREAD_OWN));
 }
 
 /* ---- leaving ---- */

@@ -240,7 +240,7 @@ static void wrong(void)
 	t_rc(tq_entry_append(match_sides[0].ctx, 0, 0, 0, &buf, 4, NULL, NULL), -EINVAL);
 	t_rc(tq_send_bits(match_sides[0].ctx, 2, 0, match_data[0], &buf, 0, NULL, &req), -EINVAL);
 	t_rc(tq_entry_remove(match_sides[0].ctx, 17), -ENOENT);
-	t_rc(tq_thread_progress(many_eps[0], true), -ENOTSUP);
+	t_rc(tq_thread_progress(many_eps[0], TQ_THREAD_ALL), -ENOTSUP);
 }
 
 /* The service thread does all the work, while the user sleeps. */
@@ -252,19 +252,101 @@ static void by_thread(void)
 
 	match_start(params);
 	match_append(&stays, 1, 1, 0, 0, NULL);
-	t_rc(tq_thread_progress(many_eps[0], true), 0);
-	t_rc(tq_thread_progress(many_eps[1], true), 0);
+	t_rc(tq_thread_progress(many_eps[0], TQ_THREAD_ALL), 0);
+	t_rc(tq_thread_progress(many_eps[1], TQ_THREAD_ALL), 0);
 	match_send_text(1, 1, "text");
 	match_send_long(1, 2, match_data[1], MATCH_LONG, &op);
 	match_send_text(1, 3, "text");
 	MANY_UNTIL(match_sides[0].ncame >= 3, usleep(100));
 	t_true(match_sides[0].ncame == 3, "%d messages came, not 3", match_sides[0].ncame);
 	/* The thread writes to `op`, which ends with this function. */
-	t_ok(tq_thread_progress(many_eps[1], false));
+	t_ok(tq_thread_progress(many_eps[1], TQ_THREAD_OWN));
 	t_true(many_comes(&op), "the long send doesn't end");
 }
 
+/* Starts endpoints with service threads, the one of endpoint 0 with TQ_THREAD_SERVED, and exchanges
+ * a message. Its entry stays. */
+static void start_served(struct match_place *stays)
+{
+	static const char *const params[] = {"service_thread=1", NULL};
+
+	match_start(params);
+	match_append(stays, 1, 0, UINT64_MAX, 0, NULL);
+	match_send_text(1, 1, "first");
+	match_wait(1);
+	t_ok(tq_thread_progress(many_eps[0], TQ_THREAD_SERVED));
+}
+
+/* The end of a message that nobody waits for wakes no thread. */
+static void not_woken(void)
+{
+	enum { MESSAGES = 32 };
+	struct match_place stays = match_place("stays", TQ_TAKE_STAY, 0, 64);
+	uint64_t wakeups;
+
+	start_served(&stays);
+	wakeups = many_counter(0, "service_wakeups");
+	for (int i = 0; i < MESSAGES; i++) {
+		match_send_text(1, (uint64_t)i + 2, "text");
+		many_sleep(2);
+	}
+	wakeups = many_counter(0, "service_wakeups") - wakeups;
+	t_true(wakeups < MESSAGES / 2, "the thread woke %llu times", (unsigned long long)wakeups);
+	match_wait(MESSAGES + 1);
+}
+
+/* Messages whose data are to be fetched, and those of a context with TQ_CTX_SERVED, come while the
+ * user sleeps. */
+static void woken(void)
+{
+	struct match_place stays = match_place("stays", TQ_TAKE_STAY, 0, MATCH_LONG);
+	struct many_op op;
+
+	start_served(&stays);
+	match_send_long(2, 2, match_data[1], MATCH_LONG, &op);
+	MANY_UNTIL(match_sides[0].ncame >= 2, tq_progress(many_eps[1]));
+	t_true(match_sides[0].ncame == 2, "a long message doesn't come");
+	t_true(many_comes(&op), "the long send doesn't end");
+}
+
+static void woken_by_requests(void)
+{
+	struct match_place stays = match_place("stays", TQ_TAKE_STAY, 0, 64);
+
+	match_flags = TQ_CTX_SERVED;
+	start_served(&stays);
+	match_flags = 0;
+	for (int i = 2; i < 10; i++) {
+		many_sleep(2);
+		match_send_text(1, (uint64_t)i, "text");
+		MANY_UNTIL(match_sides[0].ncame >= i, usleep(100));
+		t_true(match_sides[0].ncame == i, "message %d doesn't come", i);
+	}
+}
+
+/* With TQ_SEND_AT_ONCE a message is sent if its send ends with that, or not at all. */
+static void at_once(void)
+{
+	const struct match_header header = {.number = 1};
+	struct match_place stays = match_place("stays", TQ_TAKE_STAY, 0, MATCH_LONG);
+	struct tq_buf buf = {.addr = match_data[1], .len = MATCH_LONG};
+	struct tq_req *req;
+
+	match_start(NULL);
+	match_append(&stays, 1, 0, UINT64_MAX, 0, NULL);
+	t_rc(tq_send_bits(match_sides[1].ctx, 0, 1, &header, &buf, TQ_SEND_AT_ONCE, NULL, &req),
+	     -EAGAIN);
+	buf.len = 8;
+	t_rc(tq_send_bits(match_sides[1].ctx, 0, 2, &header, &buf, TQ_SEND_AT_ONCE, NULL, &req), 1);
+	match_wait(1);
+	match_check(0, &stays, 2, 1, 8);
+}
+
 const struct many_case many_cases[] = {
+	{"not woken by what nobody waits for", not_woken},
+	{"woken by what is to be fetched", woken},
+	{"woken by requests", woken_by_requests},
+	{"at once", at_once},
 	{"in the order of the entries", in_order},
 	{"stored", stored},
 	{"search", search},

@@ -469,11 +469,11 @@ static void no_more_callbacks(void)
 	many_start_apart(2, params, ctx);
 	many_recv(ctx[0], 1, MANY_TAG, data, &lingering);
 	many_completed = linger;
-	t_ok(tq_thread_progress(many_eps[0], true));
+	t_ok(tq_thread_progress(many_eps[0], TQ_THREAD_ALL));
 	many_send(ctx[1], 0, MANY_TAG, "text", 0, &sent);
 	MANY_UNTIL(atomic_load(&called), tq_progress(many_eps[1]));
 	atomic_store(&asked, true);
-	t_ok(tq_thread_progress(many_eps[0], false));
+	t_ok(tq_thread_progress(many_eps[0], TQ_THREAD_OWN));
 	t_true(atomic_load(&called) && atomic_load(&left), "a callback is running");
 	many_completed = NULL;
 }

@@ -23,8 +23,10 @@ static bool reminds(const struct tq_ep *ep)
  * them. */
 static bool completes(struct tq_ep *ep)
 {
-	return ep->service->completes &&
-	       ((tq_core_has_ended(&ep->core) && !ep->ended_waits) ||
+	bool ended = ep->service->duty == TQ_THREAD_ALL || ep->core.served;
+
+	return tq_ep_thread_completes(ep) &&
+	       ((ended && tq_core_has_ended(&ep->core) && !ep->ended_waits) ||
 		atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
 }
 

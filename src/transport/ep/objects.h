@@ -25,12 +25,12 @@ struct tq_service {
 	pthread_mutex_t calls; /* the thread holds it while it calls the user's functions */
 	int wake;              /* eventfd */
 	_Atomic bool stop;
-	uint64_t wakes_at;    /* under the lock: the time (ns) at which the thread looks again by
-				 itself; UINT64_MAX: it won't; 0: it was woken */
-	bool completes;       /* under the lock: tq_thread_progress() */
-	uint64_t seen;        /* the thread's: value of tq_ep.progress */
-	uint64_t pause;       /* the thread's: its last pause (ns) for an application that makes
-				 progress; 0: none */
+	uint64_t wakes_at; /* under the lock: the time (ns) at which the thread looks again by
+			      itself; UINT64_MAX: it won't; 0: it was woken */
+	enum tq_thread_duty duty; /* under the lock: tq_thread_progress() */
+	uint64_t seen;            /* the thread's: value of tq_ep.progress */
+	uint64_t pause;           /* the thread's: its last pause (ns) for an application that makes
+				     progress; 0: none */
 	uint64_t sends_pause; /* under the lock: its pause (ns) while sends are waited for; 0: none
 				 are, and it wasn't woken */
 };
@@ -105,7 +105,21 @@ static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 /* Returns true if the service thread is to go on with copies. */
 static inline bool tq_ep_service_copies(const struct tq_ep *ep)
 {
-	return ep->service->completes && tq_core_has_copies(&ep->core);
+	return ep->service->duty != TQ_THREAD_OWN && tq_core_has_copies(&ep->core);
+}
+
+/* Returns true if the service thread completes requests. */
+static inline bool tq_ep_thread_completes(const struct tq_ep *ep)
+{
+	return ep->service->duty != TQ_THREAD_OWN;
+}
+
+/* Returns true if requests or look-ups that have ended, or copies, may be the service thread's. */
+static inline bool tq_ep_thread_may_complete(const struct tq_ep *ep)
+{
+	return ep->service->duty == TQ_THREAD_ALL || ep->core.served ||
+	       tq_core_has_copies(&ep->core) ||
+	       atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed);
 }
 
 /* Returns true if there may be something for the service thread to do. Mostly there isn't, which
@@ -117,8 +131,10 @@ static inline bool tq_ep_has_service(const struct tq_ep *ep)
 
 	if (!ep->service)
 		return false;
+	if (tq_ep_thread_completes(ep) && tq_ep_thread_may_complete(ep))
+		return true;
 	return (core->nrecalling | core->ngranted | core->nunwatched | net->ndatagrams |
-		core->reminds | ep->service->completes) ||
+		core->reminds) ||
 	       net->bulk_busy || net->waiting || net->putting || net->owing;
 }
 

@@ -143,7 +143,7 @@ void tq_ep_poll_posted(struct tq_ep *ep)
 	if (!tq_control_waits(&ep->net) && !ep->net.putting)
 		return;
 	/* A post completes no requests, which may be the thread's task. */
-	if (!ep->service || !ep->service->completes)
+	if (!ep->service || !tq_ep_thread_completes(ep))
 		count_progress(ep);
 	tq_ep_poll(ep);
 }

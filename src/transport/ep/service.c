@@ -11,8 +11,9 @@
  * TQ_SEND_BUFFERED are read), and ended requests stay in the list for the application's next
  * tq_progress().
  *
- * With tq_thread_progress() the thread does all that tq_progress() does. Then everything wakes it,
- * and no service mode is needed.
+ * With a duty (tq_thread_progress()) the thread does all that tq_progress() does, and no service
+ * mode is needed. With TQ_THREAD_ALL everything wakes it. With TQ_THREAD_SERVED the same wakes it
+ * as without a duty, where what a peer may wait for is solicited.
  */
 #include "ep/service.h"
 
@@ -59,7 +60,7 @@ static int serve(struct tq_ep *ep, uint64_t *next)
 {
 	int n, rounds = 0, total = 0;
 
-	ep->core.service = ep->net.service = !ep->service->completes;
+	ep->core.service = ep->net.service = !tq_ep_thread_completes(ep);
 	do {
 		/* A completion of a send may have woken the thread, with others in front of it. */
 		ep->net.scq.look = true;
@@ -99,7 +100,7 @@ static uint64_t serve_last(struct tq_ep *ep, int events)
  * datagram. Returns 0, or -errno. Called with the lock. */
 static int arm(struct tq_ep *ep)
 {
-	bool all = ep->service->completes;
+	bool all = ep->service->duty == TQ_THREAD_ALL;
 	int error = ibv_req_notify_cq(ep->net.rcq.cq, !all);
 
 	tq_inbox_sleep(&ep->net, all);
@@ -174,7 +175,7 @@ static bool complete_unlock(struct tq_ep *ep)
 {
 	bool ended;
 
-	if (!ep->service->completes) {
+	if (!tq_ep_thread_completes(ep)) {
 		tq_unlock(&ep->lock);
 		return false;
 	}
@@ -274,7 +275,7 @@ free_service:
 	return -error;
 }
 
-int tq_thread_progress(struct tq_ep *ep, bool on)
+int tq_thread_progress(struct tq_ep *ep, enum tq_thread_duty duty)
 {
 	struct tq_service *service = ep->service;
 
@@ -283,10 +284,10 @@ int tq_thread_progress(struct tq_ep *ep, bool on)
 	if (!service)
 		return -ENOTSUP;
 	tq_lock(&ep->lock);
-	service->completes = on;
+	service->duty = duty;
 	tq_ep_wake_service(ep);
 	tq_ep_unlock(ep);
-	if (!on && !pthread_equal(pthread_self(), service->thread)) {
+	if (duty == TQ_THREAD_OWN && !pthread_equal(pthread_self(), service->thread)) {
 		pthread_mutex_lock(&service->calls);
 		pthread_mutex_unlock(&service->calls);
 	}

@@ -141,7 +141,7 @@ int tq_core_ctx_add(struct tq_core *core, uint32_t id, struct tq_peer *const pee
 	return 0;
 }
 
-#define BITS_FLAGS (TQ_CTX_OPEN | TQ_CTX_CLOSED) /* of the user's flags */
+#define BITS_FLAGS (TQ_CTX_OPEN | TQ_CTX_CLOSED | TQ_CTX_SERVED) /* of the user's flags */
 
 int tq_core_ctx_add_bits(struct tq_core *core, uint32_t id, struct tq_peer *const peers[],
 			 int npeers, int rank, unsigned flags, size_t header_len,

@@ -141,6 +141,7 @@ int tq_core_rma(struct tq_peer *peer, const struct tq_rma *rma, struct tq_reg *r
 void tq_rma_on_done(struct tq_rma_req *op, int status)
 {
 	unload(op);
+	op->req.core->served = true;
 	tq_req_end(&op->req, status);
 }
 

@@ -31,6 +31,7 @@ struct tq_req *tq_core_ended(struct tq_core *core)
 	tq_assert_held(core->lock);
 	core->ended = NULL;
 	core->ended_tail = &core->ended;
+	core->served = false;
 	return list;
 }
 

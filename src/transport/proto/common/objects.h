@@ -193,6 +193,7 @@ struct tq_core {
 	bool has_bits;           /* there is or was a context with match bits */
 	struct tq_handles send_reqs, recv_reqs, tx_tuples, rx_tuples, entries;
 	struct tq_req *ended, **ended_tail; /* tq_core_ended() */
+	bool served; /* one of these is the service thread's with TQ_THREAD_SERVED */
 	/* List (core_next), work for the user's threads: receives in TQ_RECV_REQ_COPY, and those in
 	 * TQ_RECV_REQ_PIECES with pieces that were kept. */
 	struct tq_recv_req *copies;

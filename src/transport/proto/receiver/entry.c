@@ -36,6 +36,8 @@ static void at_end(struct tq_recv_req *recv, int error)
 		tq_prefix_put(recv->req.core, entry->prefix);
 	entry->prefix = NULL;
 	recv->at_end = NULL;
+	if (recv->ctx->flags & TQ_CTX_SERVED)
+		recv->req.core->served = true;
 	tq_recv_req_end(recv, error);
 }
 

@@ -78,14 +78,17 @@ static bool ends_now(const struct tq_send_req *send, bool is_direct)
 
 /*
  * Gets the user of a send that is about to be posted, if that was deferred and posting does not
- * end the send. This is the last step that may fail for lack of memory. Returns 0 or -ENOMEM.
+ * end the send. This is the last step that may fail for lack of memory. Returns 0; -ENOMEM; or
+ * -EAGAIN if the message is only sent if that ends the send.
  */
 static int need_user(struct tq_send_req *send)
 {
 	void *user;
 
-	if (!(send->flags & TQ_SEND_DEFER_USER))
+	if (!(send->flags & (TQ_SEND_DEFER_USER | TQ_SEND_AT_ONCE)))
 		return 0;
+	if (send->flags & TQ_SEND_AT_ONCE)
+		return -EAGAIN;
 	user = send->req.core->send_pending(send->req.user);
 	if (!user)
 		return -ENOMEM;
@@ -118,7 +121,7 @@ static int send_direct(struct tq_send_req *send)
 	struct tq_tx_tuple *tuple = send->tx_tuple;
 	struct tq_lane *lane;
 	bool has_notice;
-	int rc;
+	int rc = 0;
 
 	if (!tq_tx_tuple_may_go_direct(tuple) || send->buf.len > direct_limit(tuple))
 		return -EAGAIN;
@@ -131,8 +134,10 @@ static int send_direct(struct tq_send_req *send)
 	}
 	if (!tq_send_req_inlines(send) && !tq_send_req_load(send))
 		return -EAGAIN;
-	if (!ends_now(send, true) && need_user(send))
-		return -ENOMEM;
+	if (!ends_now(send, true))
+		rc = need_user(send);
+	if (rc)
+		return rc;
 	has_notice = tq_tx_policy_wants_notice(tuple, send);
 	rc = tq_send_req_post(send, lane);
 	if (rc)
@@ -213,6 +218,12 @@ static inline uint32_t ask_handle(const struct sending *sending)
 	return sending->tx_tuple ? ask_for_tuple(sending) : 0;
 }
 
+/* Returns true if the message is to wake the receiver's service thread. */
+static inline bool is_served(const struct sending *sending)
+{
+	return sending->pair->ctx->flags & TQ_CTX_SERVED;
+}
+
 /* Sends the message with its data. -EAGAIN: no buffer, or the peer wants no more. */
 static int send_eager(const struct sending *sending)
 {
@@ -230,7 +241,8 @@ static int send_eager(const struct sending *sending)
 	m->env = envelope(sending, ask);
 	put_header(sending, m + 1);
 	tq_buf_pack(sending->buf, 0, (char *)m + head, sending->buf->len);
-	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len, 0);
+	rc = core->ops->eager_send(core->net, sending->pair->peer->link, m, len,
+				   is_served(sending) ? TQ_CONTROL_SOLICITED : 0);
 	if (rc < 0)
 		return rc;
 	if (ask)
@@ -278,8 +290,9 @@ static int send_rts(const struct sending *sending, struct tq_send_req *send)
 	struct tq_core *core = sending->core;
 	uint8_t flags = rts_memory(send);
 	/* The receive may lie in the tuple's queue; then the service threads can grant and
-	 * send without the users. */
-	bool overlaps = !send->nodirect && sending->buf->len > tq_eager_max(core);
+	 * send without the users. With match bits they may have the duty to do all. */
+	bool overlaps = (!send->nodirect && sending->buf->len > tq_eager_max(core)) ||
+			sending->pair->ctx->flags & TQ_CTX_BITS;
 	uint32_t ask = ask_handle(sending);
 	struct tq_msg_rts m;
 	int rc;
@@ -394,7 +407,7 @@ static int start_request(const struct sending *sending, struct tq_req **req)
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT &&
 	    !ends_with_receive(sending->pair, sending->flags))
 		rc = send_direct(send);
-	if (rc == -EAGAIN)
+	if (rc == -EAGAIN && !(send->flags & TQ_SEND_AT_ONCE))
 		rc = send_rts(sending, send);
 	if (rc < 0)
 		return give_up(send, rc);
