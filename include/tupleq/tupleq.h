@@ -584,7 +584,7 @@ int tq_mrecv(struct tq_msg *msg, const struct tq_buf *buf, void *user, struct tq
  * or 0 at once if another thread holds the lock of the endpoint. */
 int tq_progress(struct tq_ep *ep);
 
-/* What the service thread does beyond the library's own work. */
+/* The work of the service thread besides the library's own. */
 enum tq_thread_duty {
 	TQ_THREAD_OWN, /* nothing */
 	/* All that tq_progress() does, callbacks included, whenever something is to be done: for

@@ -29,6 +29,7 @@ group_libfabric() {
 	pingpong 2 -c -I 5 -S all
 	if [[ $(ompi_info --parsable) == *mca:mtl:ofi:* ]]; then
 		PML=ofi run_mpi libfabric/mpi.list ""
+		wanted steps.py && run "steps.py --libfabric" 200 env TEST_BUILD="$build" "$top/tests/mpi/steps.py" --libfabric
 	else
 		skip "MPI programs on mtl/ofi" "this Open MPI has no mtl/ofi"
 	fi

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Counts the instructions of each step of an 8-byte message: callgrind runs the windows of steps.c.
 
-Prints a line for each step: the instructions of a message in the PML, in libtupleq, in the adapter's library and in
-all else, and how many functions in how many files of the PML and libtupleq it passes, those that the compiler has put
-in line included. A step that takes more than its budget has failed. Needs softhca in PATH, and the program in
+The messages go through pml/tupleq, or with Open MPI's own mtl/ofi through the provider of libfabric. Prints a line for
+each step: the instructions of a message in the PML or the provider, in libtupleq, in the adapter's library and in all
+else, and how many functions in how many files of the first two it passes, those that the compiler has put in line
+included. A step that takes more than its budget has failed. Needs softhca in PATH, and the program in
 $TEST_BUILD/tests/mpi.
 """
 import argparse
@@ -17,8 +18,8 @@ import subprocess
 import sys
 import tempfile
 
-PARTS = {"mca_pml_tupleq": "PML", "libtupleq": "libtupleq", "libsofthca": "adapter", "libmlx": "adapter"}
-OURS = ("PML", "libtupleq")
+PARTS = {"mca_pml_tupleq": "PML", "libtupleq-fi": "provider", "libtupleq": "libtupleq", "libsofthca": "adapter", "libmlx": "adapter"}
+OURS = ("PML", "provider", "libtupleq")
 STEPS = ("isend", "send", "irecv", "recv", "waitall", "test", "waitany", "testsome", "idle", "poll")
 WINDOW = 16  # messages of a window: fewer than a sender has credits for
 FIRST = 10  # windows that aren't counted, in which connections and queues are made. Of the others the median counts, because a poll may
@@ -28,11 +29,16 @@ COLD = ("--cache-sim=yes", "--D1=131072,8,64", "--LL=8388608,16,64")
 # Under valgrind Open MPI reports no memory that is unmapped, so the PML asks for each buffer whether it is a GPU's.
 NOT_COUNTED = ("mca_pml_tupleq_gpu_query", "first_object")
 
+# Options of mpirun for the module. The provider's service thread would take messages in while their receiver waits for its turn.
+PML = ["--mca", "pml", "tupleq", "--mca", "pml_tupleq_credits", str(4 * WINDOW)]
+OFI = ["--mca", "pml", "cm", "--mca", "mtl", "ofi", "--mca", "mtl_ofi_provider_include", "tupleq",
+       "--mca", "opal_common_ofi_provider_include", "tupleq", "--mca", "mtl_ofi_data_progress", "manual", "-x", f"FI_TUPLEQ_CREDITS={4 * WINDOW}"]
+
 # The jobs: the name of the way, options of mpirun, the kind of windows, the receives that are posted besides, and for
-# each step the most instructions of a message in the PML and libtupleq together. The receives that wait make no
+# each step the most instructions of a message in the PML or the provider and libtupleq together. The receives that wait make no
 # difference.
-EAGER = []
-DIRECT = ["--mca", "pml_tupleq_promote_after", "0"]
+EAGER = PML
+DIRECT = [*PML, "--mca", "pml_tupleq_promote_after", "0"]
 RUNS = [
     ("eager", EAGER, "posted", 1, {"isend": 680, "irecv": 430, "waitall": 850}),
     ("eager", EAGER, "early", 1, {"send": 710, "poll": 1050, "recv": 850}),
@@ -42,6 +48,13 @@ RUNS = [
     ("eager", EAGER, "any", 1000, {"waitany": 850}),
     ("eager", EAGER, "some", 1000, {"testsome": 830, "idle": 260}),
     ("direct", DIRECT, "posted", 1, {"isend": 1280, "irecv": 950, "waitall": 720}),
+]
+# The jobs of --libfabric.
+RUNS_OFI = [
+    ("ofi", OFI, "posted", 1, {"isend": 770, "irecv": 670, "waitall": 1500}),
+    ("ofi", OFI, "early", 1, {"send": 680, "recv": 2250}),
+    ("ofi", OFI, "some", 1, {"idle": 290}),
+    ("ofi-direct", [*OFI, "-x", "FI_TUPLEQ_PROMOTE_AFTER=0"], "posted", 1, {"isend": 1250, "irecv": 1100, "waitall": 930}),
 ]
 
 
@@ -97,7 +110,7 @@ def part_of(ob, fn=""):
 
 
 def ours(dump):
-    """The instructions of a window in the PML and libtupleq."""
+    """The instructions of a window in the PML or the provider, and in libtupleq."""
     return sum(cost for (ob, fn), cost in dump.costs.items() if part_of(ob, fn) in OURS)
 
 
@@ -114,8 +127,8 @@ def functions(ob, addresses):
             name = line
         else:
             path = line.rsplit(":", 1)[0]
-            if "/src/transport/" in path or "/ompi-btl/" in path:
-                found.add((os.path.relpath(path.split("/transport/")[-1].split("/ompi-btl/")[-1]), name))
+            if match := re.search("/(?:src/transport|src/libfabric|ompi-btl)/(.*)", path):
+                found.add((os.path.relpath(match.group(1)), name))
             name = None
     return found
 
@@ -123,7 +136,7 @@ def functions(ob, addresses):
 def run(options, kind, further, program, directory, window=WINDOW, counting=()):
     """Runs a job, and returns the dump of a window for each step."""
     command = ["timeout", "-k", "5", "300", "softhca", "run", "--nodes", "2", "--memlock", "unlimited", "--", "mpirun",
-               "--allow-run-as-root", "--oversubscribe", "-n", "2", "--mca", "pml", "tupleq", "--mca", "pml_tupleq_credits", str(4 * WINDOW), *options,
+               "--allow-run-as-root", "--oversubscribe", "-n", "2", *options,
                "valgrind", "--tool=callgrind", f"--callgrind-out-file={directory}/counts.%p", "--dump-instr=yes", *counting,
                "--toggle-collect=step_*", *(f"--{what}=step_{step}" for step in STEPS for what in ("zero-before", "dump-after")),
                program, f"{directory}/turn", kind, str(window), str(further)]
@@ -154,7 +167,7 @@ def measure(dump):
 
 
 def lines(dump, cold):
-    """The cache lines of the PML's and libtupleq's code, and of the data that they read or write: the misses of one message in a cache
+    """The cache lines of the PML's or the provider's and of libtupleq's code, and of the data that they read or write: the misses of one message in a cache
     where none of them is."""
     code = {(ob, address // 64) for ob, addresses in dump.addresses.items() if part_of(ob) in OURS for address in addresses}
     return len(code), sum(misses for ob, misses in cold.misses.items() if part_of(ob) in OURS)
@@ -173,6 +186,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", metavar="STEP", help="a step, as eager.isend: print its functions")
     parser.add_argument("--functions", metavar="STEP", help="a step: list the functions that it passes")
+    parser.add_argument("--libfabric", action="store_true", help="the messages go with Open MPI's mtl/ofi through the provider")
     parser.add_argument("--lines", action="store_true", help="also count cache lines, of code and of data")
     options = parser.parse_args()
     program = os.path.join(os.environ["TEST_BUILD"], "tests/mpi/steps")
@@ -182,7 +196,7 @@ def main():
         if not shutil.which(tool):
             print(f"ok steps # SKIP there is no {tool}")
             return 0
-    for way, mpirun, kind, further, budgets in RUNS:
+    for way, mpirun, kind, further, budgets in RUNS_OFI if options.libfabric else RUNS:
         if only and (only.split(".")[0] != way or only.split(".")[1] not in budgets):
             continue
         with tempfile.TemporaryDirectory() as directory:
@@ -197,6 +211,7 @@ def main():
                 profile(steps[step])
                 return 0
             costs, passed = measure(steps[step])
+            user = "provider" if costs["provider"] else "PML"
             if options.functions:
                 for file, name in sorted(passed):
                     print(file, name)
@@ -204,7 +219,7 @@ def main():
             cost = sum(costs[part] for part in OURS)
             files = {file for file, _ in passed}
             print(f"{'ok' if cost <= budget else 'not ok'} {way}, {kind}: {step}{f', {further} more receives' if further > 1 else ''}: "
-                  f"PML {costs['PML']:.0f} + libtupleq {costs['libtupleq']:.0f} of {budget}, adapter {costs['adapter']:.0f}, "
+                  f"{user} {costs[user]:.0f} + libtupleq {costs['libtupleq']:.0f} of {budget}, adapter {costs['adapter']:.0f}, "
                   f"else {costs['else']:.0f}; {len(passed)} functions in {len(files)} files"
                   + (", lines of code and data: {} + {}".format(*lines(steps[step], cold[step])) if options.lines else ""), flush=True)
             bad |= cost > budget
