@@ -10,8 +10,14 @@ static struct tf_side *side_of(const struct tf_op *op)
 
 void tf_ep_release(struct tf_ep *ep)
 {
+	struct tf_spare *spare;
+
 	if (atomic_fetch_sub(&ep->refs, 1) != 1)
 		return;
+	while ((spare = ep->spares)) {
+		ep->spares = spare->next;
+		free(spare);
+	}
 	pthread_mutex_destroy(&ep->lock);
 	free(ep);
 }

@@ -43,6 +43,11 @@ struct tf_side {
 	atomic_size_t busy;
 };
 
+/* The memory of a receive that has ended, for a next one. */
+struct tf_spare {
+	struct tf_spare *next;
+};
+
 struct tf_ep {
 	struct fid_ep fid;
 	struct tf_domain *domain;
@@ -60,6 +65,8 @@ struct tf_ep {
 	/* Guarded by the lock: */
 	bool closed;
 	struct tf_recv *posted;  /* list */
+	struct tf_spare *spares; /* list */
+	unsigned nspares;
 	struct tf_claim *claims; /* list: messages that were claimed */
 };
 

@@ -50,14 +50,25 @@ int tf_recv_source(struct tf_ep *ep, enum tf_kind kind, fi_addr_t addr, struct t
 	return 0;
 }
 
-static struct tf_recv *make(struct tf_ep *ep, const struct tf_recv_args *args)
+/* Returns memory for a record, or NULL. With the endpoint's lock. */
+static struct tf_recv *new_recv(struct tf_ep *ep)
 {
-	struct tf_recv *recv = malloc(sizeof(*recv));
+	struct tf_spare *spare = ep->spares;
 
-	if (!recv)
-		return NULL;
+	if (!spare)
+		return malloc(sizeof(struct tf_recv));
+	ep->spares = spare->next;
+	ep->nspares--;
+	return (struct tf_recv *)spare;
+}
+
+static void fill_in(struct tf_recv *recv, struct tf_ep *ep, const struct tf_recv_args *args,
+		    const struct tf_source *source)
+{
 	recv->tag = TF_TAG_RECV;
 	recv->kind = args->kind;
+	recv->source = *source;
+	recv->op.ep = ep;
 	recv->op.count = TF_COUNT_RECV;
 	recv->op.report = tf_side_reports(&ep->rx, args->flags);
 	recv->op.peer = args->source;
@@ -76,6 +87,22 @@ static struct tf_recv *make(struct tf_ep *ep, const struct tf_recv_args *args)
 	atomic_init(&recv->owners, 2);
 	recv->held = false;
 	recv->ended = false;
+}
+
+/* Makes the record of a receive that has begun, in the list of those. Returns NULL without memory.
+ */
+static struct tf_recv *make(struct tf_ep *ep, const struct tf_recv_args *args,
+			    const struct tf_source *source)
+{
+	struct tf_recv *recv;
+
+	pthread_mutex_lock(&ep->lock);
+	recv = new_recv(ep);
+	if (recv) {
+		fill_in(recv, ep, args, source);
+		DL_APPEND(ep->posted, recv);
+	}
+	pthread_mutex_unlock(&ep->lock);
 	return recv;
 }
 
@@ -89,20 +116,16 @@ static bool is_for_queue(const struct tf_recv *recv, int rank)
 /* Appends the receive to libtupleq's list. Returns 0 or a negative error. */
 static int append(struct tf_recv *recv, const struct tf_recv_args *args, int rank)
 {
-	struct tf_ep *ep = recv->op.ep;
-	int rc;
+	int rc = tq_entry_append(recv->op.ep->contexts->ctx[recv->kind], rank, args->tag,
+				 args->ignore, &recv->buf,
+				 is_for_queue(recv, rank) ? TQ_ENTRY_QUEUE : 0, recv, &recv->id);
 
-	pthread_mutex_lock(&ep->lock);
-	DL_APPEND(ep->posted, recv);
-	pthread_mutex_unlock(&ep->lock);
-	rc = tq_entry_append(ep->contexts->ctx[recv->kind], rank, args->tag, args->ignore,
-			     &recv->buf, is_for_queue(recv, rank) ? TQ_ENTRY_QUEUE : 0, recv,
-			     &recv->id);
 	return rc < 0 ? rc : 0;
 }
 
 ssize_t tf_recv(struct tf_ep *ep, const struct tf_recv_args *args)
 {
+	struct tf_op op = {.count = TF_COUNT_RECV};
 	struct tf_source source;
 	struct tf_recv *recv;
 	int rank, rc;
@@ -116,14 +139,13 @@ ssize_t tf_recv(struct tf_ep *ep, const struct tf_recv_args *args)
 	rc = tf_recv_source(ep, args->kind, args->source, &source, &rank);
 	if (rc)
 		return rc;
-	recv = make(ep, args);
-	if (!recv)
-		return -FI_EAGAIN;
-	recv->source = source;
-	rc = tf_op_begin(&recv->op, ep, &ep->rx, false);
-	if (rc) {
-		free(recv);
+	rc = tf_op_begin(&op, ep, &ep->rx, false);
+	if (rc)
 		return rc;
+	recv = make(ep, args, &source);
+	if (!recv) {
+		tf_op_abort(&op);
+		return -FI_EAGAIN;
 	}
 	rc = append(recv, args, rank);
 	/* Nothing was started, so nothing is reported. Open MPI's mtl/ofi counts on it: it frees a

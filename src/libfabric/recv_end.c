@@ -8,6 +8,10 @@
 
 #include "wire.h"
 
+/* Records that are kept for the next ones. A choice: the receives that a program has under way at a
+ * time are mostly fewer, and more than these cost what malloc() does. */
+#define SPARES_MAX 256
+
 struct tf_completion tf_recv_completion(const struct tf_op *op, enum tf_kind kind,
 					const struct tq_envelope *envelope)
 {
@@ -42,20 +46,42 @@ void tf_recv_judge(struct tf_completion *completion, int error, uint64_t length,
 
 /* ---- the record ---- */
 
+/* Returns true for the last owner. */
+static bool drop_owner(struct tf_recv *recv)
+{
+	return atomic_fetch_sub_explicit(&recv->owners, 1, memory_order_acq_rel) == 1;
+}
+
 void tf_recv_disown(struct tf_recv *recv)
 {
-	if (atomic_fetch_sub_explicit(&recv->owners, 1, memory_order_acq_rel) == 1)
+	if (drop_owner(recv))
 		free(recv);
 }
 
-/* Takes the record out of the list of posted receives, and frees it unless a thread uses it. With
+/* Keeps the record's memory for a next one, or frees it. With the endpoint's lock. */
+static void keep(struct tf_ep *ep, struct tf_recv *recv)
+{
+	struct tf_spare *spare = (struct tf_spare *)recv;
+
+	if (ep->nspares == SPARES_MAX) {
+		free(recv);
+		return;
+	}
+	spare->next = ep->spares;
+	ep->spares = spare;
+	ep->nspares++;
+}
+
+/* Takes the record out of the list of posted receives, and ends it unless a thread uses it. With
  * the endpoint's lock. */
 static void retire(struct tf_recv *recv)
 {
-	DL_DELETE(recv->op.ep->posted, recv);
+	struct tf_ep *ep = recv->op.ep;
+
+	DL_DELETE(ep->posted, recv);
 	recv->ended = true;
-	if (!recv->held)
-		tf_recv_disown(recv);
+	if (!recv->held && drop_owner(recv))
+		keep(ep, recv);
 }
 
 void tf_recv_let_go(struct tf_recv *recv)
