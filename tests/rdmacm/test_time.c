@@ -13,7 +13,7 @@ static pid_t server;
 static unsigned ports[2]; /* where the server listens, for connections and for datagrams */
 static int ended[2];      /* a pipe whose end lets the server end */
 
-/* Checks that so many messages, one after the other, have taken the time since t0. */
+/* Checks that the time since t0 is the time of that number of messages, one after the other. */
 static void took(uint64_t t0, unsigned messages)
 {
 	t_eq(t_now() - t0, messages * trip);
@@ -200,7 +200,7 @@ static void test_nobody_listens(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
-/* What a program does itself is seen before messages that are on their way. */
+/* Checks that an event of the own node is seen before messages that are on their way. */
 static void test_order(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();

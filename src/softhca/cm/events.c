@@ -157,7 +157,7 @@ struct shca_cm_event *shca_events_add_request(struct shca_fabric *fabric,
 	return add(fabric, listener, arrives_at, SHCA_CM_CONNECT_REQUEST, 0, request + 1);
 }
 
-/* Does what shca_events_arrive() says for one channel. */
+/* Shows the events of one channel whose messages have arrived. Returns as shca_events_arrive(). */
 static uint64_t arrive(struct shca_fabric *fabric, const struct shca_cm_channel *channel,
 		       uint64_t now)
 {

@@ -185,7 +185,7 @@ static unsigned interface_mtu(const struct shca_fabric_header *hdr)
 	return mtu <= 1024 ? 1500 : mtu + ROCE_HEADERS;
 }
 
-/* Writes what programs look for in the directory of an interface. */
+/* Writes the directory of an interface, as far as programs look there. */
 static void put_interface(struct sysdir *dir, const struct shca_fabric_header *hdr,
 			  const struct shca_hca *hca)
 {

@@ -2,8 +2,8 @@
 /*
  * compat_net.c - the interfaces of a node's HCAs, as sockets see them. getifaddrs() lists them. TCP
  * and UDP to their IPv4 addresses, 10.77.x.y, go to 127.77.x.y, which the kernel takes for this
- * machine, so a program that has both sockets and librdmacm needs one address of its peer. Those to
- * their global IPv6 addresses go to the same places, as IPv6 maps them.
+ * machine, so a program that has both sockets and librdmacm needs one address of its peer. Traffic
+ * to their global IPv6 addresses goes to the same places, as IPv6 maps them.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE 1
