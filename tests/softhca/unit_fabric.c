@@ -92,9 +92,11 @@ static void addresses_name_hcas(void **state)
 	t_eq(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
-/* Checks the addresses of Ethernet ports, which the fabric's ports are for this test. */
+/* Checks the addresses of Ethernet ports, which the fabric's ports are for this test: each address
+ * has two GIDs. IPv4 addresses reach each other, and IPv6 addresses do. */
 static void ethernet_addresses_name_hcas(void **state)
 {
+	enum { LINK_LOCAL, IPV4, IPV6 };
 	struct shca_fabric_header *hdr = u_fab.hdr;
 	struct ibv_ah_attr path = {.port_num = 1, .is_global = 1};
 	enum ibv_gid_type type;
@@ -105,17 +107,18 @@ static void ethernet_addresses_name_hcas(void **state)
 	for (unsigned i = 0; i < hdr->nhcas; i++) {
 		for (unsigned k = 0; k < SHCA_GID_TBL_LEN; k++) {
 			if (!shca_gid_at(hdr, &hdr->hcas[i], k, &gid, &type)) {
-				t_eq(k, 4);
+				t_eq(k, 6);
 				break;
 			}
 			t_eq(shca_gid_index(hdr, &hdr->hcas[i], &gid, type), k);
 			t_eq(shca_gid_index(hdr, &hdr->hcas[!i], &gid, type), -1);
 			t_eq(shca_address_by_gid(hdr, &gid), i);
 			path.grh.dgid = gid;
-			for (unsigned from = 0; from < 5; from++) {
+			for (unsigned from = 0; from < 7; from++) {
 				path.grh.sgid_index = (uint8_t)from;
 				t_eq(shca_address_by_path(hdr, &hdr->hcas[!i], &path),
-				     from < 4 && from / 2 == k / 2 ? (int)i : -1);
+				     from < 6 && (from / 2 == IPV4) == (k / 2 == IPV4) ? (int)i
+										       : -1);
 			}
 			gid.raw[14] ^= 1;
 			t_eq(shca_address_by_gid(hdr, &gid), -1);
