@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-3-Clause
-# repeats.sh - the lines of virtual.list, each run twice in virtual time with one seed, have one hash: a seed that failed fails again.
+# repeats.sh - the lines of virtual.list, each run twice or more in virtual time with one seed, have one hash: a seed that failed fails again.
 # TEST_BUILD is the build; softhca is in PATH.
 build=${TEST_BUILD:?set it to the build}
 here=$(cd "$(dirname "$0")" && pwd)
@@ -24,28 +24,26 @@ once() {
 	sed -n 's/.*, hash //p' "$evidence"
 }
 
-# undisturbed LOG LINE: prints the hash of a run from which no turn was taken away. A busy machine makes that happen, and softhca says that
-# such a run may differ from others.
-undisturbed() {
-	local hash
-
-	for _ in 1 2 3 4 5; do
-		hash=$(once "$@") || return 1
-		grep -q "turns were taken away" "$evidence" || break
-	done
-	echo "$hash"
+# lost_turns: true if turns were taken away in the last run. A busy machine makes that happen, and softhca says that such a run may differ
+# from others.
+lost_turns() {
+	grep -q "turns were taken away" "$evidence"
 }
 
-# repeats LINE: two runs have one hash. If not, shows where their logs part.
+# repeats LINE: a run has the hash of an earlier one. Beside the first two there are more runs only if one of them lost turns. If none has
+# the hash of another, shows where the last two logs part.
 repeats() {
-	local first second
+	local hash seen=" " lost="" i
 
-	first=$(undisturbed "$tmp/log.1" "$1") && second=$(undisturbed "$tmp/log.2" "$1") || return 1
-	if [ -n "$first" ] && [ "$first" = "$second" ]; then
-		return 0
-	fi
-	cmp "$tmp/log.1" "$tmp/log.2" >>"$evidence" 2>&1
-	diff "$tmp/log.1" "$tmp/log.2" | head -n 20 >>"$evidence"
+	for i in 1 2 3 4 5; do
+		hash=$(once "$tmp/log.$((i % 2))" "$1") && [ -n "$hash" ] || return 1
+		[[ $seen != *" $hash "* ]] || return 0
+		seen+="$hash "
+		! lost_turns || lost=1
+		[ "$i" -eq 1 ] || [ -n "$lost" ] || break
+	done
+	cmp "$tmp/log.0" "$tmp/log.1" >>"$evidence" 2>&1
+	diff "$tmp/log.0" "$tmp/log.1" | head -n 20 >>"$evidence"
 	return 1
 }
 
