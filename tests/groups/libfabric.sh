@@ -2,7 +2,7 @@
 # shellcheck shell=bash disable=SC2154 # run.sh sets what it shares
 # Group libfabric: the provider by itself, then programs of others on it. Sourced by run.sh.
 
-takes libfabric 30
+takes libfabric 60
 needs libfabric libfabric-bin "${mpi_packages[@]}"
 
 # pingpong NODES ARGUMENT...: runs fi_pingpong's server and client, which find each other by TCP, on the first and the last virtual node.
@@ -16,20 +16,25 @@ pingpong() {
 }
 
 group_libfabric() {
+	local has_mtl=
+
 	plain_build
 	if [ ! -e "$build/src/libfabric/libtupleq-fi.la" ]; then
 		skip "all of libfabric" "the build has no provider, because it has found no libfabric-dev"
 		return 0
 	fi
+	[[ $(ompi_info --parsable) != *mca:mtl:ofi:* ]] || has_mtl=1
+	# The longest one first, so that others run beside it.
+	[ -z "$has_mtl" ] || ! wanted steps.py ||
+		run "steps.py --libfabric" 300 env TEST_BUILD="$build" "$top/tests/mpi/steps.py" --libfabric
 	run_list libfabric suite.list ""
 	wanted info.sh && run info.sh 60 "$top/tests/libfabric/info.sh"
 	wanted share.sh && run share.sh 60 env TEST_BUILD="$build" "$top/tests/libfabric/share.sh"
 	pingpong 1 -c -I 20
 	pingpong 2 -c -I 20
 	pingpong 2 -c -I 5 -S all
-	if [[ $(ompi_info --parsable) == *mca:mtl:ofi:* ]]; then
+	if [ -n "$has_mtl" ]; then
 		PML=ofi run_mpi libfabric/mpi.list ""
-		wanted steps.py && run "steps.py --libfabric" 200 env TEST_BUILD="$build" "$top/tests/mpi/steps.py" --libfabric
 	else
 		skip "MPI programs on mtl/ofi" "this Open MPI has no mtl/ofi"
 	fi
