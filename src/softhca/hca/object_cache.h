@@ -11,7 +11,8 @@
 /* Uses the context with that table index. Returns how long (ns) the adapter waits for it: 0 if the
  * context is near, or if the adapter has room for all. */
 uint64_t shca_object_cache_use(struct shca_hca *hca, enum shca_kind kind, uint32_t idx);
-/* Does so for a control verb, which waits for the context. The caller holds no lock. */
+/* Uses the context for a control verb, and waits until the adapter has it. The caller holds no
+ * lock. */
 void shca_object_cache_await(struct shca_hca *hca, enum shca_kind kind, uint32_t idx);
 /* Notes that the context was made: it is near, and nothing is fetched for it. */
 void shca_object_cache_add(struct shca_hca *hca, enum shca_kind kind, uint32_t idx);
