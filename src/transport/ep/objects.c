@@ -23,10 +23,8 @@ static bool reminds(const struct tq_ep *ep)
  * them. */
 static bool completes(struct tq_ep *ep)
 {
-	bool ended = ep->service->duty == TQ_THREAD_ALL || ep->core.served;
-
 	return tq_ep_thread_completes(ep) &&
-	       ((ended && tq_core_has_ended(&ep->core) && !ep->ended_waits) ||
+	       ((tq_ep_thread_awaits_end(ep) && tq_core_has_ended(&ep->core) && !ep->ended_waits) ||
 		atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed));
 }
 

@@ -95,12 +95,6 @@ void tq_ep_wake_service(struct tq_ep *ep);
  * Called with the lock, before that is released. */
 void tq_ep_hint_service(struct tq_ep *ep);
 
-/* Returns true if the service thread completes requests. */
-static inline bool tq_ep_thread_completes(const struct tq_ep *ep)
-{
-	return ep->service->duty != TQ_THREAD_OWN;
-}
-
 /* Returns true if work goes on when sends complete, or when the peer has room again: RECALLED is
  * due then, or a message, a write or more of what the bulk lane takes can be posted; or, with
  * TQ_THREAD_SERVED, a read or a write has ended, of which the peer is told. */
@@ -111,18 +105,30 @@ static inline bool tq_ep_awaits_sends(const struct tq_ep *ep)
 	       ep->net.putting || (ep->net.owing && ep->net.credit_waits);
 }
 
+/* Returns true if the service thread completes requests. */
+static inline bool tq_ep_thread_completes(const struct tq_ep *ep)
+{
+	return ep->service->duty != TQ_THREAD_OWN;
+}
+
+/* Returns true if the end of each request, or of one that has ended, wakes the service thread. */
+static inline bool tq_ep_thread_awaits_end(const struct tq_ep *ep)
+{
+	return ep->service->duty == TQ_THREAD_ALL || ep->core.served;
+}
+
 /* Returns true if the service thread is to go on with copies. */
 static inline bool tq_ep_service_copies(const struct tq_ep *ep)
 {
-	return ep->service->duty != TQ_THREAD_OWN && tq_core_has_copies(&ep->core);
+	return tq_ep_thread_completes(ep) && tq_core_has_copies(&ep->core);
 }
 
 /* Returns true if requests or look-ups that have ended, copies, or operations that end may be the
  * service thread's. */
 static inline bool tq_ep_thread_may_complete(const struct tq_ep *ep)
 {
-	return ep->service->duty == TQ_THREAD_ALL || ep->core.served ||
-	       !tq_rdma_is_idle(&ep->net) || tq_core_has_copies(&ep->core) ||
+	return tq_ep_thread_awaits_end(ep) || !tq_rdma_is_idle(&ep->net) ||
+	       tq_core_has_copies(&ep->core) ||
 	       atomic_load_explicit(&ep->net.found_waiting, memory_order_relaxed);
 }
 
