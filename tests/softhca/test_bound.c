@@ -56,6 +56,7 @@ struct race {
 	struct t_place *place;
 	struct ibv_mw *mw;
 	uint32_t key;
+	struct ibv_mr mr; /* a copy: the region's object may end while the thread posts */
 	pthread_barrier_t begin;
 	enum ibv_wc_status status;
 };
@@ -65,6 +66,7 @@ static void *bind_at_once(void *arg)
 	struct race *race = arg;
 	struct ibv_mw_bind_info part = t_part(&race->place->region, IBV_ACCESS_REMOTE_READ);
 
+	part.mr = &race->mr;
 	pthread_barrier_wait(&race->begin);
 	race->status = t_bind_2(race->place->pair.b, race->mw, race->key, part);
 	return NULL;
@@ -79,6 +81,7 @@ static void race_once(struct race *race)
 	int rc;
 
 	race->key = ibv_inc_rkey(race->key);
+	race->mr = *region->mr;
 	t_ok(pthread_create(&thread, NULL, bind_at_once, race));
 	pthread_barrier_wait(&race->begin);
 	rc = ibv_rereg_mr(region->mr, change, NULL, region->addr, PART, 0);
@@ -100,6 +103,7 @@ static void race_of_end(struct race *race)
 	int rc;
 
 	race->key = ibv_inc_rkey(race->key);
+	race->mr = *region->mr;
 	t_ok(pthread_create(&thread, NULL, bind_at_once, race));
 	pthread_barrier_wait(&race->begin);
 	rc = ibv_dereg_mr(region->mr);
