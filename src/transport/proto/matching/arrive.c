@@ -14,6 +14,7 @@
 #include "proto/common/rx_objects.h"
 #include "proto/matching/match.h"
 #include "proto/matching/rx_tuple_end.h"
+#include "proto/matching/take.h"
 #include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
 #include "proto/receiver/recall.h"
@@ -24,13 +25,14 @@
 #include "proto/receiver/unexpected.h"
 
 /* Returns the pair of a message from that peer, in whose envelope `source` is; NULL: that makes no
- * sense, or there is no memory. */
+ * sense, or there is no memory. Most messages are of a pair that is there. */
 static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_t source)
 {
 	bool is_open = ctx->flags & TQ_CTX_OPEN;
 	struct tq_pair *pair;
 
-	/* Most messages are of a pair that is there. */
+	if (is_open && peer->joined && peer->joined->ctx == ctx)
+		return peer->joined;
 	if (!is_open && source < (uint32_t)ctx->npeers && ctx->pairs[source] &&
 	    ctx->pairs[source]->peer == peer)
 		return ctx->pairs[source];
@@ -38,8 +40,6 @@ static struct tq_pair *pair_of(struct tq_ctx *ctx, struct tq_peer *peer, uint32_
 		TQ_COUNT(ctx->core->stats, dropped);
 		return NULL;
 	}
-	if (!is_open && ctx->pairs[source])
-		return ctx->pairs[source];
 	pair = tq_pair_get(ctx, is_open ? tq_core_ctx_join(ctx, peer) : (int)source);
 	if (!pair)
 		tq_peer_fail_memory(peer);
@@ -132,12 +132,37 @@ static struct tq_unexpected *new_message(struct tq_rx_tuple *tuple, const struct
 
 /* ---- eager ---- */
 
-/* Returns true if the first receive of the tuple takes a message of it, whatever its number. */
+/* Returns true if the tuple's first receive is the first that may take a message of it, whatever
+ * the message's number. */
 static bool is_awaited(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
-	return tuple->posted && !tuple->pair->nfenced && !ctx->wild && !ctx->match_ops;
+	return tuple->posted && !tuple->pair->nfenced && !ctx->wild &&
+	       !(ctx->flags & TQ_CTX_CLOSED) && !ctx->core->service;
+}
+
+/* Offers the message to the first receive of its tuple, without making a record of it. Returns true
+ * if the message is gone: an entry may pass it over. */
+static bool take_at_once(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg,
+			 const void *data, uint64_t len)
+{
+	struct tq_recv_req *recv = tuple->posted;
+	struct tq_pair *pair = tuple->pair;
+
+	if (recv->req.kind == TQ_REQ_ENTRY) {
+		const struct tq_envelope env = {.source = pair->rank,
+						.peer = pair->peer,
+						.bits = tq_get64(msg->env.tag),
+						.length = len,
+						.header = msg + 1};
+
+		return tq_take_at_once(tq_entry_of(recv), pair, &env, data);
+	}
+	DL_DELETE(tuple->posted, recv);
+	tq_rx_tuple_rest(tuple);
+	tq_fetch_at_once(recv, pair, recv->want.tag, data, len);
+	return true;
 }
 
 /* Gives the message to the receive that it matches, or to the queues. Returns true if the
@@ -148,19 +173,15 @@ static bool arrive(struct tq_rx_tuple *tuple, const struct tq_msg_eager *msg, ui
 	const void *header = msg + 1, *data = (const char *)header + tuple->pair->ctx->header_len;
 	struct tq_core *core = tuple->pair->ctx->core;
 	struct tq_unexpected *message;
-	bool kept;
+	bool awaited = is_awaited(tuple), kept;
 
-	if (is_awaited(tuple) && !core->service) {
-		struct tq_recv_req *recv = tuple->posted;
-
-		DL_DELETE(tuple->posted, recv);
-		tq_rx_tuple_rest(tuple);
-		tq_fetch_at_once(recv, data, len);
+	if (awaited && take_at_once(tuple, msg, data, len))
 		return false;
-	}
 	message = new_message(tuple, &msg->hdr, &msg->env, header, TQ_UNEXPECTED_EAGER, len);
 	if (!message)
 		return false;
+	if (awaited)
+		message->passed = tuple->posted->order + 1;
 	message->data = data;
 	core->arriving = bounce;
 	tq_match_arrival(message);

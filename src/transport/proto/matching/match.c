@@ -31,6 +31,7 @@
 
 #include "proto/common/ctx.h"
 #include "proto/common/rx_objects.h"
+#include "proto/matching/take.h"
 #include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
 #include "proto/receiver/recv_req.h"
@@ -143,78 +144,7 @@ static bool may_pass_fence(const struct tq_unexpected *message)
 	       tuple->state != TQ_RX_TUPLE_RECALLING;
 }
 
-/* ---- taking ---- */
-
-void tq_match_take(struct tq_recv_req *recv, struct tq_unexpected *message)
-{
-	struct tq_entry *entry = tq_entry_of(recv);
-
-	if (message->queued)
-		tq_unexpected_unlink(message);
-	if (recv->req.kind == TQ_REQ_ENTRY) {
-		entry->sender = message->pair->peer;
-		entry->bits = message->tag;
-		entry->taken = message->taken;
-		memcpy(entry->header, message->header, recv->ctx->header_len);
-	}
-	if (message->kind == TQ_UNEXPECTED_STORED)
-		tq_fetch_end_stored(recv, message);
-	else if (message->kind == TQ_UNEXPECTED_DRAINING)
-		tq_drain_take(message, entry);
-	else
-		tq_fetch(recv, message);
-}
-
-/* Returns an entry for the transfer of one message to `take`; NULL: there is no memory, and the
- * message is lost with its peer. */
-static struct tq_entry *transfer(struct tq_unexpected *message, const struct tq_take *take)
-{
-	const struct tq_want want = {.rank = message->pair->rank, .tag = message->tag};
-	struct tq_entry *entry = tq_entry_new(message->pair->ctx, &want, &take->buf, take->user);
-
-	if (entry)
-		return entry;
-	tq_peer_fail_memory(message->pair->peer);
-	if (message->queued)
-		tq_unexpected_unlink(message);
-	tq_unexpected_free(message);
-	return NULL;
-}
-
-/* Moves the data to where the user wants them, and forgets the envelope. done() is called only if
- * take->user isn't NULL. */
-static void drop(struct tq_unexpected *message, const struct tq_take *take)
-{
-	struct tq_entry *entry = transfer(message, take);
-
-	if (!entry)
-		return;
-	entry->recv.req.detached = !take->user;
-	tq_match_take(&entry->recv, message);
-}
-
-/* Moves the data to where the user wants them; the envelope stays in the queues. */
-static void store(struct tq_unexpected *message, const struct tq_take *take)
-{
-	struct tq_entry *entry = transfer(message, take);
-	struct tq_unexpected *stays;
-
-	if (!entry)
-		return;
-	stays = tq_unexpected_new(message->rx_tuple, message->tag, message->header,
-				  TQ_UNEXPECTED_STORED, message->length);
-	if (stays) {
-		stays->cseq = message->cseq;
-		stays->seq = message->seq;
-		stays->passed = message->passed;
-		stays->offered = true;
-		stays->taken = take->user;
-		tq_unexpected_queue(stays);
-	} else {
-		tq_peer_fail_memory(message->pair->peer);
-	}
-	tq_match_take(&entry->recv, message);
-}
+/* ---- revoked messages ---- */
 
 /* Drops a message, which is in no queue: a receive without room takes it, so that for its sender it
  * is received. */
@@ -251,50 +181,13 @@ void tq_match_drop_revoked(struct tq_ctx *ctx)
 
 /* ---- deciding ---- */
 
-static struct tq_envelope envelope(struct tq_unexpected *message)
-{
-	return (struct tq_envelope){
-		.source = message->pair->rank,
-		.peer = message->pair->peer,
-		.bits = message->tag,
-		.length = message->length,
-		.header = message->header,
-		.taken = message->taken,
-	};
-}
-
-/* Asks an entry about the message. Returns true if the message is gone. */
-static bool ask_entry(struct tq_entry *entry, struct tq_unexpected *message,
-		      enum tq_verdict *verdict)
-{
-	const struct tq_envelope env = envelope(message);
-	struct tq_recv_req *recv = &entry->recv;
-	struct tq_take take = {.buf = recv->buf, .user = recv->req.user};
-	struct tq_entry *taker = entry;
-
-	*verdict = entry->ops->match(entry->arg, recv->req.user, &env, &take);
-	if (*verdict != TQ_TAKE && *verdict != TQ_TAKE_STAY)
-		return false;
-	if (*verdict == TQ_TAKE_STAY) {
-		taker = transfer(message, &take);
-		if (!taker)
-			return true;
-	} else {
-		tq_entry_unlink(entry);
-		recv->buf = take.buf;
-		recv->req.user = take.user;
-	}
-	tq_match_take(&taker->recv, message);
-	return true;
-}
-
 /* Asks a posted receive about the message. Returns true if the message is gone. */
 static bool ask_posted(struct tq_recv_req *recv, struct tq_unexpected *message)
 {
 	enum tq_verdict verdict;
 
 	if (recv->req.kind == TQ_REQ_ENTRY)
-		return ask_entry(tq_entry_of(recv), message, &verdict);
+		return tq_take_ask(tq_entry_of(recv), message, &verdict);
 	if (recv->rx_tuple) {
 		DL_DELETE(recv->rx_tuple->posted, recv);
 		tq_rx_tuple_rest(recv->rx_tuple);
@@ -302,34 +195,8 @@ static bool ask_posted(struct tq_recv_req *recv, struct tq_unexpected *message)
 		DL_DELETE(recv->ctx->wild, recv);
 		recv->ctx->wild_gone = true;
 	}
-	tq_match_take(recv, message);
+	tq_take_message(recv, message);
 	return true;
-}
-
-/* Offers the message to the user. Returns true if it is gone. */
-static bool offer(struct tq_unexpected *message)
-{
-	const struct tq_envelope env = envelope(message);
-	const struct tq_ctx *ctx = message->pair->ctx;
-	struct tq_take take = {0};
-	enum tq_disposition disposition = TQ_KEEP;
-
-	if (!ctx->match_ops)
-		return false;
-	if (ctx->removed)
-		disposition = TQ_DROP;
-	else if (message->offered || message->rx_tuple->state == TQ_RX_TUPLE_RECALLING)
-		return false;
-	else if (ctx->match_ops->unexpected)
-		disposition = ctx->match_ops->unexpected(ctx->match_arg, &env, &take);
-	message->offered = true;
-	if (disposition == TQ_KEEP && message->kind == TQ_UNEXPECTED_HELD && !tq_drain(message))
-		tq_peer_fail_memory(message->pair->peer);
-	if (disposition == TQ_DROP)
-		drop(message, &take);
-	else if (disposition == TQ_STORE)
-		store(message, &take);
-	return disposition != TQ_KEEP;
 }
 
 /* Returns true if a message is held in front of this one, which is behind it in their lane. */
@@ -377,7 +244,7 @@ static enum outcome decide(struct tq_unexpected *message)
 	struct tq_recv_req *wild = ctx->wild, *exact = tuple->posted, *recv;
 
 	if (ctx->match_ops && (ctx->flags & TQ_CTX_CLOSED || ctx->removed))
-		return offer(message) ? LEFT : WAITS;
+		return tq_take_offer(message) ? LEFT : WAITS;
 	/* Receives that are in the tuple's queue come first. */
 	message->blocked = tuple->state == TQ_RX_TUPLE_RECALLING ||
 			   (ctx->match_ops && is_held_behind(message));
@@ -399,7 +266,7 @@ static enum outcome decide(struct tq_unexpected *message)
 		message->passed = recv->order + 1;
 	}
 	message->passed = recv ? recv->order : ctx->order;
-	return !recv && offer(message) ? LEFT : WAITS;
+	return !recv && tq_take_offer(message) ? LEFT : WAITS;
 }
 
 void tq_match_arrival(struct tq_unexpected *message)
@@ -458,10 +325,10 @@ int tq_match_waiting(struct tq_recv_req *recv, bool is_search, bool *gone)
 		}
 		if (recv->req.kind == TQ_REQ_RECV) {
 			*gone = true;
-			tq_match_take(recv, message);
+			tq_take_message(recv, message);
 			return 1;
 		}
-		taken += ask_entry(tq_entry_of(recv), message, &verdict);
+		taken += tq_take_ask(tq_entry_of(recv), message, &verdict);
 		*gone = verdict == TQ_TAKE;
 		if (verdict == TQ_TAKE || verdict == TQ_STOP)
 			break;

@@ -13,8 +13,6 @@ struct tq_unexpected *tq_match_find(const struct tq_ctx *ctx, const struct tq_wa
  * order; NULL: none, or the context has no TQ_CTX_OVERTAKING. */
 struct tq_unexpected *tq_match_overtake(const struct tq_ctx *ctx, const struct tq_want *want,
 					const struct tq_rx_tuple *tuple);
-/* Gives a message to a receive that is in no list. */
-void tq_match_take(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Asks a new receive, in no list, about the messages that wait. Returns how many it takes; *gone is
  * true if it has left for one of them. A search leaves no trace in those that it passes over. */
 int tq_match_waiting(struct tq_recv_req *recv, bool is_search, bool *gone);

@@ -9,6 +9,7 @@
 #include "proto/common/policy.h"
 #include "proto/common/rx_objects.h"
 #include "proto/matching/match.h"
+#include "proto/matching/take.h"
 #include "proto/receiver/entry.h"
 #include "proto/receiver/fetch.h"
 #include "proto/receiver/recall.h"
@@ -32,7 +33,7 @@ static int post_wild(struct tq_recv_req *recv)
 	if (message) {
 		if (tq_recall_would_fit(ctx, want) || tq_match_find(ctx, want, NULL) != message)
 			TQ_COUNT(ctx->core->stats, recv_overtaking);
-		tq_match_take(recv, message);
+		tq_take_message(recv, message);
 		return 0;
 	}
 	tq_recall_fitting(ctx, want, TQ_RECALL_WILD);
@@ -63,7 +64,7 @@ static int post_exact(struct tq_recv_req *recv, struct tq_pair *pair)
 	message = tuple->unexpected ? tq_match_overtake(recv->ctx, &recv->want, tuple) : NULL;
 	if (message) {
 		TQ_COUNT(recv->ctx->core->stats, recv_overtaking);
-		tq_match_take(recv, message);
+		tq_take_message(recv, message);
 		return 0;
 	}
 	if (pair->peer->failed)

@@ -371,9 +371,10 @@ static void set_match(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t t
 	recv->wanted = len < recv->buf.len ? len : recv->buf.len;
 }
 
-void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len)
+void tq_fetch_at_once(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag,
+		      const void *data, uint64_t len)
 {
-	set_match(recv, recv->rx_tuple->pair, recv->want.tag, len);
+	set_match(recv, pair, tag, len);
 	count_eager(recv->req.core, len);
 	tq_buf_unpack(&recv->buf, 0, data, recv->wanted);
 	tq_recv_req_complete(recv);

@@ -18,9 +18,10 @@ void tq_fetch(struct tq_recv_req *recv, struct tq_unexpected *message);
 /* Ends a receive that takes a message whose data its user has; both are in no queue. Frees the
  * message. */
 void tq_fetch_end_stored(struct tq_recv_req *recv, struct tq_unexpected *message);
-/* Copies the data of an eager message to an exact receive, in no queue, and ends the receive. Not
- * to be called in service mode. */
-void tq_fetch_at_once(struct tq_recv_req *recv, const void *data, uint64_t len);
+/* Copies the data of an eager message to a receive in no queue, and ends the receive. Not to be
+ * called in service mode. */
+void tq_fetch_at_once(struct tq_recv_req *recv, struct tq_pair *pair, uint64_t tag,
+		      const void *data, uint64_t len);
 /* Ends a receive whose data are in the library's memory (bounced), and copies them to the user's:
  * now or, in service mode, by a thread of the user's. */
 void tq_fetch_unbounce(struct tq_recv_req *recv);
