@@ -51,6 +51,11 @@ static uint64_t send_visible_at(struct shca_qp *qp, bool error)
 	return at;
 }
 
+static bool with_imm(uint8_t opcode)
+{
+	return opcode == IBV_WR_SEND_WITH_IMM || opcode == IBV_WR_RDMA_WRITE_WITH_IMM;
+}
+
 static void produce(struct shca_qp *qp, const struct shca_swqe *wqe, enum ibv_wc_status status,
 		    uint32_t byte_len)
 {
@@ -62,6 +67,7 @@ static void produce(struct shca_qp *qp, const struct shca_swqe *wqe, enum ibv_wc
 		.qp_num = qp->ibv.qp_base.qp_num,
 		.opcode = wc_opcode[wqe->opcode],
 		.status = (uint8_t)status,
+		.wc_flags = with_imm(wqe->opcode) ? IBV_WC_WITH_IMM : 0,
 	};
 
 	if (shca_cq_produce(qp->ctx->hca, qp->send_cq->entry, &cqe, NULL))

@@ -100,9 +100,10 @@ int shca_cq_produce(struct shca_hca *hca, struct shca_cq_entry *entry, const str
 
 /* Delivers the payloads that wait in completions of one CQ. */
 void shca_cq_deliver_payloads(struct shca_cq *cq);
-/* Turns a completion into a work completion, delivers its payload, and frees its WQE slot. Returns
- * 0, or -ENOENT if its queue is gone, as with mlx5 when an SRQ was destroyed before its completions
- * were polled, or has no such request. The caller holds cq->lock, and before it lets that go calls
+/* Turns a completion into a work completion (in which it leaves the fields that mlx5 doesn't fill
+ * in for such a completion), delivers its payload, and frees its WQE slot. Returns 0, or -ENOENT if
+ * its queue is gone, as with mlx5 when an SRQ was destroyed before its completions were polled, or
+ * has no such request. The caller holds cq->lock, and before it lets that go calls
  * shca_cq_stop_reading(): until then a receive queue may stay locked. */
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc);
 void shca_cq_stop_reading(struct shca_cq *cq);

@@ -27,7 +27,11 @@ static int next(struct shca_cq *cq)
 		return ENOENT;
 	}
 	cq->cur_ts = cqe->visible_at ? cqe->visible_at : shca_now();
+	cq->cur_wc = (struct ibv_wc){0};
 	rc = shca_cq_read(cq, cqe, &cq->cur_wc);
+	/* As with mlx5, only ibv_poll_cq() says of a send that it had immediate data. */
+	if (!(cqe->flags & SHCA_CQE_RECV))
+		cq->cur_wc.wc_flags = 0;
 	shca_cq_stop_reading(cq);
 	shca_cq_pop(cq, cqe);
 	pthread_mutex_unlock(&cq->lock);

@@ -151,19 +151,48 @@ static void trace_completion(const struct shca_cqe *cqe)
 	});
 }
 
+/* Fills in what a receive's completion says about its message. */
+static void fill_received(const struct shca_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->byte_len = cqe->byte_len;
+	if (cqe->wc_flags & (IBV_WC_WITH_IMM | IBV_WC_WITH_INV))
+		wc->imm_data = cqe->imm;
+	wc->src_qp = cqe->src_qp;
+	wc->pkey_index = 0;
+	wc->slid = cqe->slid;
+	wc->sl = SHCA_CQE_SL(cqe->flags);
+	wc->dlid_path_bits = 0;
+}
+
+static bool returns_bytes(const struct shca_cqe *cqe)
+{
+	return cqe->opcode == IBV_WC_RDMA_READ || cqe->opcode == IBV_WC_COMP_SWAP ||
+	       cqe->opcode == IBV_WC_FETCH_ADD;
+}
+
+/* Fills in the fields that mlx5 fills in for such a completion, and leaves the others as the
+ * program had them: after an error most of them, even the opcode. */
+static void fill(const struct shca_cqe *cqe, struct ibv_wc *wc)
+{
+	wc->status = cqe->status;
+	wc->qp_num = cqe->qp_num;
+	wc->wc_flags = 0;
+	if (cqe->status != IBV_WC_SUCCESS) {
+		/* Like mlx5's syndrome, this is not 0 after an error. */
+		wc->vendor_err = 0x80u | cqe->status;
+		return;
+	}
+	wc->opcode = cqe->opcode;
+	wc->wc_flags = cqe->wc_flags;
+	if (cqe->flags & SHCA_CQE_RECV)
+		fill_received(cqe, wc);
+	else if (returns_bytes(cqe))
+		wc->byte_len = cqe->byte_len;
+}
+
 int shca_cq_read(struct shca_cq *cq, const struct shca_cqe *cqe, struct ibv_wc *wc)
 {
-	*wc = (struct ibv_wc){.status = cqe->status,
-			      .opcode = cqe->opcode,
-			      /* Like mlx5's syndrome, this is not 0 after an error. */
-			      .vendor_err = cqe->status == IBV_WC_SUCCESS ? 0 : 0x80u | cqe->status,
-			      .byte_len = cqe->byte_len,
-			      .imm_data = cqe->imm,
-			      .qp_num = cqe->qp_num,
-			      .src_qp = cqe->src_qp,
-			      .wc_flags = cqe->wc_flags,
-			      .slid = cqe->slid,
-			      .sl = SHCA_CQE_SL(cqe->flags)};
+	fill(cqe, wc);
 	if (shca_tracing())
 		trace_completion(cqe);
 	return cqe->flags & SHCA_CQE_RECV ? read_recv(cq, cqe, wc) : read_send(cq, cqe, wc);
