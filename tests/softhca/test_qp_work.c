@@ -42,6 +42,25 @@ static void test_too_early(void **state)
 	t_buf_free(&b);
 }
 
+/* Checks that a QP that fails before it was in RTS flushes receives, and takes no sends, as with
+ * mlx5. */
+static void test_error_before_rts(void **state)
+{
+	struct t_qp *qp = t_qp(dev, NULL);
+	struct ibv_send_wr wr = t_wr(IBV_WR_SEND, 1, NULL, 0);
+
+	(void)state;
+	t_to_init(qp, NULL);
+	t_recv(qp, 5, NULL, 0);
+	t_ok(t_to_state(qp, IBV_QPS_ERR));
+	t_recv(qp, 6, NULL, 0);
+	t_next(qp->rcq, 5, IBV_WC_WR_FLUSH_ERR);
+	t_next(qp->rcq, 6, IBV_WC_WR_FLUSH_ERR);
+	t_rc(t_post_try(qp, &wr), ENOMEM);
+	t_none(qp->scq, 1);
+	t_qp_free(qp);
+}
+
 /* Checks that a QP that goes to ERR flushes all posted work, each queue in its order, signalled or
  * not. */
 static void test_flush(void **state)
@@ -355,11 +374,17 @@ static void test_destroy(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_too_early),  cmocka_unit_test(test_flush),
-		cmocka_unit_test(test_reset),      cmocka_unit_test(test_reset_target),
-		cmocka_unit_test(test_sqd),        cmocka_unit_test(test_sqd_draining),
-		cmocka_unit_test(test_sqd_modify), cmocka_unit_test(test_sqe),
-		cmocka_unit_test(test_destroy),    cmocka_unit_test(test_sqd_modify_draining),
+		cmocka_unit_test(test_too_early),
+		cmocka_unit_test(test_flush),
+		cmocka_unit_test(test_reset),
+		cmocka_unit_test(test_reset_target),
+		cmocka_unit_test(test_sqd),
+		cmocka_unit_test(test_sqd_draining),
+		cmocka_unit_test(test_sqd_modify),
+		cmocka_unit_test(test_sqe),
+		cmocka_unit_test(test_destroy),
+		cmocka_unit_test(test_sqd_modify_draining),
+		cmocka_unit_test(test_error_before_rts),
 	};
 
 	return cmocka_run_group_tests_name("qp-work", tests, setup, t_teardown);

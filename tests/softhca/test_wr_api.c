@@ -276,6 +276,9 @@ static void test_refused(void **state)
 	t_true(!t_qp_try(dev, &s) && (errno == EOPNOTSUPP || errno == EINVAL), "bit 40: %d", errno);
 	/* Both ways of posting on one QP. */
 	qp = t_qp(dev, &rc);
+	/* Before RTS any batch is refused, as with mlx5. */
+	ibv_wr_start(qp->qpx);
+	t_rc(ibv_wr_complete(qp->qpx), EINVAL);
 	t_connect(qp, qp, NULL);
 	for (uint64_t i = 0; i < 8; i++) {
 		t_recv(qp, i, NULL, 0);

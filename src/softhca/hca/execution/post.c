@@ -254,11 +254,15 @@ int shca_post_recv(struct ibv_qp *ibqp, struct ibv_recv_wr *wr, struct ibv_recv_
 	struct shca_qp *qp = (struct shca_qp *)ibqp;
 	int rc;
 
-	if (!qp->rq.shared || shca_qp_state(qp->entry) == IBV_QPS_RESET) {
+	/* To mlx5 a receive queue that isn't there is full, and in RESET any number of elements is
+	 * too many. */
+	if (!qp->rq.shared) {
 		*bad = wr;
-		return EINVAL;
+		return ENOMEM;
 	}
-	rc = shca_rq_post(&qp->rq, wr, bad);
+	rc = shca_rq_post(&qp->rq, wr, bad,
+			  shca_qp_state(qp->entry) == IBV_QPS_RESET ? -1
+								    : (int)qp->rq.shared->max_sge);
 	if (shca_tracing())
 		shca_rq_trace(wr, rc ? *bad : NULL, ibqp->qp_num, 0);
 	/* Until the flush has run, a sender may still be writing into an earlier receive. */

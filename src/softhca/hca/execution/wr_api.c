@@ -218,7 +218,8 @@ static void wr_start(struct ibv_qp_ex *ex)
 static int wr_complete(struct ibv_qp_ex *ex)
 {
 	struct shca_qp *qp = of(ex);
-	int err = qp->wr_err;
+	/* mlx5 doesn't look at the batch before RTS. */
+	int err = qp->may_send ? qp->wr_err : EINVAL;
 
 	shca_fault_kill(qp->ctx->hca);
 	if (!err && shca_tracing())

@@ -243,6 +243,7 @@ static void enter_reset(struct shca_qp *qp)
 	pthread_mutex_lock(&qp->sq_lock);
 	qp->head = qp->exec = 0;
 	atomic_store(&qp->tail, 0);
+	qp->may_send = false;
 	qp->cur = (struct shca_progress){0};
 	qp->last_visible = qp->link_floor = 0;
 	qp->drain_event = false;
@@ -299,6 +300,7 @@ static void enter(struct shca_qp *qp, enum ibv_qp_state from, enum ibv_qp_state 
 	case S(RTS):
 		/* Executes the requests that were posted while the queue was drained. */
 		pthread_mutex_lock(&qp->sq_lock);
+		qp->may_send = true;
 		if (qp->sq)
 			shca_post_kick(qp);
 		pthread_mutex_unlock(&qp->sq_lock);

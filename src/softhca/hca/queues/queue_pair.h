@@ -132,6 +132,7 @@ struct shca_qp {
 	/* The poster's: `tail`, and the batch that ibv_wr_* is building, with sq_lock held from
 	 * wr_start to wr_complete. */
 	_Atomic uint32_t tail SHCA_ALIGNED; /* slots below it are free; polling moves it */
+	bool may_send;                      /* RTS was reached since RESET */
 	uint32_t wr_count;
 	int wr_err;
 	struct shca_swqe *wr_cur;

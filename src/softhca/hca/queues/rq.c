@@ -155,7 +155,19 @@ static bool back_wqe(struct shca_rq_local *rq, uint32_t slot)
 	return true;
 }
 
-int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+/* Returns why a receive can't be posted, or 0. mlx5 looks for room first if the queue is a QP's,
+ * and at the number of elements first if it is an SRQ. */
+static int refusal(const struct shca_rq_local *rq, const struct ibv_recv_wr *wr, int max_sge)
+{
+	bool bad_list = wr->num_sge < 0 || wr->num_sge > max_sge;
+
+	if (bad_list && (rq->is_srq || rq->nfree))
+		return EINVAL;
+	return rq->nfree ? 0 : ENOMEM;
+}
+
+int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+		 int max_sge)
 {
 	struct shca_rq *shared = rq->shared;
 	uint64_t tail;
@@ -166,14 +178,9 @@ int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_re
 	for (; wr; wr = wr->next) {
 		uint32_t slot;
 
-		if (wr->num_sge < 0 || (uint32_t)wr->num_sge > shared->max_sge) {
-			rc = EINVAL;
+		rc = refusal(rq, wr, max_sge);
+		if (rc)
 			break;
-		}
-		if (!rq->nfree) {
-			rc = ENOMEM;
-			break;
-		}
 		slot = rq->free_list[rq->nfree - 1];
 		if (slot >= rq->backed_wqes && !back_wqe(rq, slot)) {
 			rc = ENOMEM;

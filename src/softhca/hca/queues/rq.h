@@ -38,8 +38,10 @@ int shca_rq_init(struct shca_rq_local *rq, struct shca_rq *shared, bool is_srq, 
 		 uint32_t max_sge);
 /* Frees the rings, if there are any. No process may reach them any more (epoch.h). */
 void shca_rq_fini(struct shca_rq_local *rq);
-/* Posts a list of receives. Returns 0, or EINVAL or ENOMEM with *bad set. */
-int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+/* Posts a list of receives, of at most max_sge elements each. Returns 0, or EINVAL or ENOMEM with
+ * *bad set. */
+int shca_rq_post(struct shca_rq_local *rq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad,
+		 int max_sge);
 /* Records (fabric/trace.h) the receives from `wr` to before `end`, which were just posted to the
  * queue of that QP or SRQ. */
 void shca_rq_trace(const struct ibv_recv_wr *wr, const struct ibv_recv_wr *end, uint32_t qpn,

@@ -10,10 +10,11 @@
 #include "queue_pair.h"
 
 /* Returns the WQE for the next send, or NULL with *err set: ENOMEM if the queue is full, EINVAL if
- * the QP's state doesn't allow sends. The caller holds sq_lock. */
+ * the QP takes no sends: as with mlx5, from RTS on it does, also in ERR. The caller holds
+ * sq_lock. */
 static inline struct shca_swqe *shca_sq_next(struct shca_qp *qp, int *err)
 {
-	if (shca_qp_state(qp->entry) < IBV_QPS_RTS) {
+	if (!qp->may_send) {
 		*err = EINVAL;
 		return NULL;
 	}

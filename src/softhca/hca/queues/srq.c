@@ -165,7 +165,7 @@ int shca_get_srq_num(struct ibv_srq *ibsrq, uint32_t *num)
 int shca_post_srq_recv(struct ibv_srq *ibsrq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
 {
 	struct shca_srq *srq = (struct shca_srq *)ibsrq;
-	int rc = shca_rq_post(&srq->rq, wr, bad);
+	int rc = shca_rq_post(&srq->rq, wr, bad, (int)srq->rq.shared->max_sge);
 
 	if (shca_tracing())
 		shca_rq_trace(wr, rc ? *bad : NULL, 0, srq->number);
