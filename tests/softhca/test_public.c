@@ -290,6 +290,38 @@ static void test_qp_state(void **state)
 	t_buf_free(&b);
 }
 
+/* Checks values that mlx5 reports though nobody set them: no READs are granted without resources
+ * for them, 0 READs are 1, and a UD QP has the largest MTU. */
+static void test_query_qp(void **state)
+{
+	struct t_params p = t_params(dev);
+	struct t_spec ud = {.type = IBV_QPT_UD}, rc = {.sq_sig_all = 2};
+	struct t_qp *qp = t_qp(dev, &rc), *datagrams = t_qp(dev, &ud);
+	struct t_addr self = t_addr(qp);
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr a;
+
+	(void)state;
+	p.max_rd_atomic = 0;
+	t_to_init(qp, &p);
+	t_ok(ibv_query_qp(qp->qp, &a, IBV_QP_ACCESS_FLAGS, &init));
+	t_eq(a.qp_access_flags, IBV_ACCESS_REMOTE_WRITE);
+	t_eq(a.max_dest_rd_atomic, 1);
+	t_eq(init.sq_sig_all, 1);
+	t_to_rtr(qp, &p, &self);
+	t_to_rts(qp, &p);
+	t_ok(ibv_query_qp(qp->qp, &a, IBV_QP_ACCESS_FLAGS, &init));
+	t_eq(a.qp_access_flags,
+	     IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC);
+	t_eq(a.max_rd_atomic, 1);
+	t_rc(ibv_query_qp(qp->qp, &a, IBV_QP_STATE | IBV_QP_RATE_LIMIT, &init), EOPNOTSUPP);
+	t_to_init(datagrams, NULL);
+	t_ok(ibv_query_qp(datagrams->qp, &a, IBV_QP_PATH_MTU, &init));
+	t_eq(a.path_mtu, IBV_MTU_4096);
+	t_qp_free(datagrams);
+	t_qp_free(qp);
+}
+
 /* Checks that an opened target QP has only its number, and an unknown state. */
 static void test_opened(void **state)
 {
@@ -335,11 +367,11 @@ static void test_opened(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_context), cmocka_unit_test(test_pd),
-		cmocka_unit_test(test_mr),      cmocka_unit_test(test_ah),
-		cmocka_unit_test(test_cq),      cmocka_unit_test(test_srq),
-		cmocka_unit_test(test_qp),      cmocka_unit_test(test_qp_state),
-		cmocka_unit_test(test_opened),
+		cmocka_unit_test(test_context),  cmocka_unit_test(test_pd),
+		cmocka_unit_test(test_mr),       cmocka_unit_test(test_ah),
+		cmocka_unit_test(test_cq),       cmocka_unit_test(test_srq),
+		cmocka_unit_test(test_qp),       cmocka_unit_test(test_qp_state),
+		cmocka_unit_test(test_query_qp), cmocka_unit_test(test_opened),
 	};
 
 	no_open_qp = argc > 1 && !strcmp(argv[1], "no-open-qp");

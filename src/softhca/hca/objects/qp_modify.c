@@ -14,6 +14,7 @@
 #include "hca/execution/post.h"
 #include "hca/execution/req.h"
 #include "hca/object_cache.h"
+#include "hca/sizes.h"
 #include "qp.h"
 
 #define S(state) IBV_QPS_##state
@@ -383,6 +384,19 @@ static void copy_attr(const struct shca_qp *qp, struct ibv_qp_attr *attr)
 		shca_unlock(&qp->entry->tgt_lock);
 }
 
+#define REMOTE_ACCESS (IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)
+
+/* Turns attributes as they were set into those that mlx5 reports: its adapters keep the number of
+ * READs as a power of two, and grant no READs and atomics without resources for them. */
+static void as_reported(const struct shca_qp *qp, struct ibv_qp_attr *attr)
+{
+	attr->qp_access_flags &= attr->max_dest_rd_atomic ? REMOTE_ACCESS : IBV_ACCESS_REMOTE_WRITE;
+	attr->max_rd_atomic = (uint8_t)shca_pow2_at_least(attr->max_rd_atomic);
+	attr->max_dest_rd_atomic = (uint8_t)shca_pow2_at_least(attr->max_dest_rd_atomic);
+	if (qp->ibv.qp_base.qp_type == IBV_QPT_UD && attr->qp_state != S(RESET))
+		attr->path_mtu = IBV_MTU_4096;
+}
+
 int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 		 struct ibv_qp_init_attr *init)
 {
@@ -391,12 +405,15 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 
 	if (!shca_ours(ibqp->context))
 		return EIO;
+	if (mask & ~(Q(RATE_LIMIT) - 1))
+		return EOPNOTSUPP;
 	/* All attributes are cheap, as with mlx5: the mask matters only for the public struct. */
 	copy_attr(qp, attr);
 	attr->qp_state = attr->cur_qp_state = shca_qp_state(entry);
 	attr->rq_psn = atomic_load(&entry->epsn);
 	attr->sq_psn = atomic_load(&qp->psn);
 	attr->cap = entry->cap;
+	as_reported(qp, attr);
 	pthread_mutex_lock(&qp->sq_lock);
 	attr->sq_draining = attr->qp_state == S(SQD) && qp->sched != SHCA_SCHED_IDLE;
 	pthread_mutex_unlock(&qp->sq_lock);
@@ -408,6 +425,6 @@ int ibv_query_qp(struct ibv_qp *ibqp, struct ibv_qp_attr *attr, int mask,
 					  .srq = ibqp->srq,
 					  .cap = entry->cap,
 					  .qp_type = ibqp->qp_type,
-					  .sq_sig_all = (int)entry->sq_sig_all};
+					  .sq_sig_all = entry->sq_sig_all != 0};
 	return 0;
 }
