@@ -175,7 +175,7 @@ static void test_grh(void **state)
 	struct ibv_ah_attr a = {.dlid = dev->port.lid,
 				.port_num = 1,
 				.is_global = 1,
-				.sl = 3,
+				.sl = 0x13, /* as with mlx5, 4 bits count */
 				.grh = {.dgid = dev->gid,
 					.flow_label = 0xabcde,
 					.hop_limit = 77,

@@ -191,7 +191,7 @@ int shca_address_check(const struct shca_fabric_header *hdr, const struct shca_h
 	if (!path->is_global)
 		return shca_is_ethernet(hdr) || hdr->config.value[SHCA_O_GRH_REQUIRED] ? EINVAL : 0;
 	if (!shca_gid_at(hdr, hca, path->grh.sgid_index, &own, &type))
-		return EINVAL;
+		return path->grh.sgid_index < SHCA_GID_TBL_LEN ? ENODATA : EINVAL;
 	if (!shca_is_ethernet(hdr) || shca_gid_is_multicast(dgid))
 		return 0;
 	if (type == IBV_GID_TYPE_ROCE_V1 && be64toh(dgid->global.subnet_prefix) == SHCA_GID_PREFIX)

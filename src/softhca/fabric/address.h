@@ -62,7 +62,8 @@ int shca_address_by_gid(const struct shca_fabric_header *hdr, const union ibv_gi
 int shca_address_by_path(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 			 const struct ibv_ah_attr *path);
 /*
- * Checks that the device takes an address vector (IBA 11.2.2.1). Returns 0 or a positive errno. For
+ * Checks that the device takes an address vector (IBA 11.2.2.1). Returns 0 or a positive errno:
+ * as from the kernel, ENODATA if the source's entry of the GID table is empty. For
  * RoCE the kernel asks the neighbours for the MAC address of a GID: ETIMEDOUT if none has it. A
  * link-local GID of RoCE v1 contains its MAC address, so nobody is asked.
  */

@@ -14,7 +14,6 @@
 
 #define MCAST_LID_BASE 0xc000 /* multicast LIDs are 0xC000 to 0xFFFE (IBA 4.1.3) */
 #define PERMISSIVE_LID 0xffff
-#define MAX_SL         15
 #define NO_VLAN        0xffff
 
 static bool is_multicast(const struct ibv_ah_attr *attr)
@@ -31,7 +30,7 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	struct shca_ah *ah;
 	int ret;
 
-	ret = attr->sl > MAX_SL ? EINVAL : shca_address_check(shca_self.fabric.hdr, hca, attr);
+	ret = shca_address_check(shca_self.fabric.hdr, hca, attr);
 	if (ret) {
 		errno = ret;
 		return NULL;
@@ -44,6 +43,8 @@ struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
 	ah->ibv.context = pd->context;
 	ah->ibv.pd = pd;
 	ah->attr = *attr;
+	/* As with mlx5: a priority of Ethernet has 3 bits. */
+	ah->attr.sl &= shca_is_ethernet(shca_self.fabric.hdr) ? 7 : 15;
 	ah->multicast = is_multicast(attr);
 	ah->hca = ah->multicast ? -1 : shca_address_by_path(shca_self.fabric.hdr, hca, attr);
 	return &ah->ibv;
