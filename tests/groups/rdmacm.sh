@@ -82,15 +82,15 @@ own_test() {
 	! wanted "$test $*" || run "$test $*" 120 softhca run --nodes 2 "$@" -- "$build/tests/rdmacm/$test"
 }
 
-# timed_test LATENCY TRIP: a message of 256 bytes takes TRIP ns on a link of that latency and of 256 bytes each microsecond.
+# timed_test LAYER LATENCY TRIP: a message of 256 bytes takes TRIP ns on a link of that latency and of 256 bytes each microsecond.
 timed_test() {
 	local price free=(--clock-cpu 0)
 
 	for price in event call time wait; do
 		free+=("--price-$price" 0)
 	done
-	! wanted "test_time $1" || run "test_time $1" 120 softhca run --nodes 2 --clock virtual "${free[@]}" \
-		--link "latency=$1,bandwidth=256MB/s" -- "$build/tests/rdmacm/test_time" "$2"
+	! wanted "test_time $1 $2" || run "test_time $1 $2" 120 softhca run --nodes 2 --link-layer "$1" --clock virtual "${free[@]}" \
+		--link "latency=$2,bandwidth=256MB/s" -- "$build/tests/rdmacm/test_time" "$3"
 }
 
 build_own_tests() {
@@ -117,8 +117,9 @@ group_rdmacm() {
 	own_test test_descriptors
 	own_test test_descriptors --clock virtual
 	own_test test_death
-	timed_test 1us 2000
-	timed_test 1ms 1001000
+	timed_test infiniband 1us 2000
+	timed_test infiniband 1ms 1001000
+	timed_test ethernet 1us 2000
 	for layer in infiniband ethernet; do
 		own_test test_address --link-layer $layer
 		own_test test_connection --link-layer $layer

@@ -133,6 +133,57 @@ static struct rdma_cm_id *new_client(struct rdma_event_channel *channel, enum rd
 	return id;
 }
 
+static bool is_ethernet(struct rdma_cm_id *id)
+{
+	struct ibv_port_attr port;
+
+	t_ok(ibv_query_port(id->verbs, 1, &port));
+	return port.link_layer == IBV_LINK_LAYER_ETHERNET;
+}
+
+/* Checks that questions to a node, and their answers, take the time of so many messages. On
+ * Ethernet nobody is asked for a route. */
+static void check_resolving(const char *ip, unsigned messages)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in in = address(ip, 9);
+	uint64_t t0 = t_now();
+
+	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 2000));
+	expect_status(channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	took(t0, messages);
+	t0 = t_now();
+	t_ok(rdma_resolve_route(id, 2000));
+	expect_status(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	took(t0, is_ethernet(id) ? 0 : messages);
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_resolving(void **state)
+{
+	(void)state;
+	check_resolving(NODE1, 2);
+	check_resolving(NODE0, 0);
+}
+
+/* Checks that an answer that would come after the timeout counts for nothing. */
+static void test_resolving_too_late(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in in = address(NODE1, 9);
+	uint64_t t0 = t_now();
+
+	(void)state;
+	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 0));
+	expect_status(channel, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
+	took(t0, 0);
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
 static void test_connection(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -197,7 +248,7 @@ static void test_order(void **state)
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = new_client(channel, RDMA_PS_TCP, 9), *other;
 	struct rdma_conn_param param = {.retry_count = 3};
-	struct sockaddr_in in = address(NODE1, 9);
+	struct sockaddr_in in = address(NODE0, 9);
 	struct rdma_event_channel *second = rdma_create_event_channel();
 	uint64_t t0 = t_now();
 
@@ -221,9 +272,13 @@ static void test_order(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connection), cmocka_unit_test(test_rejection),
-		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_connection),
+		cmocka_unit_test(test_rejection),
+		cmocka_unit_test(test_datagrams),
+		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_resolving),
+		cmocka_unit_test(test_resolving_too_late),
 	};
 
 	if (argc != 2) {

@@ -175,7 +175,7 @@ void shca_life_close(struct shca_fabric *fabric, uint32_t channel)
 static void serve(struct shca_fabric *fabric, struct shca_cm_id *id)
 {
 	id->deadline = 0;
-	if (id->state == SHCA_CM_RESOLVING)
+	if (id->state == SHCA_CM_RESOLVING || id->state == SHCA_CM_ROUTING)
 		shca_resolve_due(fabric, id);
 	else if (id->link == SHCA_CM_LINK_REQ_SENT || id->link == SHCA_CM_LINK_SIDR_SENT)
 		shca_request_resend(fabric, id);

@@ -29,7 +29,8 @@ static const char *state_name(const struct shca_cm_id *id)
 	static const char *const states[] = {
 		[SHCA_CM_IDLE] = "idle",           [SHCA_CM_BOUND] = "bound",
 		[SHCA_CM_RESOLVING] = "resolving", [SHCA_CM_RESOLVED] = "resolved",
-		[SHCA_CM_ROUTED] = "routed",       [SHCA_CM_LISTEN] = "listening",
+		[SHCA_CM_ROUTING] = "routing",     [SHCA_CM_ROUTED] = "routed",
+		[SHCA_CM_LISTEN] = "listening",
 	};
 	static const char *const links[] = {
 		[SHCA_CM_LINK_NONE] = "none",

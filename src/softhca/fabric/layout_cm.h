@@ -67,6 +67,7 @@ enum shca_cm_state {
 	SHCA_CM_BOUND,
 	SHCA_CM_RESOLVING,
 	SHCA_CM_RESOLVED,
+	SHCA_CM_ROUTING,
 	SHCA_CM_ROUTED,
 	SHCA_CM_CONNECT, /* has a connection, of which `link` says how far it is */
 	SHCA_CM_DISCONNECT,
