@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 /*
  * test_clock_threads.c - threads of a program in virtual time: waits that pthread_cancel() ends,
- * first calls of threads, and more threads than clocks.
+ * waits for conditions, first calls of threads, and more threads than clocks.
  */
 #define _GNU_SOURCE 1
 #include <poll.h>
@@ -64,10 +64,21 @@ static void *wait_for_signal(void *arg)
 	return arg;
 }
 
+/* The thread is cancelled while it waits. */
+static void *wait_for_no_signal(void *arg)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+	pthread_mutex_lock(&m);
+	pthread_cond_wait(&c, &m);
+	return arg;
+}
+
 static void test_cancel(void **state)
 {
 	static void *(*const waits[])(void *) = {sleep_on, sleep_until_on, wait_for_post,
-						 wait_for_signal};
+						 wait_for_signal, wait_for_no_signal};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
@@ -80,6 +91,62 @@ static void test_cancel(void **state)
 		t_ok(pthread_join(thread, &value));
 		t_true(value == PTHREAD_CANCELED, "wait %zu returned", i);
 	}
+}
+
+/* ---- conditions ---- */
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t signalled, other;
+	unsigned woken;
+} waits = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, PTHREAD_COND_INITIALIZER, 0};
+
+/* Looks at nothing after the wait, as programs do that take each end of a wait for a signal. */
+static void *wait_once(void *arg)
+{
+	pthread_mutex_lock(&waits.lock);
+	pthread_cond_wait(&waits.signalled, &waits.lock);
+	waits.woken++;
+	pthread_mutex_unlock(&waits.lock);
+	return arg;
+}
+
+static void expect_woken(unsigned n)
+{
+	t_ok(sleep(1));
+	pthread_mutex_lock(&waits.lock);
+	t_eq(waits.woken, n);
+	pthread_mutex_unlock(&waits.lock);
+}
+
+/* Checks that neither other conditions nor locks and semaphores end a wait for a condition, and
+ * that each signal ends one. */
+static void test_one_wake_up(void **state)
+{
+	struct timespec until;
+	pthread_t threads[3];
+	sem_t s;
+
+	(void)state;
+	t_ok(sem_init(&s, 0, 0));
+	for (int i = 0; i < 3; i++)
+		t_ok(pthread_create(&threads[i], NULL, wait_once, NULL));
+	expect_woken(0);
+	t_ok(pthread_cond_signal(&waits.other));
+	t_ok(pthread_cond_broadcast(&waits.other));
+	t_ok(sem_post(&s));
+	expect_woken(0);
+	t_ok(pthread_cond_signal(&waits.signalled));
+	expect_woken(1);
+	/* A wait that ends by its timeout takes no signal. */
+	pthread_mutex_lock(&waits.lock);
+	until = from_now(CLOCK_REALTIME, 1);
+	t_eq(pthread_cond_timedwait(&waits.signalled, &waits.lock, &until), ETIMEDOUT);
+	pthread_mutex_unlock(&waits.lock);
+	t_ok(pthread_cond_broadcast(&waits.signalled));
+	expect_woken(3);
+	for (int i = 0; i < 3; i++)
+		t_ok(pthread_join(threads[i], NULL));
 }
 
 /* ---- the first call ---- */
@@ -146,6 +213,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cancel, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_one_wake_up, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, t_teardown),
 	};

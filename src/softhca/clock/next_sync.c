@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "next.h"
+#include "next_cond.h"
 #include "next_sync.h"
 #include "next_time.h"
 #include "next_times.h"
@@ -247,22 +248,35 @@ static bool may_be_awaited(const pthread_cond_t *cond)
 	return is_shared_cond(cond) || cond->__data.__wrefs >> 3;
 }
 
-/*
- * Waits without the condition: until a thread of this process signals any condition or releases
- * something, or the real world may have done so. Callers expect spurious wake-ups in any case.
- */
+/* Sleeps until a wait for a condition is signalled, or until a time. Other processes may signal a
+ * condition that they share (`shared`) without a trace, so any wake-up ends such a wait. */
+static void await_signal(const struct shca_cond_wait *wait, bool shared, uint64_t until)
+{
+	do {
+		if (!shca_program_settle())
+			shca_program_sleep(until, false);
+		if (shared || (until != SHCA_FOREVER && shca_program_now() >= until))
+			return;
+		shca_program_watch(false);
+	} while (!atomic_load(&wait->signalled));
+}
+
+/* Waits without the C library's condition. */
 static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
 {
-	bool timed_out;
+	bool shared = is_shared_cond(cond), timed_out;
+	struct shca_cond_wait wait;
 	int rc;
 
 	pthread_testcancel();
 	shca_sync_begin_wait();
-	shca_program_watch(is_shared_cond(cond));
+	shca_program_watch(shared);
+	shca_cond_begin(&wait, cond);
 	if (is_contended(mutex))
 		shca_sync_disturb(is_shared_mutex(mutex));
 	rc = NEXT(pthread_mutex_unlock)(mutex);
 	if (rc) {
+		shca_cond_end(&wait);
 		shca_sync_end_wait();
 		return rc;
 	}
@@ -271,9 +285,8 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 		shca_program_wake_lock_waiters();
 	if (is_shared_mutex(mutex))
 		shca_program_wake_shared_lock_waiters();
-	if (!shca_program_settle())
-		shca_program_sleep(until, false);
-	timed_out = until != SHCA_FOREVER && shca_program_now() >= until;
+	await_signal(&wait, shared, until);
+	timed_out = !shca_cond_end(&wait) && until != SHCA_FOREVER && shca_program_now() >= until;
 	shca_sync_end_wait();
 	rc = shca_pthread_mutex_lock(mutex);
 	pthread_testcancel();
@@ -310,11 +323,12 @@ int shca_pthread_cond_clockwait(pthread_cond_t *cond, pthread_mutex_t *mutex, cl
 	return wait_for_signal(cond, mutex, shca_sync_deadline(clock, deadline));
 }
 
-static int signal_by(int (*next)(pthread_cond_t *cond), pthread_cond_t *cond)
+static int signal_by(int (*next)(pthread_cond_t *cond), pthread_cond_t *cond, bool all)
 {
 	bool awaited = may_be_awaited(cond), shared = is_shared_cond(cond);
 	int rc = next(cond);
 
+	shca_cond_signal(cond, all);
 	if (awaited)
 		disturb(shared);
 	shca_sync_wake_waiting();
@@ -323,12 +337,12 @@ static int signal_by(int (*next)(pthread_cond_t *cond), pthread_cond_t *cond)
 
 int shca_pthread_cond_signal(pthread_cond_t *cond)
 {
-	return signal_by(NEXT(pthread_cond_signal), cond);
+	return signal_by(NEXT(pthread_cond_signal), cond, false);
 }
 
 int shca_pthread_cond_broadcast(pthread_cond_t *cond)
 {
-	return signal_by(NEXT(pthread_cond_broadcast), cond);
+	return signal_by(NEXT(pthread_cond_broadcast), cond, true);
 }
 
 /* ---------------------------------------------------------------- threads */
@@ -361,6 +375,7 @@ int shca_pthread_cancel(pthread_t thread)
 {
 	int rc = NEXT(pthread_cancel)(thread);
 
+	shca_cond_cancel(thread);
 	disturb(false);
 	shca_sync_wake_waiting();
 	return rc;
