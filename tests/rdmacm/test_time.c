@@ -141,7 +141,7 @@ static bool is_ethernet(struct rdma_cm_id *id)
 	return port.link_layer == IBV_LINK_LAYER_ETHERNET;
 }
 
-/* Checks that questions to a node, and their answers, take the time of so many messages. On
+/* Checks that a question to a node, and its answer, take the time of that number of messages. On
  * Ethernet nobody is asked for a route. */
 static void check_resolving(const char *ip, unsigned messages)
 {

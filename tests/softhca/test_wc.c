@@ -173,8 +173,8 @@ static void start(struct ibv_cq_ex *cq)
 	t_ok(rc);
 }
 
-/* Checks what the readers of an extended CQ return, where that isn't the same: only a receive has
- * flags, and the opcode of an error is 0. */
+/* Checks the readers of an extended CQ where they differ: only a receive has flags, and the opcode
+ * of an error is 0. */
 static void test_readers(void **state)
 {
 	struct ibv_cq_init_attr_ex attr = {.cqe = 16, .wc_flags = IBV_WC_STANDARD_FLAGS};

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 /* The waits that nobody has signalled. A lock of its own guards the list, because the C library's
- * locks are virtual. It is held for some instructions. */
+ * locks are virtual. A thread holds that lock for some instructions only. */
 static struct shca_cond_wait *first, *last;
 static atomic_flag lock = ATOMIC_FLAG_INIT;
 

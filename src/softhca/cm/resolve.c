@@ -84,7 +84,8 @@ static void wait_until(struct shca_fabric *fabric, struct shca_cm_id *id, enum s
 	shca_deadline_announce(fabric, id->proc, when);
 }
 
-/* Asks who has the address of an identifier's destination. A GID needs no such question. */
+/* Asks for the owner of the address that an identifier wants to reach. A GID needs no such
+ * question. */
 static void ask_address(struct shca_fabric *fabric, struct shca_cm_id *id, uint32_t timeout_ms)
 {
 	uint64_t when =
