@@ -21,6 +21,7 @@ struct tf_search {
 	enum tf_kind kind;
 	bool discard, all;      /* takes the message without its data; takes each one */
 	struct tf_claim *claim; /* FI_CLAIM: takes the message */
+	bool failed;            /* the connection with the source has failed */
 	/* Set by match(): */
 	bool found;
 	struct tq_envelope envelope;
@@ -28,8 +29,8 @@ struct tf_search {
 };
 
 /* Receives as the flags say. FI_PEEK: looks for a message, and adds a completion, or an error with
- * FI_ENOMSG. FI_CLAIM alone: receives, or discards, the message that was claimed with this context.
- * Without them: tf_recv(). Returns 0 or a negative error. */
+ * FI_ENOMSG, or FI_EIO if its source has failed. FI_CLAIM alone: receives, or discards, the message
+ * that was claimed with this context. Without them: tf_recv(). Returns 0 or a negative error. */
 ssize_t tf_recv_or_peek(struct tf_ep *ep, const struct tf_recv_args *args);
 /* Decides on a message that fits the search. */
 enum tq_verdict tf_search_match(struct tf_search *search, const struct tq_envelope *envelope,

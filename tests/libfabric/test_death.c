@@ -59,6 +59,65 @@ static void death(void **state)
 	procs_finish();
 }
 
+/* Looks for a message of process 1. Returns 0, or the error. */
+static int peek(struct member *member, uint64_t tag)
+{
+	struct fi_cq_tagged_entry entry;
+	struct fi_context context;
+	struct fi_msg_tagged msg = {.addr = member->peers[1], .tag = tag, .context = &context};
+	struct fi_cq_err_entry error = {0};
+	ssize_t rc;
+
+	member_start(member, fi_trecvmsg(member->ep, &msg, FI_PEEK));
+	while ((rc = fi_cq_read(member->rx, &entry, 1)) == -FI_EAGAIN)
+		t_holds(true);
+	if (rc == 1) {
+		t_eq(entry.tag, tag);
+		return 0;
+	}
+	t_eq(rc, -FI_EAVAIL);
+	t_eq(fi_cq_readerr(member->rx, &error, 0), 1);
+	t_true(error.op_context == &context, "the error is that of another operation");
+	return error.err;
+}
+
+/* Process 1 dies after it has sent a message. Process 0, which only looks for messages of it, finds
+ * that one, and is told that no other one comes. */
+static void death_peek_part(unsigned me, void *arg)
+{
+	struct member member;
+	unsigned char byte;
+	int rc;
+
+	(void)arg;
+	member_open_with(&member, me, NPROCS, RDM_CAPS | FI_DIRECTED_RECV, 0);
+	if (me == 1) {
+		member_start(&member, fi_tinject(member.ep, &byte, 1, member.peers[0], 1));
+		procs_put(K_GO, 1);
+		for (;;)
+			pause();
+	}
+	while ((rc = peek(&member, 1)))
+		t_eq(rc, FI_ENOMSG);
+	t_eq(peek(&member, 2), FI_ENOMSG);
+	procs_put(K_GO, 1);
+	while ((rc = peek(&member, 2)) == FI_ENOMSG)
+		t_holds(true);
+	t_eq(rc, FI_EIO);
+	t_eq(peek(&member, 1), 0);
+	member_close_alone(&member);
+}
+
+static void death_peek(void **state)
+{
+	(void)state;
+	procs_start(NPROCS, nodes, death_peek_part, NULL);
+	procs_get(0, K_GO);
+	procs_get(1, K_GO);
+	procs_kill(1);
+	procs_finish();
+}
+
 #define PENDING 40 /* operations of each kind */
 
 struct pending {
@@ -205,6 +264,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(death),
+		cmocka_unit_test(death_peek),
 		cmocka_unit_test(death_one_sided),
 		cmocka_unit_test(closed),
 	};
