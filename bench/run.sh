@@ -13,12 +13,16 @@ bench=$top/bench
 . "$bench/words.sh"
 
 # Options of the parts that matter here, too. cluster: the ranks run on a hostfile's hosts, which have adapters of their own.
-cluster="" virtual="" help=""
+# mpirun: an mpiexec of MPICH, whose compiler builds the programs.
+cluster="" virtual="" help="" mpirun="" last=""
 for word in "$@"; do
+	[ "$last" != --mpirun ] || mpirun=$word
+	last=$word
 	case $word in
 	-h | --help) help=1 ;;
 	--hostfile | --hostfile=*) cluster=1 ;;
 	--virtual) virtual=1 ;;
+	--mpirun=*) mpirun=${word#*=} ;;
 	--) break ;;
 	esac
 done
@@ -109,6 +113,14 @@ need_packages "${packages[@]}"
 # Before the build, which keeps CPUs busy itself. Figures in virtual time don't depend on that.
 [ -n "$virtual" ] || [ "${parts[*]}" = paper ] || warn_if_busy "$(busy_cpus)" "$(nproc --all)"
 build_tree "$top/build" "all bench"
+if [ -n "$mpirun" ]; then
+	mpicc=$(cd "$(dirname "$mpirun")" && pwd)/mpicc
+	# Objects of another MPICH don't fit.
+	[ "$(cat "$top/build/mpich/mpicc" 2>/dev/null)" = "$mpicc" ] || rm -rf "$top/build/mpich"
+	build_tree "$top/build/mpich" "CC=$mpicc MPI_CFLAGS= MPI_LIBS= $(printf 'bench/mpi/%s ' overlap latency bandwidth depth)"
+	echo "$mpicc" >"$top/build/mpich/mpicc"
+	export BENCH_PROGRAMS=$top/build/mpich/bench/mpi
+fi
 # shellcheck disable=SC1091 # made by the build
 . "$top/build/build/env.sh"
 

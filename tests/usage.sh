@@ -25,6 +25,7 @@ says 2 "--rounds: wants a positive number" bench/run.sh latency --rounds 0
 says 2 "--profile is for --virtual alone" bench/run.sh latency --profile hdr
 says 2 "a profile has a link of its own" bench/run.sh latency --virtual --link --profile hdr
 says 2 "there is no column tuple; there are: tupleq," bench/run.sh latency --columns tuple
+says 2 "/bin/true is not MPICH's mpiexec" bench/run.sh rate --mpirun /bin/true
 says 2 "there is no figure spp; there are:" bench/run.sh paper spp
 says 2 "options of a program are for" bench/run.sh latency -- --nothing
 says 1 "which a hostfile's hosts don't use" bench/run.sh verbs --hostfile none

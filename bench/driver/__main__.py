@@ -16,6 +16,7 @@ import icoll
 import latency
 import load
 import memory
+import mpich
 import overlap
 import patterns
 import picture
@@ -127,6 +128,9 @@ def _make_parser():
     parser.add_argument(
         "--mpirun-options", dest="more_options", default="", metavar="OPTIONS", help="options of mpirun for every column, as one word"
     )
+    parser.add_argument(
+        "--mpirun", metavar="FILE", help=f"the mpiexec of MPICH, instead of Open MPI ({', '.join(mpich.PARTS)})"
+    )
     parser.add_argument("--timeout", type=_positive, metavar="S", help=f"time limit of one program (180, virtual: {virtual.TIMEOUT})")
     return parser
 
@@ -156,15 +160,34 @@ def _check_options(parser, settings):
             parser.error(f"{settings.npb} is no program")
 
 
+def _check_mpich(parser, settings):
+    """Ends the program if --mpirun doesn't go with other options, or doesn't name an mpiexec of MPICH."""
+    if not settings.mpirun:
+        return
+    if settings.part not in mpich.PARTS:
+        parser.error(f"--mpirun is for {', '.join(mpich.PARTS)} alone")
+    if settings.hostfile:
+        parser.error("--mpirun is for softhca's nodes; a hostfile is Open MPI's")
+    problem = mpich.why_not(settings.mpirun)
+    if problem:
+        parser.error(problem)
+
+
 def _check_columns(parser, settings):
-    """Ends the program if a column isn't known to any part. Each part then looks at its own."""
+    """Ends the program if a column isn't known to any part, or is another MPI's. Each part then looks at its own."""
     for name in settings.columns.split(",") if settings.columns else ():
         if name not in columns.COLUMNS:
             parser.error(f"there is no column {name}; there are: {', '.join(columns.COLUMNS)}")
+        if settings.mpirun and name not in columns.MPICH:
+            parser.error(f"with --mpirun there is no column {name}; there are: {', '.join(columns.MPICH)}")
+        if not settings.mpirun and name in columns.MPICH:
+            parser.error(f"column {name} needs the mpiexec of an MPICH: --mpirun FILE")
 
 
 def _set_defaults(settings):
     """Sets the options that weren't given to their defaults for this part."""
+    if settings.mpirun and not settings.columns:
+        settings.columns = ",".join(columns.MPICH)
     if settings.within and not settings.columns:
         settings.columns = ",".join(columns.ONE_NODE)
     settings.ranks = settings.ranks or RANKS.get(settings.part, 2)
@@ -184,6 +207,7 @@ def _read_words():
     settings.arguments = words[end + 1 :]
     _check_virtual(parser, settings)
     _check_options(parser, settings)
+    _check_mpich(parser, settings)
     _check_columns(parser, settings)
     return parser, settings
 
@@ -193,6 +217,8 @@ def parse():
     parser, settings = _read_words()
     if settings.npb:
         settings.npb = os.path.abspath(settings.npb)
+    if settings.mpirun:
+        settings.mpirun = os.path.abspath(settings.mpirun)
     _set_defaults(settings)
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]

@@ -3,6 +3,8 @@
 
 from dataclasses import dataclass, replace
 
+from mpich import genv
+
 
 @dataclass(frozen=True)
 class Column:
@@ -14,6 +16,7 @@ class Column:
     what: str = ""
     softhca_options: tuple = ()  # further options, on softhca alone
     local: bool = False  # whether all ranks have to be on one host
+    real: bool = False  # whether the column has figures in real time alone
     suffix: str = ""  # the end of the program's name, if the column has programs of its own
 
     def uncached(self):
@@ -126,7 +129,24 @@ _SHARED_CONTROL = Column(
     local=True,
 )
 
-COLUMNS = {column.name: column for column in _ALL + [_VERBS] + _COLLECTIVES + [_LIBFABRIC, _SHARED_CONTROL]}
+# MPICH's, which --mpirun names. All ranks of softhca's nodes are on one host, where MPICH would take its own shared memory.
+_MPICH = [
+    Column(
+        "mpich-tupleq",
+        genv(FI_PROVIDER="tupleq", MPIR_CVAR_NOLOCAL="1"),
+        own=True,
+        what="MPICH's ch4:ofi, over the provider of libfabric",
+    ),
+    Column(
+        "mpich-tcp",
+        genv(FI_PROVIDER="tcp;ofi_rxm", MPIR_CVAR_NOLOCAL="1"),
+        what="MPICH's ch4:ofi, over libfabric's provider for TCP",
+        real=True,
+    ),
+]
+
+_OF_OPEN_MPI = _ALL + [_VERBS] + _COLLECTIVES + [_LIBFABRIC, _SHARED_CONTROL]
+COLUMNS = {column.name: column for column in _OF_OPEN_MPI + _MPICH}
 
 # Columns without an adapter, those that use it, those of one-sided operations and of
 # collectives, and those that run any MPI program.
@@ -135,6 +155,7 @@ DEVICE = [column.name for column in _ALL if column.name not in SHARED_MEMORY]
 ONE_SIDED = ["tupleq", "ob1-btl", "ob1-openib", "ucx-rc_v"]
 COLLECTIVES = ["tupleq", "tupleq-tuned", "ob1-openib", "ucx-rc_v", "ob1-vader", "ob1-vader-sm"]
 ONE_NODE = ["tupleq-auto", "tupleq", *SHARED_MEMORY]
+MPICH = [column.name for column in _MPICH]
 MPI = [name for name, column in COLUMNS.items() if not column.suffix]
 
 

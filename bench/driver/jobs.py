@@ -32,6 +32,7 @@ _NOISE = re.compile(
     r"|Set MCA parameter|^A requested component was not found|^means that this|^used on your|^that the component"
     r"|^Open MPI stopped|^Host:|^Framework:|MPIRUN|Primary job|non-zero|^Per user-direction"
     r"|MPI_ABORT|^with errorcode|^You may or may not see|^exactly when Open MPI"
+    r"|^=|^YOUR APPLICATION TERMINATED|^This typically refers|^Please see the FAQ"
 )
 
 
@@ -70,7 +71,7 @@ def _why_failed(command, timeout, status, took, output):
     if status in KILLED and not reason:
         reason = "killed by SIGKILL, perhaps for want of memory: see dmesg"
     if not reason:
-        reason = _reason_alone(command) if command[:2] == ["mpirun", "-n"] else "no message"
+        reason = _reason_alone(command) if command[1:2] == ["-n"] else "no message"
         # Open MPI takes a signal for its user's, who needs no message.
         if status == 1 and "mpirun" in command:
             reason += ", as if a signal had ended mpirun"
@@ -122,6 +123,8 @@ def check_shared_memory(settings, waits):
 def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     """Returns the command that runs a benchmark program, or any program that is given by its whole path. `ranks`: the
     number of ranks, if it isn't the part's. Raises Failed if the column can't run."""
+    if settings.virtual and column.real:
+        raise Failed(f"{column.name} has no figures in virtual time")
     check_shared_memory(settings, column.local)
     options = settings.crowded_options if ranks and ranks != settings.ranks else settings.mpirun_options
     if (settings.within or column.local) and settings.one_node[1] not in extra:
@@ -132,7 +135,7 @@ def mpirun(settings, column, program, *arguments, ranks=None, extra=()):
     if not settings.hostfile:
         extra = (*column.softhca_options, *extra)
     return [
-        *("mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),
+        *(settings.mpirun or "mpirun", "-n", str(ranks or settings.ranks), *options, *column.options, *extra),
         os.path.join(settings.programs, program + column.suffix),
         *arguments,
     ]

@@ -4,6 +4,7 @@
 import os
 import shlex
 
+import mpich
 from jobs import Failed
 
 # Options for more ranks than cores, so that ranks that wait yield their core.
@@ -22,8 +23,12 @@ def use_softhca(settings):
     settings.cores = os.environ["BENCH_CORES"]
     settings.softhca_options = os.environ["BENCH_SOFTHCA_OPTIONS"]
     settings.mpirun_options = os.environ["BENCH_MPIRUN_OPTIONS"].split() + settings.more_options
-    settings.crowded_options = _CROWDED + settings.more_options
-    settings.one_node = ["-x", "SOFTHCA_NODE=0"]
+    if settings.mpirun:
+        settings.crowded_options = ["-bind-to", "none", *settings.more_options]
+        settings.one_node = mpich.genv(SOFTHCA_NODE="0")
+    else:
+        settings.crowded_options = _CROWDED + settings.more_options
+        settings.one_node = ["-x", "SOFTHCA_NODE=0"]
 
 
 def use_hosts(settings):

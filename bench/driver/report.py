@@ -11,6 +11,7 @@ import subprocess
 
 import columns
 import load
+import mpich
 import virtual
 
 
@@ -141,6 +142,7 @@ def versions(settings):
     return {
         "tupleq": _output("git", "-C", settings.top, "describe", "--always", "--dirty"),
         "openmpi": _output("ompi_info", "--version").split("\n")[0],
+        "mpich": mpich.version(settings.mpirun) if settings.mpirun else {},
         "ucx": ucx[1] if ucx else "",
         "softhca": {} if settings.hostfile else _softhca_options(),
     }
@@ -160,7 +162,7 @@ def print_head(settings):
         print(virtual.describe(settings))
     if not settings.hostfile:
         print(f"softhca run {settings.softhca_options}")
-    print(f"mpirun -n {settings.ranks} {' '.join(settings.mpirun_options)}")
+    print(f"{settings.mpirun or 'mpirun'} -n {settings.ranks} {' '.join(settings.mpirun_options)}")
 
 
 def _run(task):

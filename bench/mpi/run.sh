@@ -31,7 +31,7 @@ BENCH_PROGRAMS=${BENCH_PROGRAMS-${TUPLEQ_BUILD:+$TUPLEQ_BUILD/bench/mpi}}
 link_model=(--link "latency=1.3us,bandwidth=1.5GB/s") # as the paper's adapter
 link=()
 adapter=("${link_model[@]}") # in virtual time
-virtual="" hostfile="" cpu=1 ranks=4
+virtual="" hostfile="" mpich="" cpu=1 ranks=4
 words=("$@")
 for i in "${!words[@]}"; do
 	next=${words[i + 1]-}
@@ -46,6 +46,7 @@ for i in "${!words[@]}"; do
 	--ranks) ranks=$next ;;
 	--ranks=*) ranks=${words[i]#*=} ;;
 	--hostfile | --hostfile=*) hostfile=1 ;;
+	--mpirun | --mpirun=*) mpich=1 ;;
 	--) break ;;
 	esac
 done
@@ -165,6 +166,14 @@ if [ -n "$virtual" ]; then
 	all_cores=
 	# ib_write_lat looks for the message in memory, without a call: each turn takes a quantum.
 	[ "$part" != rma ] || run_options+=(--clock-quantum 1ms)
+fi
+
+# MPICH's mpiexec has fewer options: ranks are bound to a core each, or not at all. One that waits doesn't yield.
+if [ -n "$mpich" ]; then
+	case "${mpirun_options[*]}" in
+	*"--bind-to core"*) mpirun_options=(-bind-to core -map-by core) ;;
+	*) mpirun_options=(-bind-to none) ;;
+	esac
 fi
 
 # shellcheck disable=SC2206 # a list of options; the last one of a name counts

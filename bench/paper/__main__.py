@@ -119,7 +119,7 @@ def parse():
     settings.top = os.environ["BENCH_TOP"]
     settings.programs = os.environ["BENCH_PROGRAMS"]
     settings.results = os.environ.get("BENCH_RESULTS") or os.path.join(settings.top, "bench", "results")
-    settings.hostfile, settings.profile, settings.virtual = None, None, True
+    settings.hostfile, settings.mpirun, settings.profile, settings.virtual = None, None, None, True
     return settings
 
 

@@ -250,6 +250,49 @@ starts "--nodes 2 " sp --virtual --ranks 16
 starts "--nodes 2 " overlap -- --hostfile hosts --virtual
 refuses "a hostfile's hosts have only the real one" halo --virtual --hostfile "$dir/results"
 
+# MPICH's mpiexec. This one keeps hydra's options and the environment that they make, and runs the program on pml/tupleq.
+mkdir "$dir/mpich"
+cat >"$dir/mpich/mpiexec" <<-'END'
+	#!/bin/bash
+	[ "$1" != --version ] || exec echo "HYDRA build details:"
+	here=$(dirname "$0")
+	[ "$1" = -n ] && ranks=$2 && shift 2 || exit 1
+	echo "$*" >>"$here/lines"
+	while [[ $1 = -* ]]; do
+		case $1 in
+		-genv) export "$2=$3" && shift 3 ;;
+		-bind-to | -map-by) shift 2 ;;
+		*) echo "hydra has no option $1" && exit 1 ;;
+		esac
+	done
+	exec mpirun --oversubscribe --mca mpi_yield_when_idle 1 -n "$ranks" --mca pml tupleq "$@"
+END
+printf '#!/bin/sh\necho "MPICH Version:    \t4.0.2"\necho "MPICH Device:    \t${DEVICE-ch4:ofi}"\n' >"$dir/mpich/mpichversion"
+ln -s "$(type -P true)" "$dir/mpich/mpicc"
+chmod +x "$dir/mpich"/*
+mpich=(--mpirun "$dir/mpich/mpiexec")
+lines="open('$dir/mpich/lines').read()"
+part "len(runs['mpich-tupleq']['rounds'][0]) == len(runs['mpich-tcp']['rounds'][0]) == 2 and
+	file['versions']['mpich'] == {'version': '4.0.2', 'device': 'ch4:ofi'} and $lines.count('\n') == 2 and all(
+	' -genv FI_PROVIDER %s -genv MPIR_CVAR_NOLOCAL 1 $BENCH_PROGRAMS/bandwidth --sizes ' % name in $lines for name in ('tupleq', 'tcp;ofi_rxm'))" \
+	rate --quick "${mpich[@]}" --rounds 1 -- --sizes 8 --ms 1 "${short[@]}"
+rm "$dir/mpich/lines"
+part "runs['mpich-tupleq']['rounds'][0][0]['side'] == 'send' and 'virtual' in runs['mpich-tcp']['skipped'] and
+	$lines.startswith('-bind-to none -genv ')" \
+	overlap --virtual --cpu 0 "${mpich[@]}" --rounds 1 -- --sizes 64K --side send
+rm "$dir/mpich/lines"
+part "runs['mpich-tupleq']['rounds'][0]['depth']['none_us'] and 'perftest XRC' in runs" \
+	latency --quick "${mpich[@]}" --columns mpich-tupleq --rounds 1
+refuses "column mpich-tcp needs the mpiexec of an MPICH" rate --columns mpich-tcp
+refuses "with --mpirun there is no column rget" rate --columns rget "${mpich[@]}"
+refuses "is not MPICH's mpiexec" rate --mpirun "$(type -P mpirun)"
+refuses "is no program" rate --mpirun "$dir/mpich"
+refuses "--mpirun is for overlap, latency, bandwidth, rate, depth alone" memory "${mpich[@]}"
+refuses "a hostfile is Open MPI's" rate "${mpich[@]}" --hostfile "$dir/results"
+DEVICE=ch4:ucx refuses "is built for ch4:ucx; libfabric's providers need ch4:ofi" rate "${mpich[@]}"
+rm "$dir/mpich/mpicc"
+refuses "there is no compiler" rate "${mpich[@]}"
+
 # The output of a program is kept, too, if it isn't the output of a benchmark.
 part "runs['ob1-vader']['skipped'].startswith('the program printed no class') and
 	runs['ob1-vader']['output'].split() == 2 * ['$(uname)']" \
