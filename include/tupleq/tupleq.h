@@ -517,6 +517,9 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
 
 /* The send ends only when its receive has started, or tq_mprobe() has taken the message. */
 #define TQ_SEND_SYNC 1u
+/* The send ends only when the data are in the receiving process: in the buffer of a receive, or in
+ * memory of the library. */
+#define TQ_SEND_DELIVERED 128u
 /* The tag is used once, so the message never requests a tuple queue. */
 #define TQ_SEND_NO_QUEUE 2u
 /* send_pending() of struct tq_job makes the `user`, and only if the send doesn't end at once. */
@@ -534,7 +537,7 @@ unsigned tq_max_pieces(const struct tq_ep *ep, uint64_t len);
  * errno if it could not be started: -EINVAL (the context has no such rank, that peer was removed,
  * the tag is TQ_ANY_TAG, the context has match bits, or a buffered message has `ops`), -ENOMEM or
  * -EIO (the peer has failed). A message of at most eager_limit bytes (parameter) without
- * TQ_SEND_SYNC ends when it is started, unless the pool of copies is empty.
+ * TQ_SEND_SYNC or TQ_SEND_DELIVERED ends when it is started, unless the pool of copies is empty.
  *
  * A message whose send has ended arrives even if this process makes no further call, unless there
  * is no service thread (parameter service_thread).

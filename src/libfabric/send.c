@@ -9,8 +9,9 @@
 #include "versions.h"
 #include "wire.h"
 
-/* Flags that ask for more than that the buffer can be used again: that a receive has taken the
- * message. The data are in that receive's buffer then, or can no longer be lost. */
+/* Flags that ask for more than that the buffer can be used again: that the data are with the
+ * receiver, though perhaps in memory of the provider there; or that a receive has taken the
+ * message. Sends of the first kind can go to a tuple's queue. */
 #define SYNC_FLAGS (FI_DELIVERY_COMPLETE | FI_MATCH_COMPLETE)
 #define KNOWN_FLAGS                                                                            \
 	(SYNC_FLAGS | FI_REMOTE_CQ_DATA | FI_INJECT | FI_COMPLETION | FI_MORE | FI_FENCE |     \
@@ -42,8 +43,12 @@ static unsigned transport_flags(const struct tf_ep *ep, const struct tf_send_arg
 		flags |= TQ_SEND_MATCHED;
 	if (args->flags & FI_INJECT)
 		flags |= TQ_SEND_BUFFERED;
-	if ((args->flags & SYNC_FLAGS) && !args->quiet)
+	if (args->quiet)
+		return flags;
+	if (args->flags & FI_MATCH_COMPLETE)
 		flags |= TQ_SEND_SYNC;
+	else if (args->flags & FI_DELIVERY_COMPLETE)
+		flags |= TQ_SEND_DELIVERED;
 	return flags;
 }
 

@@ -4,7 +4,7 @@
  * for the completion, pieces, truncation, cancelling, looking for messages and claiming them.
  * Process 0 sends to process 1.
  *
- * test_match NODES, under "softhca run --nodes NODES"
+ * test_match NODES [delivered], under "softhca run --nodes NODES"
  */
 #include "member.h"
 
@@ -16,22 +16,34 @@
 #define LONG   (256u << 10)
 
 static unsigned nodes[NPROCS];
+static bool delivered; /* sends whose receives are posted end when they are delivered */
 
 /* ---- short forms ---- */
 
 /* Sends `len` bytes of data `seed`, and waits for the send's end. */
-static void send_tagged(struct member *member, uint64_t tag, size_t len, unsigned seed)
+static void send_with(struct member *member, uint64_t tag, size_t len, unsigned seed,
+		      uint64_t flags)
 {
 	unsigned char *data = malloc(len + 1);
+	struct iovec iov = {data, len};
 	struct fi_context context;
+	struct fi_msg_tagged msg = {.msg_iov = &iov,
+				    .iov_count = 1,
+				    .addr = member->peers[1],
+				    .tag = tag,
+				    .context = &context};
 	struct fi_cq_tagged_entry entry;
 
 	member_fill(data, len, seed);
-	member_start(member,
-		     fi_tsend(member->ep, data, len, NULL, member->peers[1], tag, &context));
+	member_start(member, fi_tsendmsg(member->ep, &msg, FI_COMPLETION | flags));
 	entry = member_completion(member->tx, &context);
 	t_eq(entry.flags, FI_SEND | FI_TAGGED);
 	free(data);
+}
+
+static void send_tagged(struct member *member, uint64_t tag, size_t len, unsigned seed)
+{
+	send_with(member, tag, len, seed, 0);
 }
 
 static void recv_tagged(struct member *member, void *buf, size_t len, fi_addr_t from, uint64_t tag,
@@ -130,7 +142,8 @@ static void shared_mask_sender(struct member *member)
 	for (unsigned i = 0; i < 200; i++) {
 		if (i % 20 == 0)
 			procs_barrier();
-		send_tagged(member, UINT64_C(3) << 62 | i % 4, i % 5 == 0 ? LONG : i, i);
+		send_with(member, UINT64_C(3) << 62 | i % 4, i % 5 == 0 ? LONG : i, i,
+			  delivered ? FI_DELIVERY_COMPLETE : 0);
 	}
 }
 
@@ -382,5 +395,6 @@ int main(int argc, char **argv)
 	};
 
 	nodes[1] = argc > 1 && atoi(argv[1]) > 1;
+	delivered = argc > 2 && !strcmp(argv[2], "delivered");
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

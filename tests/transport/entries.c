@@ -323,6 +323,8 @@ static void do_send(struct world *world, struct op *op)
 	rc = tq_core_send_bits(ctx, rank, entries_bits((uint32_t)op->tag), header, &buf, op->flags,
 			       op, &op->req);
 	memset(header, 0xff, sizeof(header));
+	t_true(rc != 1 || !(op->flags & TQ_SEND_DELIVERED),
+	       "message %u was to be delivered first, but its send ended at once", op->id);
 	users_started_send(world, op, rc);
 }
 

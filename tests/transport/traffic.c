@@ -18,7 +18,7 @@ struct mix {
 	uint32_t short_recv, in_order;
 	/* With match bits: */
 	uint32_t mask; /* the bits that most entries ignore */
-	uint32_t other_mask, stays, software, picky, matched, close;
+	uint32_t other_mask, stays, software, picky, matched, delivered, close;
 	enum tq_disposition dispositions[3];
 };
 
@@ -301,6 +301,7 @@ static void random_bits_mix(struct sim_rng *rng, struct mix *mix)
 	mix->probe = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 8, 60);
 	mix->picky = (uint32_t)SIM_ONE_OF(rng, 0, 60, 128);
 	mix->matched = (uint32_t)SIM_ONE_OF(rng, 0, 0, 8, 60);
+	mix->delivered = (uint32_t)SIM_ONE_OF(rng, 0, 0, 60);
 	mix->close = (uint32_t)SIM_ONE_OF(rng, 0, 0, 0, 4);
 	for (int i = 0; i < 3; i++)
 		mix->dispositions[i] =
@@ -316,6 +317,7 @@ static bool add_bits_send(struct sim_rng *rng, struct world *world, const struct
 	op = world->prog.ids[world->prog.nids];
 	op->tag ^= (int32_t)(sim_below(rng, 16) & mix->mask);
 	op->flags |= sim_chance(rng, mix->matched) ? TQ_SEND_MATCHED : 0;
+	op->flags |= sim_chance(rng, mix->delivered) ? TQ_SEND_DELIVERED : 0;
 	op->disposition = mix->dispositions[sim_below(rng, 3)];
 	return true;
 }

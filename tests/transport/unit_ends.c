@@ -363,7 +363,8 @@ static bool asks_beside_header(void)
 }
 
 /* Checks that a synchronous send doesn't go to its tuple's queue, where a receive of the library
- * for a message that is kept would end the send. */
+ * for a message that is kept would end the send. One that is to end when it is delivered goes
+ * there. */
 static bool not_direct(void)
 {
 	const struct tq_msg_mask mask = {
@@ -385,6 +386,7 @@ static bool not_direct(void)
 	for (int i = 0; i < 100 && !unit.switches; i++)
 		ok = ok && send_bits(0) >= 0;
 	ok = ok && unit.switches == 1 && !(unit.rts_flags & TQ_RTS_NODIRECT);
+	ok = ok && !send_bits(TQ_SEND_DELIVERED) && !(unit.rts_flags & TQ_RTS_NODIRECT);
 	ok = ok && !send_bits(TQ_SEND_SYNC) && unit.rts_flags & TQ_RTS_NODIRECT;
 	return stop_bits() && ok;
 }

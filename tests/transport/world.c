@@ -351,10 +351,11 @@ void world_describe(const struct world *world, int act, char *text, size_t size)
 			static const char *const kinds[] = {"send",   "recv",   "probe",
 							    "mprobe", "cancel", "flags"};
 
-			snprintf(text, size, "%s at %d: ctx %d, peer %d, tag %d, %llu bytes%s%s",
+			snprintf(text, size, "%s at %d: ctx %d, peer %d, tag %d, %llu bytes%s%s%s",
 				 kinds[op->kind], ep, op->ctx, op->peer, op->tag,
 				 (unsigned long long)op->len,
 				 op->flags & TQ_SEND_SYNC ? " sync" : "",
+				 op->flags & TQ_SEND_DELIVERED ? " delivered" : "",
 				 op->scattered ? " scattered" : "");
 		}
 	} else if (act >= ACT_RCQ) {

@@ -69,7 +69,7 @@ static struct tq_send_req *send_req_new(const struct sending *sending)
  * the WQE. */
 static bool ends_now(const struct tq_send_req *send, bool is_direct)
 {
-	if (send->flags & TQ_SEND_SYNC)
+	if (tq_send_ends_there(send->flags))
 		return false;
 	if (send->copied || (is_direct && !send->sg.reg))
 		return true;
@@ -378,7 +378,7 @@ static bool goes_eager(const struct sending *sending)
 	if (sending->tx_tuple && sending->tx_tuple->state == TQ_TX_TUPLE_DIRECT)
 		return false;
 	return sending->buf->len < sending->pair->ctx->eager_below &&
-	       !(sending->flags & TQ_SEND_SYNC);
+	       !tq_send_ends_there(sending->flags);
 }
 
 /* Gets memory for what is in front of the data, if the message may go to its tuple's queue. */

@@ -142,7 +142,7 @@ bool tq_send_req_load(struct tq_send_req *send)
 /* Returns true if the completion may be reported late, because nobody waits for it. */
 static inline __attribute__((always_inline)) bool may_linger(const struct tq_send_req *send)
 {
-	if (send->state != TQ_SEND_REQ_NEW || send->flags & TQ_SEND_SYNC ||
+	if (send->state != TQ_SEND_REQ_NEW || tq_send_ends_there(send->flags) ||
 	    tq_is_sampled(send->tx_tuple->base, send->seq))
 		return false;
 	return !send->sg.reg || (send->copied && send->buf.len <= tq_eager_limit(send->req.core));

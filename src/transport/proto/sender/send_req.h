@@ -35,6 +35,12 @@ static inline void tq_send_req_set_state(struct tq_send_req *send, enum tq_send_
 	core->nunwatched += tq_send_req_is_unwatched(send);
 }
 
+/* Returns true if the send ends only after the message has come. */
+static inline bool tq_send_ends_there(unsigned flags)
+{
+	return flags & (TQ_SEND_SYNC | TQ_SEND_DELIVERED);
+}
+
 /* Returns true if the message can go from the user's memory within the WQE. */
 static inline bool tq_send_req_inlines(const struct tq_send_req *send)
 {
