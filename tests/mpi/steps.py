@@ -51,7 +51,7 @@ RUNS = [
 ]
 # The jobs of --libfabric.
 RUNS_OFI = [
-    ("ofi", OFI, "posted", 1, {"isend": 770, "irecv": 670, "waitall": 1500}),
+    ("ofi", OFI, "posted", 1, {"isend": 770, "irecv": 670, "waitall": 1250}),
     ("ofi", OFI, "early", 1, {"send": 680, "recv": 2250}),
     ("ofi", OFI, "some", 1, {"idle": 290}),
     ("ofi-direct", [*OFI, "-x", "FI_TUPLEQ_PROMOTE_AFTER=0"], "posted", 1, {"isend": 1250, "irecv": 1100, "waitall": 930}),
