@@ -92,6 +92,26 @@ static void addresses_name_hcas(void **state)
 	t_eq(shca_address_by_lid(u_fab.hdr, 3), -1);
 }
 
+/* Checks that on InfiniBand a path leads to its LID, and with a GRH only if that names the same
+ * port. */
+static void infiniband_paths_need_lids(void **state)
+{
+	struct shca_fabric_header *hdr = u_fab.hdr;
+	struct ibv_ah_attr path = {.port_num = 1};
+	enum ibv_gid_type type;
+
+	(void)state;
+	t_true(shca_gid_at(hdr, &hdr->hcas[1], 0, &path.grh.dgid, &type), "no GID");
+	for (path.is_global = 0; path.is_global < 2; path.is_global++) {
+		path.dlid = hdr->hcas[1].lid;
+		t_eq(shca_address_by_path(hdr, &hdr->hcas[0], &path), 1);
+		path.dlid = hdr->hcas[0].lid;
+		t_eq(shca_address_by_path(hdr, &hdr->hcas[0], &path), path.is_global ? -1 : 0);
+		path.dlid = 0;
+		t_eq(shca_address_by_path(hdr, &hdr->hcas[0], &path), -1);
+	}
+}
+
 /* Checks the addresses of Ethernet ports, which the fabric's ports are for this test: each address
  * has two GIDs. IPv4 addresses reach each other, and IPv6 addresses do. */
 static void ethernet_addresses_name_hcas(void **state)
@@ -323,6 +343,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FABRIC(arena_gives_zeroed_pages_apart),
 		IN_FABRIC(addresses_name_hcas),
+		IN_FABRIC(infiniband_paths_need_lids),
 		IN_FABRIC(ethernet_addresses_name_hcas),
 		IN_FABRIC(files_are_ours_alone),
 		IN_FABRIC(two_fabrics_and_their_ends),

@@ -166,17 +166,14 @@ static int by_ethernet_path(const struct shca_fabric_header *hdr, const struct s
 int shca_address_by_path(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
 			 const struct ibv_ah_attr *path)
 {
-	int by_gid, by_lid;
+	int by_lid;
 
 	if (shca_is_ethernet(hdr))
 		return by_ethernet_path(hdr, hca, path);
-	if (!path->is_global)
-		return shca_address_by_lid(hdr, path->dlid);
-	by_gid = shca_address_by_gid(hdr, &path->grh.dgid);
-	if (path->dlid == 0)
-		return by_gid;
 	by_lid = shca_address_by_lid(hdr, path->dlid);
-	return by_lid == by_gid ? by_lid : -1;
+	if (path->is_global && by_lid != shca_address_by_gid(hdr, &path->grh.dgid))
+		return -1;
+	return by_lid;
 }
 
 int shca_address_check(const struct shca_fabric_header *hdr, const struct shca_hca *hca,
