@@ -15,6 +15,7 @@ export tmp port
 # Runs a server on node 0 with the words of SERVER, and when it listens the client with its words on node 1. The exit status is the
 # client's. With END the server is ended in the middle: when the client prints a line that contains END.
 pair() {
+	: >"$tmp/server" # the output of the server before it
 	# shellcheck disable=SC2086 # several words
 	SOFTHCA_NODE=0 tupleq-check --serve="$port" ${SERVER-} >"$tmp/server" 2>&1 &
 	local server=$! status=0
