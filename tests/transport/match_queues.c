@@ -62,6 +62,28 @@ void match_queues_filled(void)
 	t_true(direct == 20, "the HCA has matched %d of 20 long messages", (int)direct);
 }
 
+void match_queues_window(void)
+{
+	enum { WINDOW = 4 };
+	struct match_place entry = match_place("entry", TQ_TAKE, 0, MATCH_LONG);
+	struct many_op ops[WINDOW];
+	uint64_t queues;
+
+	match_start(keep_queues);
+	pass_until_queued(&entry, 0);
+	match_sides[0].ncame = 0;
+	queues = many_counter(0, "promotions");
+	for (int i = 0; i < WINDOW; i++)
+		match_append(&entry, 1, 0x20, 0, TQ_ENTRY_QUEUE, NULL);
+	for (int i = 0; i < WINDOW; i++)
+		match_send_long(0x20, (uint64_t)i, match_data[1], MATCH_LONG, &ops[i]);
+	match_wait(WINDOW);
+	for (int i = 0; i < WINDOW; i++)
+		t_true(many_comes(&ops[i]), "send %d doesn't end", i);
+	MANY_UNTIL(many_counter(0, "promotions") > queues, many_spin(1));
+	t_true(many_counter(0, "recalls_early") == 0, "the queue was recalled");
+}
+
 void match_queues_recalled(void)
 {
 	struct match_place entry = match_place("entry", TQ_TAKE, 0, 64),

@@ -6,6 +6,8 @@
 /* Checks that tuples whose entries share a mask get a queue, and that no function of the user's is
  * asked then. */
 void match_queues_filled(void);
+/* Checks that messages whose entries wait don't recall the queue that is offered to the first. */
+void match_queues_window(void);
 /* Checks that an entry that could match a queue's messages recalls the queue, and keeps its
  * place. */
 void match_queues_recalled(void);

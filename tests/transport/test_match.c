@@ -359,6 +359,7 @@ const struct many_case many_cases[] = {
 	{"the context is removed", context_removed},
 	{"wrong arguments", wrong},
 	{"queued", match_queues_filled},
+	{"a window", match_queues_window},
 	{"recalled", match_queues_recalled},
 	{"held", match_queues_held},
 	{"overdue while its sender computes", match_queues_overdue},

@@ -138,8 +138,8 @@ static bool is_awaited(const struct tq_rx_tuple *tuple)
 {
 	const struct tq_ctx *ctx = tuple->pair->ctx;
 
-	return tuple->posted && !tuple->pair->nfenced && !ctx->wild &&
-	       !(ctx->flags & TQ_CTX_CLOSED) && !ctx->core->service;
+	return tuple->posted && !tuple->pair->nfenced && !ctx->wild && !ctx->core->service &&
+	       !(ctx->flags & TQ_CTX_CLOSED) && !tq_ctx_revoked(ctx, tuple->tag);
 }
 
 /* Offers the message to the first receive of its tuple, without making a record of it. Returns true
@@ -257,8 +257,9 @@ void tq_arrive_on_rts(struct tq_ctx *ctx, struct tq_peer *peer, const struct tq_
 	message->send_req = tq_get32(msg->send_req);
 	if (answer_direct(tuple, message))
 		return;
-	/* An entry for the message isn't posted, and may never be. */
-	if (ctx->match_ops)
+	/* An entry for the message isn't posted, and may never be. In an OFFERED tuple it may be
+	 * posted: SWITCH tells. */
+	if (ctx->match_ops && tuple->state == TQ_RX_TUPLE_DIRECT)
 		tq_recall(tuple, TQ_RECALL_WAITING);
 	count(tuple, message->length);
 	tq_match_arrival(message);
