@@ -180,7 +180,7 @@ typedef uint32_t tq_entry_id; /* never 0, and not used again soon */
  *
  * Returns how often match() has taken a message (and 0 doesn't mean that the entry is still there
  * when this returns: other threads make progress), -EINVAL as tq_recv(), -EIO if the source has
- * failed, -ENOMEM, or -EAGAIN (TQ_ENTRY_SEARCH).
+ * failed (but a search looks at what has come from it), -ENOMEM, or -EAGAIN (TQ_ENTRY_SEARCH).
  */
 int tq_entry_append(struct tq_ctx *ctx, int rank, uint64_t bits, uint64_t ignore,
 		    const struct tq_buf *buf, unsigned flags, void *user, tq_entry_id *id);

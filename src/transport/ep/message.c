@@ -120,7 +120,7 @@ int tq_send(struct tq_ctx *ctx, int rank, int32_t tag, const struct tq_buf *buf,
 
 	tq_lock(&ep->lock);
 	tq_ep_make_room(ep);
-	if ((flags & (TQ_SEND_PATIENT | TQ_SEND_SYNC)) == TQ_SEND_PATIENT)
+	if (flags & TQ_SEND_PATIENT && !(flags & (TQ_SEND_SYNC | TQ_SEND_DELIVERED)))
 		wait_to_start(ep, ctx, rank, buf->len);
 	rc = report(ep, ctx, rank, tq_core_send(ctx, rank, tag, buf, flags, user, req));
 	tq_ep_unlock(ep);

@@ -87,7 +87,7 @@ bool tq_send_req_wants_copy(const struct tq_send_req *send)
 	if (send->buf.ops && send->buf.len <= tq_eager_max(core) &&
 	    !tq_pieces_fit(&send->buf, core->limits->max_sge))
 		return true;
-	if (send->flags & TQ_SEND_SYNC || send->buf.len >= (uint64_t)params->copy_limit)
+	if (tq_send_ends_there(send->flags) || send->buf.len >= (uint64_t)params->copy_limit)
 		return false;
 	return params->protocol == TQ_PROTOCOL_COPY ||
 	       (tq_wants_tuples(core) && send->flags & TQ_SEND_PATIENT);
