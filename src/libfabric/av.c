@@ -47,8 +47,7 @@ static struct tf_dest *new_dest(struct tf_av *av)
 	return dest;
 }
 
-/* Returns true if the process that an entry stands for has ended. */
-static bool is_gone(const struct tf_dest *dest)
+bool tf_dest_is_gone(const struct tf_dest *dest)
 {
 	struct tq_peer *tq = atomic_load_explicit(&dest->tq, memory_order_acquire);
 
@@ -62,7 +61,7 @@ static void publish(struct tf_av *av, struct tf_dest *dest)
 	struct tf_dest *first;
 
 	HASH_FIND(hh, av->by_addr, &dest->addr, sizeof(dest->addr), first);
-	if (first && is_gone(first)) {
+	if (first && tf_dest_is_gone(first)) {
 		HASH_DEL(av->by_addr, first);
 		first = NULL;
 	}

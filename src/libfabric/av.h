@@ -79,6 +79,8 @@ fi_addr_t tf_av_find(struct tf_av *av, const struct tq_peer *peer, uint32_t numb
  * error because of which it will not be known. Called without libtupleq's lock. */
 int tf_dest_peer(struct tf_dest *dest, struct tf_peer **peer);
 
+/* Returns true if the process that an entry stands for has ended. */
+bool tf_dest_is_gone(const struct tf_dest *dest);
 /* Sets *peer and *tq to the process, which is looked up, if necessary. The first operations wait
  * for it. Returns 0; -FI_EAGAIN if that takes long; or the error because of which the process can't
  * be reached. Called without a lock. */

@@ -91,16 +91,6 @@ static void free_claim(struct tf_claim *claim)
 	free(claim);
 }
 
-/* Returns true if the source is a process whose connection has failed. */
-static bool has_failed(const struct tf_source *source)
-{
-	struct tq_peer *tq = NULL;
-
-	if (source->peer)
-		tq = atomic_load_explicit(&source->peer->tq, memory_order_acquire);
-	return tq && tq_peer_error(tq) == -EIO;
-}
-
 /* Searches, and fills in the search. Returns 0 or a negative error. */
 static int search_for(struct tf_ep *ep, struct tf_search *search, const struct tf_recv_args *args)
 {
@@ -112,16 +102,12 @@ static int search_for(struct tf_ep *ep, struct tf_search *search, const struct t
 		return rc == -FI_EAGAIN ? 0 : rc;
 	do {
 		tf_domain_progress(ep->domain);
+		/* If so, what the process has sent is here, and nothing more comes. */
+		search->failed =
+			search->source.peer && tf_dest_is_gone(tf_av_dest(ep->av, args->source));
 		rc = tq_entry_append(ep->contexts->ctx[args->kind], rank, args->tag, args->ignore,
 				     NULL, TQ_ENTRY_SEARCH, search, NULL);
 	} while (rc == -EAGAIN && ++tries < TRIES);
-	/* Messages that a process has sent before it failed are found nevertheless, the last of
-	 * which may have come since. */
-	if (rc == -EIO || (!rc && !search->found && has_failed(&search->source))) {
-		search->failed = true;
-		rc = tq_entry_append(ep->contexts->ctx[args->kind], TQ_ANY_SOURCE, args->tag,
-				     args->ignore, NULL, TQ_ENTRY_SEARCH, search, NULL);
-	}
 	return rc < 0 ? rc : 0;
 }
 

@@ -87,6 +87,9 @@ static void death_peek_part(unsigned me, void *arg)
 {
 	struct member member;
 	unsigned char byte;
+	char addr[64];
+	size_t len = sizeof(addr);
+	fi_addr_t again;
 	int rc;
 
 	(void)arg;
@@ -104,6 +107,10 @@ static void death_peek_part(unsigned me, void *arg)
 	while ((rc = peek(&member, 2)) == FI_ENOMSG)
 		t_holds(true);
 	t_eq(rc, FI_EIO);
+	/* A next process may have that address. The entry still stands for this one. */
+	t_ok(fi_av_lookup(member.av, member.peers[1], addr, &len));
+	t_eq(fi_av_insert(member.av, addr, 1, &again, 0, NULL), 1);
+	t_eq(peek(&member, 2), FI_EIO);
 	t_eq(peek(&member, 1), 0);
 	member_close_alone(&member);
 }
