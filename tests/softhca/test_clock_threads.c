@@ -75,18 +75,49 @@ static void *wait_for_no_signal(void *arg)
 	return arg;
 }
 
+static struct timespec cancelled_at;
+
+/* Reads the time until the thread that cancels this one is due. That thread runs as soon as this
+ * one may wait. */
+static void read_until_cancelled(void)
+{
+	struct timespec almost = {cancelled_at.tv_sec - 1, cancelled_at.tv_nsec + SECOND - 500};
+
+	if (almost.tv_nsec >= (long)SECOND) {
+		almost.tv_sec++;
+		almost.tv_nsec -= SECOND;
+	}
+	t_ok(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &almost, NULL));
+	while (t_now() < ns_of(&cancelled_at))
+		;
+}
+
+/* The thread is cancelled when it is about to wait. */
+static void *wait_too_late(void *arg)
+{
+	pthread_mutex_t m = PTHREAD_MUTEX_INITIALIZER;
+	pthread_cond_t c = PTHREAD_COND_INITIALIZER;
+
+	pthread_mutex_lock(&m);
+	read_until_cancelled();
+	pthread_cond_wait(&c, &m);
+	return arg;
+}
+
 static void test_cancel(void **state)
 {
-	static void *(*const waits[])(void *) = {sleep_on, sleep_until_on, wait_for_post,
-						 wait_for_signal, wait_for_no_signal};
+	static void *(*const waits[])(void *) = {sleep_on,           sleep_until_on,
+						 wait_for_post,      wait_for_signal,
+						 wait_for_no_signal, wait_too_late};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++) {
 		pthread_t thread;
 		void *value;
 
+		cancelled_at = from_now(CLOCK_MONOTONIC, 10);
 		t_ok(pthread_create(&thread, NULL, waits[i], NULL));
-		t_ok(sleep(10));
+		t_ok(clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &cancelled_at, NULL));
 		t_ok(pthread_cancel(thread));
 		t_ok(pthread_join(thread, &value));
 		t_true(value == PTHREAD_CANCELED, "wait %zu returned", i);
@@ -147,6 +178,85 @@ static void test_one_wake_up(void **state)
 	expect_woken(3);
 	for (int i = 0; i < 3; i++)
 		t_ok(pthread_join(threads[i], NULL));
+}
+
+static void unlock(void *lock)
+{
+	pthread_mutex_unlock(lock);
+}
+
+/* As wait_once(), and releases the lock if it is cancelled. */
+static void *wait_cancellable(void *arg)
+{
+	pthread_mutex_lock(&waits.lock);
+	pthread_cleanup_push(unlock, &waits.lock);
+	pthread_cond_wait(&waits.signalled, &waits.lock);
+	waits.woken++;
+	pthread_cleanup_pop(1);
+	return arg;
+}
+
+/* Makes two threads wait for the condition: first one that will be cancelled, then another. */
+static void begin_two(pthread_t threads[2])
+{
+	waits.woken = 0;
+	t_ok(pthread_create(&threads[0], NULL, wait_cancellable, NULL));
+	t_ok(sleep(1));
+	t_ok(pthread_create(&threads[1], NULL, wait_once, NULL));
+	expect_woken(0);
+}
+
+static void expect_cancelled(pthread_t thread)
+{
+	void *value;
+
+	t_ok(pthread_join(thread, &value));
+	t_true(value == PTHREAD_CANCELED, "the wait returned");
+}
+
+/* Checks that a cancelled thread takes no signal from the others. */
+static void test_cancelled_takes_none(void **state)
+{
+	pthread_t threads[2];
+
+	(void)state;
+	begin_two(threads);
+	t_ok(pthread_cond_signal(&waits.signalled));
+	t_ok(pthread_cancel(threads[0]));
+	expect_cancelled(threads[0]);
+	expect_woken(1);
+	t_ok(pthread_join(threads[1], NULL));
+	/* So it is if the thread was cancelled first. */
+	begin_two(threads);
+	t_ok(pthread_cancel(threads[0]));
+	t_ok(pthread_cond_signal(&waits.signalled));
+	expect_cancelled(threads[0]);
+	expect_woken(1);
+	t_ok(pthread_join(threads[1], NULL));
+}
+
+static void *wait_uncancelled(void *arg)
+{
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return wait_once(arg);
+}
+
+/* Checks that a thread that may not be cancelled waits on. */
+static void test_cancel_disabled(void **state)
+{
+	pthread_t thread;
+	void *value;
+
+	(void)state;
+	waits.woken = 0;
+	t_ok(pthread_create(&thread, NULL, wait_uncancelled, NULL));
+	expect_woken(0);
+	t_ok(pthread_cancel(thread));
+	expect_woken(0);
+	t_ok(pthread_cond_signal(&waits.signalled));
+	expect_woken(1);
+	t_ok(pthread_join(thread, &value));
+	t_true(!value, "the thread was cancelled");
 }
 
 /* ---- the first call ---- */
@@ -214,6 +324,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(test_cancel, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_one_wake_up, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_cancelled_takes_none, setup, t_teardown),
+		cmocka_unit_test_setup_teardown(test_cancel_disabled, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_random, setup, t_teardown),
 		cmocka_unit_test_setup_teardown(test_many, setup, t_teardown),
 	};

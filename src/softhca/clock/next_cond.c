@@ -38,7 +38,7 @@ __attribute__((constructor)) static void prepare(void)
 
 void shca_cond_begin(struct shca_cond_wait *wait, const pthread_cond_t *cond)
 {
-	*wait = (struct shca_cond_wait){.cond = cond, .thread = pthread_self()};
+	*wait = (struct shca_cond_wait){.cond = cond};
 	take_lock();
 	wait->previous = last;
 	if (last)
@@ -62,9 +62,10 @@ static void unlink_wait(struct shca_cond_wait *wait)
 }
 
 /* Its thread may go on, and end the wait, as soon as it finds that signalled. */
-static void signal_wait(struct shca_cond_wait *wait)
+static void signal_wait(struct shca_cond_wait *wait, bool alone)
 {
 	unlink_wait(wait);
+	wait->alone = alone;
 	atomic_store(&wait->signalled, true);
 }
 
@@ -89,21 +90,15 @@ void shca_cond_signal(const pthread_cond_t *cond, bool all)
 		next = wait->next;
 		if (wait->cond != cond)
 			continue;
-		signal_wait(wait);
+		signal_wait(wait, !all);
 		if (!all)
 			break;
 	}
 	release_lock();
 }
 
-void shca_cond_cancel(pthread_t thread)
+void shca_cond_cancel(struct shca_cond_wait *wait)
 {
-	take_lock();
-	for (struct shca_cond_wait *wait = first; wait; wait = wait->next) {
-		if (!pthread_equal(wait->thread, thread))
-			continue;
-		signal_wait(wait);
-		break;
-	}
-	release_lock();
+	if (shca_cond_end(wait) && wait->alone)
+		shca_cond_signal(wait->cond, false);
 }

@@ -14,8 +14,8 @@
 /* A wait, in the memory of the thread that waits. */
 struct shca_cond_wait {
 	const pthread_cond_t *cond;
-	pthread_t thread;
 	atomic_bool signalled;
+	bool alone; /* the signal was for this wait alone */
 	struct shca_cond_wait *previous, *next;
 };
 
@@ -25,7 +25,8 @@ void shca_cond_begin(struct shca_cond_wait *wait, const pthread_cond_t *cond);
 bool shca_cond_end(struct shca_cond_wait *wait);
 /* Signals the wait for a condition that began first, or all of them. */
 void shca_cond_signal(const pthread_cond_t *cond, bool all);
-/* Signals the wait of a thread that is cancelled, if it waits. */
-void shca_cond_cancel(pthread_t thread);
+/* Ends a wait of a thread that is cancelled. Such a thread takes no signal: one that was for it
+ * alone goes to the wait that began first. */
+void shca_cond_cancel(struct shca_cond_wait *wait);
 
 #endif

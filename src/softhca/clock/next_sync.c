@@ -248,35 +248,63 @@ static bool may_be_awaited(const pthread_cond_t *cond)
 	return is_shared_cond(cond) || cond->__data.__wrefs >> 3;
 }
 
+/* A wait for a condition, and the mutex that the thread has when the wait is over. */
+struct sleeper {
+	struct shca_cond_wait wait;
+	pthread_mutex_t *mutex;
+};
+
 /* Sleeps until a wait for a condition is signalled, or until a time. Other processes may signal a
- * condition that they share (`shared`) without a trace, so any wake-up ends such a wait. */
+ * condition that they share (`shared`) without a trace, so any wake-up ends such a wait. Whoever
+ * cancels the thread wakes it; it sleeps on if it may not be cancelled. */
 static void await_signal(const struct shca_cond_wait *wait, bool shared, uint64_t until)
 {
+	bool over;
+
+	pthread_testcancel();
 	do {
 		if (!shca_program_settle())
 			shca_program_sleep(until, false);
-		if (shared || (until != SHCA_FOREVER && shca_program_now() >= until))
-			return;
-		shca_program_watch(false);
-	} while (!atomic_load(&wait->signalled));
+		over = shared || (until != SHCA_FOREVER && shca_program_now() >= until);
+		if (!over)
+			shca_program_watch(false);
+		pthread_testcancel();
+	} while (!over && !atomic_load(&wait->signalled));
+}
+
+static void cancel_wait(void *arg)
+{
+	struct sleeper *sleeper = arg;
+
+	shca_cond_cancel(&sleeper->wait);
+	shca_sync_end_wait();
+	shca_sync_wake_waiting();
+	shca_pthread_mutex_lock(sleeper->mutex);
+}
+
+/* As await_signal(), in a wait that cancellation ends. */
+static void sleep_for_signal(struct sleeper *sleeper, bool shared, uint64_t until)
+{
+	pthread_cleanup_push(cancel_wait, sleeper);
+	await_signal(&sleeper->wait, shared, until);
+	pthread_cleanup_pop(0);
 }
 
 /* Waits without the C library's condition. */
 static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, uint64_t until)
 {
 	bool shared = is_shared_cond(cond), timed_out;
-	struct shca_cond_wait wait;
+	struct sleeper sleeper = {.mutex = mutex};
 	int rc;
 
-	pthread_testcancel();
 	shca_sync_begin_wait();
 	shca_program_watch(shared);
-	shca_cond_begin(&wait, cond);
+	shca_cond_begin(&sleeper.wait, cond);
 	if (is_contended(mutex))
 		shca_sync_disturb(is_shared_mutex(mutex));
 	rc = NEXT(pthread_mutex_unlock)(mutex);
 	if (rc) {
-		shca_cond_end(&wait);
+		shca_cond_end(&sleeper.wait);
 		shca_sync_end_wait();
 		return rc;
 	}
@@ -285,11 +313,11 @@ static int wait_for_signal(const pthread_cond_t *cond, pthread_mutex_t *mutex, u
 		shca_program_wake_lock_waiters();
 	if (is_shared_mutex(mutex))
 		shca_program_wake_shared_lock_waiters();
-	await_signal(&wait, shared, until);
-	timed_out = !shca_cond_end(&wait) && until != SHCA_FOREVER && shca_program_now() >= until;
+	sleep_for_signal(&sleeper, shared, until);
+	timed_out = !shca_cond_end(&sleeper.wait) && until != SHCA_FOREVER &&
+		    shca_program_now() >= until;
 	shca_sync_end_wait();
 	rc = shca_pthread_mutex_lock(mutex);
-	pthread_testcancel();
 	return rc ? rc : timed_out ? ETIMEDOUT : 0;
 }
 
@@ -375,7 +403,6 @@ int shca_pthread_cancel(pthread_t thread)
 {
 	int rc = NEXT(pthread_cancel)(thread);
 
-	shca_cond_cancel(thread);
 	disturb(false);
 	shca_sync_wake_waiting();
 	return rc;
