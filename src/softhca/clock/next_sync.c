@@ -415,6 +415,7 @@ static int try_until_posted(sem_t *sem, uint64_t until)
 {
 	for (;;) {
 		shca_program_watch(true);
+		pthread_testcancel();
 		if (!sem_trywait(sem))
 			return 0;
 		if (errno != EAGAIN)
@@ -425,7 +426,6 @@ static int try_until_posted(sem_t *sem, uint64_t until)
 			return EINTR;
 		if (!shca_program_settle())
 			shca_program_sleep(until, false);
-		pthread_testcancel();
 	}
 }
 
@@ -452,10 +452,8 @@ static int await_post(sem_t *sem, uint64_t until)
 
 static int wait_for_post(sem_t *sem, uint64_t until)
 {
-	int before = errno, error;
+	int before = errno, error = await_post(sem, until);
 
-	pthread_testcancel();
-	error = await_post(sem, until);
 	errno = error ? error : before;
 	return error ? -1 : 0;
 }
