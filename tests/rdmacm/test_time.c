@@ -168,18 +168,28 @@ static void test_resolving(void **state)
 	check_resolving(NODE0, 0);
 }
 
-/* Checks that an answer that would come after the timeout counts for nothing. */
+static bool is_loopback(const struct sockaddr *address)
+{
+	return address->sa_family == AF_INET &&
+	       ((const struct sockaddr_in *)address)->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+}
+
+/* Checks that an answer that would come after the timeout counts for nothing: the next address is
+ * reached from its own interface. */
 static void test_resolving_too_late(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
 	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
-	struct sockaddr_in in = address(NODE1, 9);
+	struct sockaddr_in in = address(NODE1, 9), own = address("127.0.0.1", 9);
 	uint64_t t0 = t_now();
 
 	(void)state;
 	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 0));
 	expect_status(channel, RDMA_CM_EVENT_ADDR_ERROR, -ETIMEDOUT);
 	took(t0, 0);
+	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&own, 0));
+	expect_status(channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	t_true(is_loopback(rdma_get_local_addr(id)), "another source");
 	end_id(id);
 	rdma_destroy_event_channel(channel);
 }

@@ -28,14 +28,13 @@ static int bind_source(struct shca_fabric *fabric, struct shca_cm_id *id,
 	return shca_bind_address(fabric, id, &any);
 }
 
-/* Chooses the interface through which the HCA `to` (-1: a group) is reached, as the routes of a
- * host do: an address of the own node leads to itself, all others are behind the first interface.
- */
-static void choose_source(struct shca_fabric *fabric, struct shca_cm_id *id, int to)
+/* Chooses the interface through which the destination is reached, as the routes of a host do: an
+ * address of the own node leads to itself, all others are behind the first interface. */
+static void choose_source(struct shca_fabric *fabric, struct shca_cm_id *id)
 {
 	const struct shca_fabric_header *hdr = fabric->hdr;
-	bool own = to >= 0 && hdr->hcas[to].node == id->node;
-	unsigned hca = own ? (unsigned)to : id->node * hdr->devices;
+	bool own = id->dest_hca && hdr->hcas[id->dest_hca - 1].node == id->node;
+	unsigned hca = own ? id->dest_hca - 1 : id->node * hdr->devices;
 
 	if (id->hca)
 		return;
@@ -57,6 +56,7 @@ static void failed(struct shca_fabric *fabric, struct shca_cm_id *id, int status
 
 static void resolved(struct shca_fabric *fabric, struct shca_cm_id *id)
 {
+	choose_source(fabric, id);
 	id->state = SHCA_CM_RESOLVED;
 	shca_events_add(fabric, id, SHCA_CM_ADDR_RESOLVED, 0);
 }
@@ -132,7 +132,6 @@ int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 		failed(fabric, id, to);
 		return 0;
 	}
-	choose_source(fabric, id, to);
 	ask_address(fabric, id, timeout_ms);
 	return 0;
 }
