@@ -168,6 +168,27 @@ static void test_resolving(void **state)
 	check_resolving(NODE0, 0);
 }
 
+/* Checks that a path from the program is there at once. */
+static void test_own_path(void **state)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct ibv_path_data path = {.flags = IBV_PATH_FLAG_GMP | IBV_PATH_FLAG_PRIMARY |
+					      IBV_PATH_FLAG_BIDIRECTIONAL};
+	struct sockaddr_in in = address(NODE1, 9);
+	uint64_t t0;
+
+	(void)state;
+	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 2000));
+	expect_status(channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	t0 = t_now();
+	t_ok(rdma_set_option(id, RDMA_OPTION_IB, RDMA_OPTION_IB_PATH, &path, sizeof(path)));
+	expect_status(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	took(t0, 0);
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
 static bool is_loopback(const struct sockaddr *address)
 {
 	return address->sa_family == AF_INET &&
@@ -282,13 +303,10 @@ static void test_order(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connection),
-		cmocka_unit_test(test_rejection),
-		cmocka_unit_test(test_datagrams),
-		cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_order),
-		cmocka_unit_test(test_resolving),
-		cmocka_unit_test(test_resolving_too_late),
+		cmocka_unit_test(test_connection), cmocka_unit_test(test_rejection),
+		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_order),      cmocka_unit_test(test_resolving),
+		cmocka_unit_test(test_own_path),   cmocka_unit_test(test_resolving_too_late),
 	};
 
 	if (argc != 2) {

@@ -72,7 +72,7 @@ static int set_path(struct shca_fabric *fabric, struct shca_cm_id *id,
 		return -EINVAL;
 	for (size_t i = 0; i < cmd->optlen / sizeof(*paths); i++)
 		if (paths[i].flags == need)
-			return shca_resolve_route(fabric, id);
+			return shca_resolve_take_route(fabric, id);
 	return -EINVAL;
 }
 

@@ -152,6 +152,14 @@ int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id)
 	return 0;
 }
 
+int shca_resolve_take_route(struct shca_fabric *fabric, struct shca_cm_id *id)
+{
+	if (id->state != SHCA_CM_RESOLVED || !id->dest_hca)
+		return -EINVAL;
+	routed(fabric, id);
+	return 0;
+}
+
 void shca_resolve_due(struct shca_fabric *fabric, struct shca_cm_id *id)
 {
 	if (id->state == SHCA_CM_ROUTING)

@@ -8,13 +8,16 @@
 #include "cells.h"
 
 /* Resolves an address, and reports the result as an event, when the node that has the address can
- * have answered. An identifier that isn't bound is bound
- * to `source` first, which may have family 0. Returns 0 or -errno. */
+ * have answered. An identifier that isn't bound is bound to `source` first, which may have family
+ * 0. Returns 0 or -errno. */
 int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 			 const union shca_cm_address *source,
 			 const union shca_cm_address *destination, uint32_t timeout_ms);
 /* Finds the path to the resolved address, and reports it. Returns 0 or -errno. */
 int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id);
+/* Takes a path to the resolved address from the program, and reports it at once. Returns 0 or
+ * -errno. */
+int shca_resolve_take_route(struct shca_fabric *fabric, struct shca_cm_id *id);
 /* Takes the answer to a question about an address or a route, or gives an address up for which
  * nobody has answered. */
 void shca_resolve_due(struct shca_fabric *fabric, struct shca_cm_id *id);
