@@ -121,7 +121,7 @@ group_rdmacm() {
 	! wanted cmtime-virtual || pass_or_fail cmtime-virtual 120 softhca run --nodes 2 --clock virtual -- "$rdmacm/pair" listening \
 		-k cmtime -c 20 -- bash -c "set -o pipefail; cmtime -c 20 -s $server | awk '{ print } /^event:/ { bad = 1 } END { exit bad }'"
 	timed_test infiniband 1us 2000
-	timed_test infiniband 1ms 1001000
+	timed_test infiniband 6ms 6001000
 	timed_test ethernet 1us 2000
 	for layer in infiniband ethernet; do
 		own_test test_address --link-layer $layer

@@ -215,6 +215,42 @@ static void test_resolving_too_late(void **state)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Checks that an answer about a route that would come after the timeout counts for nothing. The
+ * kernel divides the timeout among its tries, each of which takes 1 ms at least. */
+static void check_route(unsigned timeout_ms, unsigned waits_ms)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_id *id = new_id(channel, RDMA_PS_TCP);
+	struct sockaddr_in in = address(NODE1, 9);
+	uint64_t t0, takes;
+
+	t_ok(rdma_resolve_addr(id, NULL, (struct sockaddr *)&in, 2000));
+	expect_status(channel, RDMA_CM_EVENT_ADDR_RESOLVED, 0);
+	takes = is_ethernet(id) ? 0 : 2 * trip;
+	t0 = t_now();
+	t_ok(rdma_resolve_route(id, (int)timeout_ms));
+	if (takes > waits_ms * 1000000ull) {
+		expect_status(channel, RDMA_CM_EVENT_ROUTE_ERROR, -ETIMEDOUT);
+		t_eq(t_now() - t0, waits_ms * 1000000ull);
+		t0 = t_now();
+		t_ok(rdma_resolve_route(id, 2000));
+	}
+	expect_status(channel, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	t_eq(t_now() - t0, takes);
+	end_id(id);
+	rdma_destroy_event_channel(channel);
+}
+
+static void test_routing_too_late(void **state)
+{
+	(void)state;
+	check_route(0, 1);
+	check_route(1, 2);
+	check_route(2, 3);
+	check_route(19, 11);
+	check_route(20, 22);
+}
+
 static void test_connection(void **state)
 {
 	struct rdma_event_channel *channel = rdma_create_event_channel();
@@ -303,10 +339,15 @@ static void test_order(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_connection), cmocka_unit_test(test_rejection),
-		cmocka_unit_test(test_datagrams),  cmocka_unit_test(test_nobody_listens),
-		cmocka_unit_test(test_order),      cmocka_unit_test(test_resolving),
-		cmocka_unit_test(test_own_path),   cmocka_unit_test(test_resolving_too_late),
+		cmocka_unit_test(test_connection),
+		cmocka_unit_test(test_rejection),
+		cmocka_unit_test(test_datagrams),
+		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_resolving),
+		cmocka_unit_test(test_own_path),
+		cmocka_unit_test(test_resolving_too_late),
+		cmocka_unit_test(test_routing_too_late),
 	};
 
 	if (argc != 2) {

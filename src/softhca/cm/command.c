@@ -130,7 +130,7 @@ static int resolve_route(const struct call *call)
 	struct shca_cm_id *id;
 	int rc = find_with_device(call, cmd->id, &id);
 
-	return rc ? rc : shca_resolve_route(call->fabric, id);
+	return rc ? rc : shca_resolve_route(call->fabric, id, cmd->timeout_ms);
 }
 
 static int query_route(const struct call *call)

@@ -14,6 +14,12 @@
 #include "message.h"
 #include "route.h"
 
+#define NS_PER_MS 1000000u
+#define NEVER     UINT64_MAX
+
+/* Tries of Linux to ask the subnet's administration after the first one. */
+#define SA_RETRIES 10u
+
 /* Binds an identifier that the program has not bound. */
 static int bind_source(struct shca_fabric *fabric, struct shca_cm_id *id,
 		       const union shca_cm_address *source,
@@ -49,6 +55,7 @@ static void choose_source(struct shca_fabric *fabric, struct shca_cm_id *id)
 static void failed(struct shca_fabric *fabric, struct shca_cm_id *id, int status)
 {
 	memset(&id->destination, 0, sizeof(id->destination));
+	id->dest_hca = 0;
 	id->state = SHCA_CM_BOUND;
 	id->deadline = 0;
 	shca_events_add(fabric, id, SHCA_CM_ADDR_ERROR, status);
@@ -67,6 +74,12 @@ static void routed(struct shca_fabric *fabric, struct shca_cm_id *id)
 	shca_events_add(fabric, id, SHCA_CM_ROUTE_RESOLVED, 0);
 }
 
+static void not_routed(struct shca_fabric *fabric, struct shca_cm_id *id)
+{
+	id->state = SHCA_CM_RESOLVED;
+	shca_events_add(fabric, id, SHCA_CM_ROUTE_ERROR, -ETIMEDOUT);
+}
+
 /* Returns when the answer to a question is there that an identifier asks the other node now; 0: at
  * once. The own node asks nobody. */
 static uint64_t answered_at(const struct shca_fabric *fabric, const struct shca_cm_id *id)
@@ -76,12 +89,16 @@ static uint64_t answered_at(const struct shca_fabric *fabric, const struct shca_
 	return shca_message_arrives(fabric, id, shca_message_arrives(fabric, id, 0));
 }
 
-static void wait_until(struct shca_fabric *fabric, struct shca_cm_id *id, enum shca_cm_state state,
-		       uint64_t when)
+/* Waits in a state for the answer to a question, or until the timeout. */
+static void wait_for_answer(struct shca_fabric *fabric, struct shca_cm_id *id,
+			    enum shca_cm_state state, uint64_t answered, uint64_t timeout_ms)
 {
+	uint64_t gives_up = shca_deadline_now(fabric) + timeout_ms * NS_PER_MS;
+
 	id->state = (uint8_t)state;
-	id->deadline = when;
-	shca_deadline_announce(fabric, id->proc, when);
+	id->unanswered = answered > gives_up;
+	id->deadline = id->unanswered ? gives_up : answered;
+	shca_deadline_announce(fabric, id->proc, id->deadline);
 }
 
 /* Asks for the owner of the address that an identifier wants to reach. A GID needs no such
@@ -90,14 +107,9 @@ static void ask_address(struct shca_fabric *fabric, struct shca_cm_id *id, uint3
 {
 	uint64_t when =
 		shca_route_kind(&id->destination) == SHCA_ROUTE_GID ? 0 : answered_at(fabric, id);
-	uint64_t gives_up = shca_deadline_now(fabric) + timeout_ms * 1000000ull;
 
-	if (when > gives_up) {
-		id->dest_hca = 0;
-		when = gives_up;
-	}
 	if (when)
-		wait_until(fabric, id, SHCA_CM_RESOLVING, when);
+		wait_for_answer(fabric, id, SHCA_CM_RESOLVING, when, timeout_ms);
 	else
 		resolved(fabric, id);
 }
@@ -124,8 +136,7 @@ int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 	id->destination = *destination;
 	id->dest_hca = to < 0 ? 0 : (uint32_t)to + 1;
 	if (!group && to == -ETIMEDOUT) {
-		id->state = SHCA_CM_RESOLVING;
-		shca_deadline_set(fabric, id, 0, timeout_ms);
+		wait_for_answer(fabric, id, SHCA_CM_RESOLVING, NEVER, timeout_ms);
 		return 0;
 	}
 	if (!group && to < 0) {
@@ -136,7 +147,16 @@ int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 	return 0;
 }
 
-int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id)
+/* Returns after how many ms Linux has no answer of the subnet's administration: it divides the
+ * timeout among the tries, each of which takes 1 ms at least. */
+static uint64_t route_timeout(uint32_t timeout_ms)
+{
+	if (timeout_ms < SA_RETRIES)
+		return timeout_ms + 1;
+	return (uint64_t)(timeout_ms / SA_RETRIES) * (SA_RETRIES + 1);
+}
+
+int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id, uint32_t timeout_ms)
 {
 	uint64_t when;
 
@@ -146,7 +166,7 @@ int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id)
 	 * administration. */
 	when = shca_is_ethernet(fabric->hdr) ? 0 : answered_at(fabric, id);
 	if (when)
-		wait_until(fabric, id, SHCA_CM_ROUTING, when);
+		wait_for_answer(fabric, id, SHCA_CM_ROUTING, when, route_timeout(timeout_ms));
 	else
 		routed(fabric, id);
 	return 0;
@@ -162,10 +182,14 @@ int shca_resolve_take_route(struct shca_fabric *fabric, struct shca_cm_id *id)
 
 void shca_resolve_due(struct shca_fabric *fabric, struct shca_cm_id *id)
 {
-	if (id->state == SHCA_CM_ROUTING)
-		routed(fabric, id);
-	else if (id->dest_hca)
-		resolved(fabric, id);
-	else
+	bool routing = id->state == SHCA_CM_ROUTING;
+
+	if (id->unanswered && routing)
+		not_routed(fabric, id);
+	else if (id->unanswered)
 		failed(fabric, id, -ETIMEDOUT);
+	else if (routing)
+		routed(fabric, id);
+	else
+		resolved(fabric, id);
 }

@@ -13,13 +13,13 @@
 int shca_resolve_address(struct shca_fabric *fabric, struct shca_cm_id *id,
 			 const union shca_cm_address *source,
 			 const union shca_cm_address *destination, uint32_t timeout_ms);
-/* Finds the path to the resolved address, and reports it. Returns 0 or -errno. */
-int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id);
+/* Finds the path to the resolved address, and reports it, or that the answer takes too long.
+ * Returns 0 or -errno. */
+int shca_resolve_route(struct shca_fabric *fabric, struct shca_cm_id *id, uint32_t timeout_ms);
 /* Takes a path to the resolved address from the program, and reports it at once. Returns 0 or
  * -errno. */
 int shca_resolve_take_route(struct shca_fabric *fabric, struct shca_cm_id *id);
-/* Takes the answer to a question about an address or a route, or gives an address up for which
- * nobody has answered. */
+/* Takes the answer to a question about an address or a route, or gives up if there is none. */
 void shca_resolve_due(struct shca_fabric *fabric, struct shca_cm_id *id);
 
 #endif

@@ -103,6 +103,7 @@ struct shca_cm_id {
 	uint8_t qp_type;
 	bool reuse_address;
 	bool own_family_only;
+	bool unanswered; /* at `deadline` it gives up a question about an address or a route */
 	uint8_t tos;
 	uint8_t ack_timeout; /* 0: from the path */
 	uint8_t retries;     /* messages that are still sent again */
