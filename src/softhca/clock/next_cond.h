@@ -25,8 +25,8 @@ void shca_cond_begin(struct shca_cond_wait *wait, const pthread_cond_t *cond);
 bool shca_cond_end(struct shca_cond_wait *wait);
 /* Signals the wait for a condition that began first, or all of them. */
 void shca_cond_signal(const pthread_cond_t *cond, bool all);
-/* Ends a wait of a thread that is cancelled. Such a thread takes no signal: one that was for it
- * alone goes to the wait that began first. */
+/* Ends a wait of a thread that is cancelled, and takes no signal: one that was for this wait alone
+ * goes to the one that began first. */
 void shca_cond_cancel(struct shca_cond_wait *wait);
 
 #endif
