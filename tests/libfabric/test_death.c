@@ -15,6 +15,27 @@
 
 static unsigned nodes[NPROCS];
 
+/* Process 1: sends a message, says so, and waits for its death. */
+static void send_and_wait(struct member *member)
+{
+	unsigned char byte = 0;
+
+	member_start(member, fi_tinject(member->ep, &byte, 1, member->peers[0], 1));
+	procs_put(K_GO, 1);
+	for (;;)
+		pause();
+}
+
+/* Runs a part, and kills process 1 when both have said that it may die. */
+static void lose_one(void (*part)(unsigned me, void *arg))
+{
+	procs_start(NPROCS, nodes, part, NULL);
+	procs_get(0, K_GO);
+	procs_get(1, K_GO);
+	procs_kill(1);
+	procs_finish();
+}
+
 /* Process 1 dies: what process 0 waits for from it, and sends to it, ends with an error. */
 static void death_part(unsigned me, void *arg)
 {
@@ -25,12 +46,8 @@ static void death_part(unsigned me, void *arg)
 
 	(void)arg;
 	member_open_with(&member, me, NPROCS, RDM_CAPS | FI_DIRECTED_RECV, 0);
-	if (me == 1) {
-		member_start(&member, fi_tinject(member.ep, &byte, 1, member.peers[0], 1));
-		procs_put(K_GO, 1);
-		for (;;)
-			pause();
-	}
+	if (me == 1)
+		send_and_wait(&member);
 	member_start(&member, fi_trecv(member.ep, &byte, 1, NULL, member.peers[1], 1, 0, &receive));
 	member_completion(member.rx, &receive);
 	member_start(&member, fi_trecv(member.ep, &byte, 1, NULL, member.peers[1], 2, 0, &receive));
@@ -52,11 +69,7 @@ static void death_part(unsigned me, void *arg)
 static void death(void **state)
 {
 	(void)state;
-	procs_start(NPROCS, nodes, death_part, NULL);
-	procs_get(0, K_GO);
-	procs_get(1, K_GO);
-	procs_kill(1);
-	procs_finish();
+	lose_one(death_part);
 }
 
 /* Looks for a message of process 1. Returns 0, or the error. */
@@ -86,7 +99,6 @@ static int peek(struct member *member, uint64_t tag)
 static void death_peek_part(unsigned me, void *arg)
 {
 	struct member member;
-	unsigned char byte;
 	char addr[64];
 	size_t len = sizeof(addr);
 	fi_addr_t again;
@@ -94,12 +106,8 @@ static void death_peek_part(unsigned me, void *arg)
 
 	(void)arg;
 	member_open_with(&member, me, NPROCS, RDM_CAPS | FI_DIRECTED_RECV, 0);
-	if (me == 1) {
-		member_start(&member, fi_tinject(member.ep, &byte, 1, member.peers[0], 1));
-		procs_put(K_GO, 1);
-		for (;;)
-			pause();
-	}
+	if (me == 1)
+		send_and_wait(&member);
 	while ((rc = peek(&member, 1)))
 		t_eq(rc, FI_ENOMSG);
 	t_eq(peek(&member, 2), FI_ENOMSG);
@@ -118,11 +126,7 @@ static void death_peek_part(unsigned me, void *arg)
 static void death_peek(void **state)
 {
 	(void)state;
-	procs_start(NPROCS, nodes, death_peek_part, NULL);
-	procs_get(0, K_GO);
-	procs_get(1, K_GO);
-	procs_kill(1);
-	procs_finish();
+	lose_one(death_peek_part);
 }
 
 #define PENDING 40 /* operations of each kind */
