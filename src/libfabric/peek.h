@@ -21,7 +21,7 @@ struct tf_search {
 	enum tf_kind kind;
 	bool discard, all;      /* takes the message without its data; takes each one */
 	struct tf_claim *claim; /* FI_CLAIM: takes the message */
-	bool failed;            /* the connection with the source has failed */
+	bool failed;            /* the source has ended */
 	/* Set by match(): */
 	bool found;
 	struct tq_envelope envelope;
